@@ -115,8 +115,10 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
   if (reply.ok && !type.includes('json'))
     throw new Refused(reply.status, `The server at --base answers with ${plain(type)}, as a gateway does not.`);
   if (reply.ok) return;
-  if (!passing.has(reply.status))
-    throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(await text())}`);
+  const passes = passing.has(reply.status);
+  const body = passes && reply.status !== 504 ? '' : await text(); // 504 of a proxy passes, that of the gateway does not
+  if (!passes || body.includes('"code":"query_timeout"'))
+    throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(body)}`);
   throw new Later(`it answers ${reply.status}`, retryAfterMs(reply.headers.get('retry-after')));
 }
 

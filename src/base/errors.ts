@@ -39,6 +39,7 @@ export const problems = {
   replica_unavailable: { status: 503, title: 'No read replica can answer now', retryAfterSeconds: 2 },
   primary_unavailable: { status: 503, title: 'The primary cannot take writes now', retryAfterSeconds: 2 },
   overloaded: { status: 503, title: 'The gateway is at its limits', retryAfterSeconds: 1 },
+  query_timeout: { status: 504, title: 'The read took longer than the operator allows' },
 } as const satisfies Record<string, ProblemRow>;
 
 /** A code of the table above. */
@@ -196,8 +197,7 @@ const ruleOfApp = refused(
 );
 
 /**
- * SQLSTATE (PostgreSQL Appendix A), by code with the routine that raised it, by code, or by class, → meaning. Errors without a SQLSTATE come
- * from the connection and mean 'retry'. A read is repeated elsewhere on 'retry', a write a few times on those that a repetition mends
+ * SQLSTATE (PostgreSQL Appendix A), by code with the routine that raised it, by code, or by class, → meaning. A read is repeated elsewhere on 'retry', a write a few times on those that a repetition mends
  * (postgres/primary). Every SQLSTATE of PostgreSQL that is not listed is a bug of the gateway.
  */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
@@ -288,13 +288,20 @@ export class ClientGone extends Error {
   }
 }
 
-/** Errors of JavaScript that the gateway's own faults raise; those of a lost connection are plain errors. */
-const bugs = [TypeError, RangeError, ReferenceError, SyntaxError];
+/** The server, or the way to it, failed: another server can answer, or the same one later. An error that is not of this class is a bug. */
+export class ServerFault extends Error {}
 
-/** Meaning of an error of a statement. A client that disconnected is no fault of the server. */
+/** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
+export class ConnectionLost extends ServerFault {}
+
+/** The statement was cancelled before its time limit: by an administrator, or by a shorter limit that the gateway does not know. */
+export class StatementEnded extends ServerFault {
+  readonly code = '57014';
+}
+
+/** Meaning of an error of a statement. */
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
-  if (sqlStateOf(error) === undefined)
-    return [ClientGone, ...bugs].some((kind) => error instanceof kind) ? 'permanent' : 'retry';
+  if (sqlStateOf(error) === undefined) return error instanceof ServerFault ? 'retry' : 'permanent';
   return rowOf(error)?.kind ?? 'permanent';
 }
 

@@ -181,10 +181,7 @@ export const events = {
   primary_among_replicas: event<{ replica: string }>('info'),
   replica_failed: event<{ replica: string; code: string }>('warn', {
     repeats: ['replica', 'code'],
-    metrics: counter('replica_failures', 'Statements that failed on a replica, and were retried or answered 503.', {
-      replica: null,
-      code: null,
-    }),
+    metrics: counter('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
   }),
   primary_failed: event<{ code: string }>('warn', {
     repeats: ['code'],

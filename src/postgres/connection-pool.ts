@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Problem } from '../base/errors.js';
+import { ConnectionLost, Problem, StatementEnded } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../base/flow/gate.js';
 import { inSqlSpan } from '../base/tracing.js';
-import { type Connect, type Connection, ConnectionLost, errorCode, type Run } from './connection.js';
+import { type Connect, type Connection, errorCode, type Run } from './connection.js';
 import type { Row } from './row.js';
 
 /** Bounds of a pool; times in milliseconds. */
@@ -35,7 +35,7 @@ export interface RunOptions {
   readonly cost?: number;
 }
 
-/** SQLSTATE of statement_timeout and of pg_cancel_backend; before the time limit it can only be the latter. */
+/** SQLSTATE of statement_timeout and of pg_cancel_backend; PostgreSQL tells them apart only by a text in its own language. */
 const queryCanceled = '57014';
 
 /** Pause after a login that failed while other connections live: waiting statements would have the next one tried at once. */
@@ -224,7 +224,7 @@ export class ConnectionPool {
         if (error === null) return resolve();
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
-        reject(isCancelled ? new ConnectionLost('the statement was cancelled') : error);
+        reject(isCancelled ? new StatementEnded() : error);
       };
       connection.start(run, unlessAborted, done, stallMsMax, isAlone);
     });

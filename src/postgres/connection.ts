@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { Problem } from '../base/errors.js';
+import { ConnectionLost } from '../base/errors.js';
 import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
@@ -34,8 +34,8 @@ export type Connect = () => Promise<Connection>;
 /** The name of the gateway's sessions in pg_stat_activity. */
 export const applicationName = 'workspace-data-gateway';
 
-/** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
-export class ConnectionLost extends Error {}
+/** A statement in flight; `isOverdue` once it has exceeded its time limit. */
+type Started = { readonly atMs: number; readonly stallMsMax: number; isOverdue: boolean };
 
 /** The statement exceeded its time limit. It is not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 function statementTimeout(): Error {
@@ -92,9 +92,11 @@ export class Connection {
   readonly #client: pg.Client;
   readonly #named: boolean;
   readonly #seal: Seal;
-  readonly #started = new Set<{ readonly atMs: number; readonly stallMsMax: number; overdue: boolean }>();
+  readonly #started = new Set<Started>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
+  /** When the last statement ended. */
+  #endedMs = 0;
   /** Whether a statement may begin. */
   usable = true;
   #closing: NodeJS.Timeout | undefined;
@@ -155,13 +157,13 @@ export class Connection {
     stallMsMax = Number.POSITIVE_INFINITY,
     isAlone = false,
   ): void {
-    const started = { atMs: performance.now(), stallMsMax, overdue: false };
+    const started = { atMs: performance.now(), stallMsMax, isOverdue: false };
     const ended = (error: Error | null): void => {
       this.#started.delete(started);
+      this.#endedMs = performance.now();
       if (error || !this.usable) this.close();
       if (error === null) done(null);
-      else if (started.overdue) done(statementTimeout());
-      else done(this.#dated(error instanceof pg.DatabaseError || error instanceof Problem ? error : asLost(error)));
+      else done(started.isOverdue ? statementTimeout() : this.#dated(error));
     };
     let parts: readonly Part[];
     try {
@@ -183,7 +185,7 @@ export class Connection {
    * is closed if `work` threw, or has called `close`.
    */
   async hold<T>(work: () => Promise<T>, atMs: number): Promise<T> {
-    const started = { atMs, stallMsMax: Number.POSITIVE_INFINITY, overdue: false };
+    const started = { atMs, stallMsMax: Number.POSITIVE_INFINITY, isOverdue: false };
     this.#started.add(started);
     try {
       return await work();
@@ -202,15 +204,16 @@ export class Connection {
   }
 
   /**
-   * Destroys the connection when its oldest statement exceeds its time limit, or its backend is stalled. The oldest statement
-   * rejects with its timeout or as lost, all others as lost.
+   * Destroys the connection when its oldest statement exceeds its time limit, or its backend is stalled. The oldest statement rejects with
+   * its timeout, all others as lost, and so does the oldest if it waited for half of the time behind another.
    */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
     if (oldest === undefined) return;
     const isStalled = nowMs - Math.max(oldest.atMs, this.#readAtMs) > oldest.stallMsMax;
-    oldest.overdue = nowMs - oldest.atMs > statementMsMax;
-    if (isStalled || oldest.overdue) this.destroy();
+    const isLate = nowMs - oldest.atMs > statementMsMax;
+    oldest.isOverdue = isLate && nowMs - Math.max(oldest.atMs, this.#endedMs) > statementMsMax / 2;
+    if (isStalled || isLate) this.destroy();
   }
 
   /** Ends the connection now; statements in flight reject, and PostgreSQL stops them (client_connection_check_interval). */
@@ -271,10 +274,6 @@ export function isConnectionEnd(code: string): boolean {
 export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };
   return isConnectionEnd(errorCode(error)) && connectionOpenedMs < atMs;
-}
-
-function asLost(error: Error): Error {
-  return error instanceof TypeError ? error : new ConnectionLost(error.message);
 }
 
 /** Returns a function that opens connections with the URL of the moment; null while no server may be used. */

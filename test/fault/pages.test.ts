@@ -323,13 +323,13 @@ test('a page waits for a lock that goes away, and a request for one that stays g
   isWhole(t, await readWhile(() => lock(1)), 5000);
 
   await setUp.pace(0);
-  const hasty = await setUp.gateway({ statementTimeoutMs: 500 });
-  const locked = lock(3);
+  const hasty = await setUp.gateway();
+  const locked = lock(8);
   await new Promise((resolve) => setTimeout(resolve, 1000));
   const refused = await readPage(hasty.url('/installaties'), { token });
   t.is(refused.status, 503);
   t.is(JSON.parse(refused.body).code, 'replica_unavailable');
-  t.true(refused.totalMs < limitMs(1500), `it took ${refused.totalMs} ms`);
+  t.true(refused.totalMs < limitMs(4500), `it took ${refused.totalMs} ms`);
   const others = async (): Promise<boolean> => (await readPage(hasty.url('/klanten'), { token })).status === 200;
   t.true(await until(others, 1500, 10), 'other tables are served meanwhile');
   await locked;

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
+import { ConnectionLost } from '../../src/base/errors.js';
 import { Gate } from '../../src/base/flow/gate.js';
 import {
   countNext,
@@ -8,7 +9,7 @@ import {
   rateLimiter,
   type SharedCounter,
 } from '../../src/base/flow/rate-limiter.js';
-import { type Connection, ConnectionLost } from '../../src/postgres/connection.js';
+import type { Connection } from '../../src/postgres/connection.js';
 import { ConnectionPool } from '../../src/postgres/connection-pool.js';
 
 const gateOf = (share: number, queueMax = 10) =>

@@ -13,6 +13,7 @@ import fc from 'fast-check';
 import Koa from 'koa';
 import pg from 'pg';
 import {
+  ConnectionLost,
   correctionOf,
   databaseErrorKind,
   Problem,
@@ -170,7 +171,7 @@ test('an error of the operating system or of Node is never taken for an SQLSTATE
   for (const code of [...names, 'ERR_STREAM_DESTROYED', 'ERR_SSL_WRONG_VERSION_NUMBER']) {
     const error = Object.assign(new Error(code), { code, errno: -1, syscall: 'write' });
     t.is(sqlStateOf(error), undefined, code);
-    t.is(databaseErrorKind(error), 'retry', code);
+    t.is(databaseErrorKind(error), 'permanent', code); // those of a connection are ConnectionLost
   }
 });
 
@@ -234,7 +235,8 @@ test('an error within a function of the app has a correction of that function, n
 });
 
 test('a lost connection has no code and is worth a retry; an error of the gateway itself is permanent', (t) => {
-  t.is(databaseErrorKind(new Error('Connection terminated unexpectedly')), 'retry');
+  t.is(databaseErrorKind(new ConnectionLost('Connection terminated unexpectedly')), 'retry');
+  t.is(databaseErrorKind(new Error('of our own')), 'permanent');
   for (const Bug of [TypeError, RangeError, ReferenceError, SyntaxError])
     t.is(databaseErrorKind(new Bug('x is not a function')), 'permanent', Bug.name);
 });

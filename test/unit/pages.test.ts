@@ -177,17 +177,31 @@ const before: SyncPosition = {
   xmin: 100n,
   replayedAtMs: null,
 };
+/** The pass meets a mark in an attempt of its own. */
+function judge(pass: Pass, row: ReturnType<typeof mark>): void {
+  const attempt = pass.attempt();
+  attempt.onMark(row);
+  attempt.succeed();
+}
+
 const primaryOn = (timeline: string) => latestTimeline(() => ({ systemIdentifier: system, timeline }));
 const primaryUnknown = () => latestTimeline(() => undefined);
 
 test('a pass keeps the oldest transaction of its first snapshot, and the latest position', (t) => {
   const pass = new Pass(null, before, primaryUnknown());
   t.deepEqual(pass.requirement, { replicasOnly: true, replayed: 0x50n });
-  pass.onMark(mark(120, '0/60'));
-  pass.onMark(mark(150, '0/80'));
+  judge(pass, mark(120, '0/60'));
+  judge(pass, mark(150, '0/80'));
   const { xmin, lsn, replayedAtMs } = pass.position;
   t.deepEqual([xmin, lsn, replayedAtMs], [120n, 0x80n, 1767225600000]);
   t.is(pass.requirement.replayed, 0x80n);
+});
+
+test('the marks of an attempt that fails are forgotten', (t) => {
+  const pass = new Pass({ ...before, xmin: 120n, lsn: 0x80n }, null, primaryUnknown());
+  pass.attempt().onMark(mark(150, '0/F0'));
+  judge(pass, mark(130, '0/90'));
+  t.deepEqual([pass.position.xmin, pass.position.lsn], [120n, 0x90n]);
 });
 
 const refusals: readonly (readonly [name: string, row: ReturnType<typeof mark>, message: RegExp])[] = [
@@ -198,7 +212,7 @@ const refusals: readonly (readonly [name: string, row: ReturnType<typeof mark>, 
 for (const [name, row, message] of refusals) {
   test(`a statement is repeated elsewhere when its server ${name}`, (t) => {
     const pass = new Pass({ ...before, xmin: 120n, lsn: 0x80n }, null, primaryUnknown());
-    const error = t.throws(() => pass.onMark(row), { message });
+    const error = t.throws(() => judge(pass, row), { message });
     t.false(error instanceof Problem);
     t.is(pass.position.xmin, 120n);
   });
@@ -206,36 +220,36 @@ for (const [name, row, message] of refusals) {
 
 test('a replica behind the end of the pass before is refused, also at the beginning of a pass', (t) => {
   const pass = new Pass(null, before, primaryUnknown());
-  t.throws(() => pass.onMark(mark(130, '0/4F')), { message: /behind the pass/ });
-  pass.onMark(mark(99, '0/50'));
+  t.throws(() => judge(pass, mark(130, '0/4F')), { message: /behind the pass/ });
+  judge(pass, mark(99, '0/50'));
   t.is(pass.position.xmin, 99n);
 });
 
 test('another history expires the token: a timeline of the replica or of the primary, and another cluster', (t) => {
   const expired = { instanceOf: Problem, message: /another history/ };
-  t.throws(() => new Pass(null, before, primaryUnknown()).onMark(mark(130, '0/60', '00000002')), expired);
-  t.throws(() => new Pass(null, before, primaryOn('00000002')).onMark(mark(130, '0/60')), expired);
+  t.throws(() => judge(new Pass(null, before, primaryUnknown()), mark(130, '0/60', '00000002')), expired);
+  t.throws(() => judge(new Pass(null, before, primaryOn('00000002')), mark(130, '0/60')), expired);
   t.throws(
-    () => new Pass(null, before, primaryUnknown()).onMark(mark(130, '0/60', '00000001', '7400000000000000002')),
+    () => judge(new Pass(null, before, primaryUnknown()), mark(130, '0/60', '00000001', '7400000000000000002')),
     expired,
   );
-  t.notThrows(() => new Pass(null, before, primaryOn('00000001')).onMark(mark(130, '0/60')));
+  t.notThrows(() => judge(new Pass(null, before, primaryOn('00000001')), mark(130, '0/60')));
 });
 
 test('no pass begins on a replica that does not show the timeline of the primary', (t) => {
-  const error = t.throws(() => new Pass(null, null, primaryOn('00000002')).onMark(mark(130, '0/60')), {
+  const error = t.throws(() => judge(new Pass(null, null, primaryOn('00000002')), mark(130, '0/60')), {
     message: /follows/,
   });
   t.false(error instanceof Problem);
-  t.notThrows(() => new Pass(null, null, primaryOn('00000002')).onMark(mark(130, '0/60', '00000002')));
+  t.notThrows(() => judge(new Pass(null, null, primaryOn('00000002')), mark(130, '0/60', '00000002')));
 });
 
 test('without a primary the latest timeline of any replica counts, and a replica that shows an earlier one is not read', (t) => {
   const latest = primaryUnknown();
-  t.notThrows(() => new Pass(null, null, latest).onMark(mark(130, '0/60')));
-  t.notThrows(() => new Pass(null, null, latest).onMark(mark(130, '0/60', '00000002')));
-  t.throws(() => new Pass(null, null, latest).onMark(mark(130, '0/60')), { message: /follows/ });
-  t.throws(() => new Pass(null, before, latest).onMark(mark(130, '0/60')), {
+  t.notThrows(() => judge(new Pass(null, null, latest), mark(130, '0/60')));
+  t.notThrows(() => judge(new Pass(null, null, latest), mark(130, '0/60', '00000002')));
+  t.throws(() => judge(new Pass(null, null, latest), mark(130, '0/60')), { message: /follows/ });
+  t.throws(() => judge(new Pass(null, before, latest), mark(130, '0/60')), {
     message: /another history/,
   });
 });

@@ -1,9 +1,11 @@
 import test from 'ava';
-import { Problem } from '../../src/base/errors.js';
+import { ConnectionLost, Problem, StatementEnded } from '../../src/base/errors.js';
+import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
 import {
   type Candidate,
   choose,
+  primaryReads,
   type ReadDeps,
   type ReadTarget,
   type Requirement,
@@ -70,6 +72,7 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
     resumeMs: 0,
     primary: () => (left > 0 && left-- > 0 ? primary : null),
     primaryReachable: () => true,
+    refuses: () => false,
     observe: () => {},
   } as unknown as ReadDeps;
   const about = { compiled: { write: {}, resource: {} }, caller: { workspace: 'w' } } as never;
@@ -119,11 +122,83 @@ test('a page that has begun waits for its share of the primary', async (t) => {
   t.is(await waiting, 'primary');
 });
 
+/** How a read ends whose attempts fail with these errors, and how many attempts there were of each server. */
+async function failing(errors: readonly Error[], { isBehind = false, requirement = {} as Requirement } = {}) {
+  const only = replica('replica', 0, { replayed: isBehind ? 0n : 9n });
+  let [attempts, second] = [0, 0];
+  const reads = primaryReads(
+    { renew: () => {} } as ConnectionPool,
+    () => true,
+    20,
+    () => {},
+  );
+  const deps = {
+    ...{ replicas: [only], freshnessWaitMs: 10, resumeMs: 0, heartbeat: new Heartbeat(1000), observe: () => {} },
+    ...{ primary: () => reads(), primaryReachable: () => true, lastWrite: () => undefined, refuses: () => false },
+  } as unknown as ReadDeps;
+  const about = { compiled: { write: {}, resource: {} }, caller: {} } as never;
+  const given = isBehind ? { replayed: 5n, showsWrite: true } : requirement;
+  const startedMs = performance.now();
+  const end = await withReadTarget(deps, about, given, async () => {
+    const error = errors[attempts++];
+    if (attempts === 2) second = performance.now() - startedMs;
+    if (error !== undefined) throw error;
+    return 'read';
+  }).catch((error: Error) => (error instanceof Problem ? error.code : error.message));
+  return { end, attempts, secondAfterMs: second };
+}
+
+const fromPostgres = (code: string): Error => Object.assign(new Error(code), { code, severity: 'ERROR' });
+const [lost, ended] = [new ConnectionLost('lost'), new StatementEnded()];
+
+test('a read is repeated for faults of a server, a bounded number of times, and never for a fault of our own', async (t) => {
+  const cases: [errors: readonly Error[], end: string, attempts: number][] = [
+    [[lost], 'read', 2],
+    [[lost, ended], 'read', 3],
+    [[lost, lost, lost, lost], 'replica_unavailable', 3],
+    [[fromPostgres('40001'), lost, ended], 'replica_unavailable', 3],
+    [[ended, ended, ended, ended], 'query_timeout', 3],
+    [[fromPostgres('57014')], 'query_timeout', 1],
+    [[lost, fromPostgres('57014')], 'query_timeout', 2],
+    [[new Error('ours')], 'ours', 1],
+    [[new TypeError('ours')], 'ours', 1],
+    [[Object.assign(new Error('no file'), { code: 'ENOENT' })], 'no file', 1],
+  ];
+  for (const [errors, end, attempts] of cases)
+    t.like(await failing(errors), { end, attempts }, errors.map(({ message }) => message).join());
+});
+
+test('a page that has begun repeats a cancelled statement for the time of a resumption, and then it has taken too long', async (t) => {
+  const { end, attempts } = await failing(Array(1000).fill(ended), { requirement: { resumeMs: 300 } });
+  t.is(end, 'query_timeout');
+  t.true(attempts >= 2 && attempts <= 17, `${attempts} attempts`); // a pause of 20 ms before each
+});
+
+test('after a failure on the primary its few reads are spared for a moment', async (t) => {
+  const { end, attempts, secondAfterMs } = await failing([lost, lost, lost, lost], { isBehind: true });
+  t.deepEqual([end, attempts], ['replica_unavailable', 3]);
+  t.true(secondAfterMs >= 100, `the second attempt came after ${secondAfterMs} ms`);
+  const reads = primaryReads(
+    { renew: () => {} } as ConnectionPool,
+    () => true,
+    20,
+    () => {},
+  );
+  reads()?.rest?.(50);
+  t.is(reads(), null);
+});
+
 test('when the clock was set back since the rows before, the most current replica continues a walk and a page', async (t) => {
   const [late, current] = [5000, 400].map((ms) => replica(`${ms}`, 0, { asOfMs: Date.now() - ms }));
   const about = { compiled: { write: null, resource: {} }, caller: {} } as never;
-  const primaryReachable = () => true;
-  const deps = { replicas: [late, current], resumeMs: 0, primaryReachable, observe: () => {} } as unknown as ReadDeps;
+  const [primaryReachable, refuses] = [() => true, () => false];
+  const deps = {
+    replicas: [late, current],
+    resumeMs: 0,
+    primaryReachable,
+    refuses,
+    observe: () => {},
+  } as unknown as ReadDeps;
   const read = (asOfMs: number, requirement: Requirement = {}): Promise<unknown> =>
     withReadTarget(deps, about, { asOfMs, resumeMs: 0, ...requirement }, async ({ target }) => target);
   for (const requirement of [{}, { ofPage: {} }]) t.is(await read(Date.now() + 3_600_000, requirement), current);

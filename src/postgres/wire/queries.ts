@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { ConnectionLost, ServerFault } from '../../base/errors.js';
 import type { Row, TextRow } from '../row.js';
 import { digestMax, prepared, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
@@ -54,14 +55,15 @@ export class RoundTrip extends pg.Query {
     this.#tags.push(text);
   }
 
+  /** Errors of pg that PostgreSQL did not send are those of the connection. */
   handleError(error: Error): void {
-    this.callback(error);
+    this.callback(error instanceof pg.DatabaseError ? error : new ConnectionLost(error.message));
   }
 
   /** The round trip has failed unless PostgreSQL sent CommandComplete for each statement: rows could be missing. */
   handleReadyForQuery(): void {
     const isWhole = this.#tags.length === this.#parts.length;
-    this.callback(this.#failure ?? (isWhole ? null : new Error('the statements ended without completing')));
+    this.callback(this.#failure ?? (isWhole ? null : new ServerFault('the statements ended without completing')));
   }
 }
 

@@ -20,10 +20,7 @@ export type Bounds = 'all' | 'after' | 'until' | 'between';
 export interface ListStatements {
   /** Rows in order, `limit` of them. Parameters: workspace, filters, after0/after1, until0/until1, limit. */
   readonly rows: Readonly<Record<Bounds, Statement>>;
-  /**
-   * Keys only, skipping `skip`: an index-only scan where the filters' index covers the order. `before` reads backwards, from the row
-   * before the key until0/until1.
-   */
+  /** Keys only, skipping `skip`, by an index-only scan. `before` reads backwards, from the row before the key until0/until1. */
   readonly keys: Readonly<Record<'all' | 'after' | 'before', Statement>>;
   /** The last key of all. */
   readonly last: Statement;
@@ -45,24 +42,20 @@ export interface Cut {
   readonly columns: readonly string[];
 }
 
-/** How many combinations of filters, and how many with a cut, are kept; the least recently used one makes room. */
-const combinationsKept = 128;
+/** How many combinations of filters, order and members are kept; the least recently used one makes room. */
+const combinationsKept = 256;
 
 /** Builds the statements of the resource, each over the view that has its order. */
 export function compileStatements(resource: Resource): ResourceStatements {
-  const lists = {
-    whole: new LRUCache<string, ListStatements>({ max: combinationsKept }),
-    cut: new LRUCache<string, ListStatements>({ max: combinationsKept }),
-  };
+  const lists = new LRUCache<string, ListStatements>({ max: combinationsKept });
   const list: ResourceStatements['list'] = (filters, direction = 'asc', cut = null) => {
     const names = [...filters].sort();
-    const kind = cut === null ? 'whole' : 'cut';
     const key = JSON.stringify([direction, names, cut?.fields]);
-    let made = lists[kind].get(key);
+    let made = lists.get(key);
     if (made === undefined) {
       made = compileList(resource, names, direction, cut);
       if (cut !== null) made = { ...list(names, direction), rows: made.rows };
-      lists[kind].set(key, made);
+      lists.set(key, made);
     }
     return made;
   };
@@ -124,12 +117,9 @@ function compileList(
     return fewOrMany(own, columns, bounds, `${orderBy(key, reading)}${tail}`, `${many}${tail}`, orderBy(key, reading));
   };
   /**
-   * Selects the columns in one of two ways: where the filter `own` finds many rows, by the index of the list's order, which has the filter's
-   * column behind it; where it finds few, by the index that begins with the column. `many` is a row if there are more than `fewMax`, and
-   * PostgreSQL begins only the way whose condition on it holds. Of few rows the keys are sorted and cut first, so that the parts of a record
-   * are made for those of the page. "order by" the column keeps PostgreSQL from the other index; without an index of its own it leaves a
-   * sort, which `check` reports. Each of few rows is the first from its place in the index on: a condition on the id alone leaves PostgreSQL
-   * the choice of an index, and with statistics of one row per workspace it read the whole workspace for each row.
+   * Reads in one of two ways, of which PostgreSQL begins one alone: many rows of the filter `own` by the index of the list's order, few by the
+   * index of the filter ("order by" its column chooses it). Of few rows the keys are sorted and cut first, then each row is found by its whole
+   * place in the index: by the id alone PostgreSQL may read the whole workspace for each.
    */
   const fewOrMany = (
     own: string,
@@ -186,9 +176,8 @@ function keyOf({ order }: Pick<Resource, 'order'>): string[] {
 }
 
 /**
- * The condition in a form that no index answers. Beside a value that few rows have, PostgreSQL expects one row of the index of every other
- * filter, too, in a workspace of average size. Before version 17 it may sort the rows of any index: version 15 read 44,000 work orders of an
- * installation to find one by its number. A column of the list's order is left out: the index of every filter ends with it.
+ * The condition in a form that no index answers: beside a value that few rows have, PostgreSQL expects one row of every other index, too, and
+ * may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it.
  */
 const withoutIndex = (condition: Sql): Sql => `coalesce(${condition}, false)`;
 
@@ -210,10 +199,8 @@ export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = ope
 }
 
 /**
- * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. A statement compares the first column by itself
- * from the side alone where it begins to read; where it ends, this and the filters of `farEnd` are row comparisons. In a generic plan
- * PostgreSQL expects 0.5 % of the rows between a lower and an upper bound of a column: of a workspace of average size that is no row, so
- * all indexes look alike, and the list of an installation with from and to was seen to walk all work orders of the period.
+ * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The first column by itself is compared only where a
+ * statement begins to read: between two bounds of a column a generic plan expects no row of an average workspace, so all indexes look alike.
  */
 function comparison(order: Order, operator: Operator, end: 'after' | 'until'): Sql {
   const values = order.map(({ type }, i) => typed(type, `{${end}${i}}`));
@@ -234,10 +221,9 @@ function byId(resource: Resource, id: Sql, columns = columnsOf(resource)): Sql {
 }
 
 /**
- * The rows that a list of ids names, at most 100, each looked up by itself. With `id = any(…)` a generic plan read an index of the whole
- * workspace, which it took for one of average size, and so did a look-up that wants the key alone, unless the row is materialized.
- * OFFSET 0 keeps the planner from merging the query into the outer one. For the CASE see `hasValue`. All plain columns are read beside those of
- * the record: filters compare them, and an index that has all columns of a look-up seems the cheapest in any order.
+ * The rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole workspace, and so
+ * did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain columns are read, because
+ * filters compare them, and an index that has all columns of a look-up seems the cheapest in any order.
  */
 function fewRows(resource: Resource, record: readonly string[]): Sql {
   const plain = leaves(resource).filter(({ field: { codec, type } }) => codec === undefined && type !== 'json');

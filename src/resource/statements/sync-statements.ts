@@ -8,14 +8,9 @@ import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, vie
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
-  /** The planner's estimate of the number of rows, as a plan in JSON. Parameter: horizon. */
-  readonly estimate: Statement;
   /** The key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
-  /**
-   * Keys of the rows of a range that meet the condition, of a view of parts one for each record; the record's id is `idAt`.
-   * Parameters: those of `ahead`, until0/until1, and the condition's.
-   */
+  /** Keys of the rows of a range that meet the condition, of a view of parts one for each record. Parameters: those of `ahead`, until0/until1, and the condition's. */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
 }
@@ -36,9 +31,8 @@ export interface SyncStatements {
 const tokenIdsMax = 4_000_000_000;
 
 /**
- * age() is the difference between the lower 32 bits of an id and of the next id, which stays the same in a transaction. Without its sign it
- * is at most the real age of a row: a row can look younger than it is, and is repeated, but never older. A row that is newer than the next
- * id looks old: it is in the next pass. (Conversion of xmin by way of text costs ten times as much.) The subquery runs once per statement.
+ * age() has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older. A row that is newer
+ * than the next id looks old: it is in the next pass. The subquery runs once per statement.
  */
 const since = '{since}';
 const changedSince: Sql = `(age(${quoted(xidColumn)})::bigint & 4294967295) <= (select
@@ -106,7 +100,6 @@ function compileSection(rows: Rows, condition: Sql, inTableOrder?: true): Sectio
   };
   return {
     order,
-    estimate: statement(`${name}.estimate`, `explain (format json) ${inOrder('all')}`),
     ahead: { all: ahead('all'), after: ahead('after') },
     find: byBounds(find),
     idAt: keys.indexOf('id'),

@@ -73,7 +73,7 @@ export function broken(error: unknown): Item[] {
   if (code === '0A000') return [verdict('session', [`default_transaction_isolation does not fit: ${reason}`])];
   if (code === queryCanceled)
     return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
-  if (/^(28|3D)/.test(code) || databaseErrorKind(error) === 'permanent')
+  if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) === 'permanent'))
     return [verdict('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
   const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
   const tls = isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];

@@ -48,16 +48,15 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: caller.workspace,
     values: { id: request.id },
   };
-  const found: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
-  const asOfMs = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
+  const { record, asOfMs } = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
+    const found: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
     await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
       found[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });
-    return asOfMs;
+    return { record: found[0], asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
-  const [record] = found;
   if (record === undefined) throw notFound();
   const headers = dataAsOf(asOfMs);
   const { etag } = record;

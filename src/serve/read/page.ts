@@ -1,3 +1,4 @@
+import { Problem } from '../../base/errors.js';
 import type { Values } from '../../postgres/statement.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
@@ -110,7 +111,7 @@ async function readChunk(
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { serializer, signal, onMark } = request;
+  const { serializer, signal } = request;
   const { keyAt } = serializer;
   const { workspace } = request.caller;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
@@ -130,10 +131,11 @@ async function readChunk(
     const last: string[] = [];
     let count = 0;
     let more = false;
-    const { target, asOfMs, failures, onPrimary } = attempt;
-    const stallMsMax = onPrimary || failures > 0 ? undefined : firstStallMsMax;
+    const { target, asOfMs, failures, replica } = attempt;
+    const judged = request.attempt?.();
+    const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
     await target[pool].run(
-      { statement, workspace, values, onMark },
+      { statement, workspace, values, onMark: judged?.onMark },
       { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal },
       (row) => {
         if (count === rows) {
@@ -150,6 +152,7 @@ async function readChunk(
         }
       },
     );
+    judged?.succeed();
     signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     return {
       ...{ target, asOfMs, failures, count, more, continuation: continuationOf(deps, attempt) },
@@ -190,12 +193,9 @@ const slowMs = 100;
 const bytesIfSlow = 16_384;
 
 /**
- * Streams a page whose first chunk is read, up to its end. Prefetches one chunk for a fast client, because each is a statement. A slow
- * client gets small chunks, each read when it has taken the last, so that it costs little memory and no connection. The bytes of a piece are
- * overwritten once the next is asked for.
- *
- * Where the row of the end does not come it is deleted, or the replica lacks it that was found on another one: the rest is read once more, on
- * a replica that is as current as that one was. The next page begins behind the end, and would leave out what this one lacks.
+ * Streams a page whose first chunk is read, up to its end. A fast client has one chunk prefetched, a slow one gets small chunks, each read when
+ * it has taken the last. The bytes of a piece are overwritten once the next is asked for. Where the row of the end does not come, deleted or not
+ * replayed yet, the rest is read once more on a replica as current as that of the end: the next page begins behind the end.
  */
 async function* streamPage(
   deps: ReadDeps,
@@ -220,8 +220,9 @@ async function* streamPage(
       const range = { after: last, until };
       const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
       let ahead = isSlow ? null : read();
-      ahead?.catch(() => {
-        ahead = null; // it is tried again when the client has taken the piece before
+      ahead?.catch((error) => {
+        const isLate = error instanceof Problem && error.code === 'query_timeout';
+        if (!isLate) ahead = null; // it is tried again when the client has taken the piece before
       });
       const handedMs = performance.now();
       if (chunk.count > 0) yield chunk.json.view();

@@ -20,8 +20,8 @@ export interface Reading {
   readonly perPage: number;
   /** Aborts when the client has closed the connection. */
   readonly signal: AbortSignal;
-  /** Gets the marks of the replica before and after each statement. */
-  readonly onMark?: (mark: TextRow) => void;
+  /** Begins an attempt at a statement, which is judged by the marks of its replica before and after it; `succeed` keeps them. */
+  readonly attempt?: () => { readonly onMark: (mark: TextRow) => void; readonly succeed: () => void };
 }
 
 /** A list request whose every part has been checked. */

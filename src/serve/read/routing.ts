@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { databaseErrorKind, Problem } from '../../base/errors.js';
+import { databaseErrorKind, Problem, StatementEnded } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { errorCode, isOfOlderConnection } from '../../postgres/connection.js';
 import type { ConnectionPool } from '../../postgres/connection-pool.js';
@@ -54,14 +54,13 @@ export interface ReadTarget {
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
   /** Replaces every connection; statements in flight end on the old connections. */
   renew(): void;
+  /** Takes the primary out of the choice for a while. */
+  rest?(ms: number): void;
 }
 
 /** Requirement of a read on the replica that answers it. */
 export interface Requirement {
-  /**
-   * The server of the page's first rows, of which this read is the continuation: part of the page was sent. A page that changed its replica with each
-   * chunk would fail with any of them.
-   */
+  /** The server of the page's first rows, which this read continues: a page that changed its replica with each chunk would fail with any of them. */
   readonly ofPage?: object;
   /** The view that is read: a replica on which it could not be checked is left out. */
   readonly view?: string;
@@ -85,15 +84,13 @@ export interface Attempt {
   /** Failed attempts before this one. */
   readonly failures: number;
   readonly requirement: Requirement;
-  readonly onPrimary: boolean;
+  /** The target; null: it is the primary. */
+  readonly replica: Replica | null;
 }
 
 /** Requirement of the statements that continue the page of an attempt: one that began on the primary goes on there until a replica shows the write. */
-export function continuationOf(
-  { resumeMs }: ReadDeps,
-  { target, requirement, asOfMs, onPrimary }: Attempt,
-): Requirement {
-  return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: onPrimary };
+export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, replica }: Attempt): Requirement {
+  return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: replica === null };
 }
 
 /** Runs `work` on a server that meets what the read of a resource requires. */
@@ -108,7 +105,7 @@ export async function withReadTarget<T>(
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
   const checked = readable(deps.replicas, compiled.resource.view, given);
-  return withServer(deps, () => showingWrite(position, deps, provable(deps, checked)), work);
+  return withServer(deps, () => showingWrite(position, deps, provable(deps, checked)), work, queryTimeout);
 }
 
 /** The fault itself is for the operator: /status names it. */
@@ -127,10 +124,8 @@ function readable(replicas: readonly Replica[], view: string, requirement: Requi
 }
 
 /**
- * Lowers the required moment to that of the most current replica where no replica can reach it soon. While the primary is away
- * there are no samples of it, as a read that waits may learn in between, and a cursor of another gateway, or from before a restart, can require
- * a later moment. A moment in the future is from before the clock was set back; waiting until now instead would delay each piece of a page by a
- * sample.
+ * Lowers the required moment to that of the most current replica where no replica can reach it soon: while the primary is away there are no
+ * samples of it, and a moment in the future is from before the clock was set back.
  */
 function provable({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
   const { asOfMs, ofPage } = requirement;
@@ -193,75 +188,98 @@ export function choose<R extends Candidate>(
   return best;
 }
 
-/**
- * Attempts of a read before its first byte was sent: a vacuum can conflict with it on two replicas at the same moment. With more replicas
- * each gets one, and one gets another.
- */
+/** Attempts of a read before its first byte: a vacuum can conflict with it on two replicas at once. With more replicas each gets one, and one gets another. */
 const attemptsMax = 3;
 
 /** SQLSTATEs of a prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
 const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
 
-/** Pause between two searches for a server. */
+/** Pause between two searches for a server, and after a failure of the primary, whose few reads all workspaces share. */
 const pauseMs = 20;
+const primaryPauseMs = 100;
 
 /**
- * Runs `work` on a replica that meets the requirement of the moment: waits for one to come near, and repeats `work` when the replica fails, not the
- * statement: twice, or for the continuation of a page until `resumeMs` have passed. Each probe asks for the position before the
- * read: in one statement both would see the snapshot from before. `work` must be safe to repeat from its beginning. Throws
- * Problem `replica_unavailable`.
+ * Runs `work` on a replica that meets the requirement of the moment, and repeats it when the replica fails: twice, or for the continuation of
+ * a page until `resumeMs` have passed. Each probe asks for the position before the read: in one statement both would see the older snapshot.
+ * The state of `work` belongs to one attempt. Throws `replica_unavailable`, and `late()` for a statement that takes too long.
  */
 export async function withServer<T>(
   servers: Servers,
   required: () => Requirement,
   work: (attempt: Attempt) => Promise<T>,
+  late: () => Problem = unavailable,
 ): Promise<T> {
-  const { replicas, observe } = servers;
-  const failed = new Set<Replica>();
-  let [failures, renewals] = [0, 0];
-  let obstacleMs: number | null = null; // when the first wait or failure began
+  const search = newSearch();
+  for (;;) {
+    const attempt = await nextServer(servers, required, search);
+    try {
+      return await work(attempt);
+    } catch (error) {
+      await endAttempt(servers, search, attempt, error, late);
+    }
+  }
+}
+
+/** The search of one read for a server: what failed, how many of the failures were cancelled statements, and when the first wait or failure began. */
+const newSearch = () => ({
+  ...{ failed: new Set<Replica>(), failures: 0, cancelled: 0, renewals: 0 },
+  obstacleMs: null as number | null,
+});
+type Search = ReturnType<typeof newSearch>;
+
+/** Waits for a server. Throws replica_unavailable after a wait that is long enough. */
+async function nextServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
+  const { replicas } = servers;
   for (;;) {
     const requirement = required();
-    const { resumeMs } = requirement;
-    let replica = choose(replicas, requirement, failed);
-    if (replica !== null && failed.has(replica)) {
-      await Promise.all([replica.probe(), resumeMs === undefined ? undefined : sleep(pauseMs)]); // its backend may be dead, its server alive
-      replica = choose(replicas, requirement, failed);
+    let replica = choose(replicas, requirement, search.failed);
+    if (replica !== null && search.failed.has(replica)) {
+      await Promise.all([replica.probe(), requirement.resumeMs === undefined ? undefined : sleep(pauseMs)]); // its backend may be dead, its server alive
+      replica = choose(replicas, requirement, search.failed);
     }
-    const waitedMs = obstacleMs === null ? 0 : performance.now() - obstacleMs;
+    const waitedMs = search.obstacleMs === null ? 0 : performance.now() - search.obstacleMs;
     const target = replica ?? primaryOrWait(servers, requirement, waitedMs);
-    if (target === null) {
-      const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
-      await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly one probe is enough
-      obstacleMs ??= performance.now();
-      continue;
-    }
-    try {
-      const { asOfMs } = target.state;
-      return await work({ target, asOfMs, failures, requirement, onPrimary: replica === null });
-    } catch (error) {
-      if (error instanceof Problem && error.code === 'overloaded')
-        observe({ type: 'request_shed', bound: 'connections' });
-      const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
-      if (kind === 'permanent') throw error;
-      const code = errorCode(error);
-      if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
-      if (kind === 'timeout') throw unavailable();
-      const isStale = planIsStale.has(code);
-      if (isStale) target.renew();
-      if (isStale && renewals++ < replicas.length) continue;
-      if (!isOfOlderConnection(error, obstacleMs ?? 0)) failures++;
-      obstacleMs ??= performance.now();
-      if (replica !== null) {
-        failed.add(replica);
-        void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
-      }
-      const isLast =
-        resumeMs === undefined
-          ? failures >= Math.max(attemptsMax, replicas.length + 1)
-          : performance.now() - obstacleMs >= resumeMs;
-      if (isLast) throw unavailable();
-    }
+    if (target !== null)
+      return { target, replica, asOfMs: target.state.asOfMs, failures: search.failures, requirement };
+    const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
+    await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly one probe is enough
+    search.obstacleMs ??= performance.now();
+  }
+}
+
+/** Returns where the read can be repeated, else throws what it is answered. */
+async function endAttempt(
+  { replicas, observe }: Servers,
+  search: Search,
+  { target, replica, requirement: { resumeMs } }: Attempt,
+  error: unknown,
+  late: () => Problem,
+): Promise<void> {
+  if (error instanceof Problem && error.code === 'overloaded') observe({ type: 'request_shed', bound: 'connections' });
+  const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
+  if (kind === 'permanent') throw error;
+  const code = errorCode(error);
+  if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
+  if (kind === 'timeout') await replica?.probe(); // a frozen server is a fault of its own
+  if (kind === 'timeout' && target.state.healthy) throw late();
+  if (planIsStale.has(code)) {
+    target.renew();
+    if (search.renewals++ < replicas.length) return;
+  }
+  if (!isOfOlderConnection(error, search.obstacleMs ?? 0)) search.failures++;
+  if (error instanceof StatementEnded) search.cancelled++;
+  search.obstacleMs ??= performance.now();
+  const isLast =
+    resumeMs === undefined
+      ? search.failures >= Math.max(attemptsMax, replicas.length + 1)
+      : performance.now() - search.obstacleMs >= resumeMs;
+  if (isLast) throw search.cancelled === search.failures ? late() : unavailable();
+  if (replica !== null) {
+    search.failed.add(replica);
+    void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
+  } else {
+    target.rest?.(primaryPauseMs);
+    await sleep(primaryPauseMs + pauseMs);
   }
 }
 
@@ -293,6 +311,13 @@ function unavailable(
   return new Problem('replica_unavailable', detail, headers && { headers });
 }
 
+/** 504, which is not repeated: the same read would take as long. */
+function queryTimeout(): Problem {
+  const detail =
+    'The read took longer than the operator of this API allows. Ask for less: fewer rows, or more filters.';
+  return new Problem('query_timeout', detail);
+}
+
 /** The primary as the server of so many reads in each second of the clock, while it answers. It is always current. */
 export function primaryReads(
   pool: ConnectionPool,
@@ -300,6 +325,7 @@ export function primaryReads(
   readsPerSecond: number,
   observe: Observe,
 ): () => ReadTarget | null {
+  let restsUntilMs = 0;
   const target: ReadTarget = {
     name: 'primary',
     short: pool,
@@ -308,12 +334,16 @@ export function primaryReads(
       return { asOfMs: Date.now(), healthy: true };
     },
     renew: () => pool.renew(),
+    rest: (ms) => {
+      restsUntilMs = performance.now() + ms;
+    },
   };
   let [second, used] = [0, 0];
   return () => {
-    const now = Math.floor(performance.now() / 1000);
+    const nowMs = performance.now();
+    const now = Math.floor(nowMs / 1000);
     if (now !== second) [second, used] = [now, 0];
-    if (!isReachable() || used >= readsPerSecond) return null;
+    if (!isReachable() || nowMs < restsUntilMs || used >= readsPerSecond) return null;
     used++;
     observe({ type: 'primary_read' });
     return target;
@@ -335,11 +365,14 @@ export async function readRows(
   requirement: Requirement,
   waitMs = deps.queueWaitMs,
 ): Promise<Rows> {
-  const { caller, onMark, signal } = request;
-  const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra }, onMark };
+  const { caller, signal } = request;
+  const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra } };
   return withReadTarget(deps, request, requirement, async ({ target, asOfMs }) => {
     const rows: TextRow[] = [];
-    await target.long.run(run, { waitMs, signal }, (row) => rows.push(row.texts()));
+    const judged = request.attempt?.();
+    const marked = { ...run, onMark: judged?.onMark };
+    await target.long.run(marked, { waitMs, signal }, (row) => rows.push(row.texts()));
+    judged?.succeed();
     return { rows, asOfMs };
   });
 }

@@ -55,23 +55,18 @@ export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Re
 }
 
 /** A pass under way: each of its statements is judged by the marks of its replica, and runs on one that is as current as the pass. */
-interface Passing {
-  readonly reads: ReadDeps;
-  readonly pass: Pass;
-  readonly list: Reading;
-  readonly read: ReadInPass;
-}
-
 function passingOf(
   { reads, latestTimeline }: SyncDeps,
   request: FeedRequest | HashRequest,
   soFar: SyncPosition | null,
-): Passing {
+) {
   const pass = new Pass(soFar, request.since, latestTimeline);
-  const list = { ...request, onMark: pass.onMark };
+  const list = { ...request, attempt: pass.attempt };
   const read: ReadInPass = (statement, values) => readRows(reads, list, statement, values, pass.requirement);
   return { reads, pass, list, read };
 }
+
+type Passing = ReturnType<typeof passingOf>;
 
 /** A page of everything, in the order of the list. */
 async function pageOfAll({ reads, list, pass }: Passing, place: ScanPlace | null): Promise<FeedPage> {

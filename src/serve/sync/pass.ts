@@ -1,4 +1,4 @@
-import { Problem } from '../../base/errors.js';
+import { Problem, ServerFault } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
@@ -7,7 +7,7 @@ import { decodeParts, encodeParts, isKeyOf, isMoment, isWholeNumber } from '../r
 import type { Requirement } from '../read/routing.js';
 
 /** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */
-class NotCurrent extends Error {
+class NotCurrent extends ServerFault {
   readonly code = 'not_current';
 }
 
@@ -36,47 +36,54 @@ export function latestTimeline(primary: () => WalHistory | undefined): LatestTim
  */
 export class Pass {
   /** The pass so far; null before its first statement. */
-  #now: SyncPosition | null;
+  readonly #soFar: { now: SyncPosition | null };
   readonly #since: SyncPosition | null;
   readonly #latest: LatestTimeline;
 
   /** With the pass so far if a cursor continues it, and the end of the pass before if there was one. */
   constructor(soFar: SyncPosition | null, since: SyncPosition | null, latest: LatestTimeline) {
-    this.#now = soFar;
+    this.#soFar = { now: soFar };
     this.#since = since;
     this.#latest = latest;
   }
 
   /** The position so far. Must not be read before the first statement has ended. */
   get position(): SyncPosition {
-    if (this.#now === null) throw new Error('the pass has no position before its first statement');
-    return this.#now;
+    if (this.#soFar.now === null) throw new Error('the pass has no position before its first statement');
+    return this.#soFar.now;
   }
 
   /** Requirement of the next statement. */
   get requirement(): Requirement {
-    const before = this.#now ?? this.#since;
+    const before = this.#soFar.now ?? this.#since;
     return { replicasOnly: true, ...(before && { replayed: before.lsn }) };
   }
 
-  /** Takes the mark before or after a statement. Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
-  readonly onMark = (row: TextRow): void => {
+  /** An attempt at the next statement: where it fails, its marks say nothing about the pass. */
+  readonly attempt = () => {
+    const marked = { ...this.#soFar };
+    const onMark = (row: TextRow): void => void Object.assign(marked, { now: this.#judge(row, marked.now) });
+    return { onMark, succeed: (): void => void Object.assign(this.#soFar, marked) };
+  };
+
+  /** The pass after a mark. Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
+  #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
     const mark = parseMark(row);
-    const before = this.#now ?? this.#since;
+    const before = now ?? this.#since;
     if (mark === null) throw new NotCurrent('the server is no replica');
     const timeline = this.#latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
     if (before !== null && mark.lsn < before.lsn) throw new NotCurrent('the replica is behind the pass');
-    if (this.#now !== null && mark.xmin < this.#now.xmin) throw new NotCurrent('the replica lacks transactions');
-    const { xmin, replayedAtMs } = this.#now ?? {
+    if (now !== null && mark.xmin < now.xmin) throw new NotCurrent('the replica lacks transactions');
+    const { xmin, replayedAtMs } = now ?? {
       ...mark,
       replayedAtMs: mark.replayedAtMs ?? before?.replayedAtMs ?? null,
     };
     const { lsn, systemIdentifier } = mark;
-    this.#now = { systemIdentifier, timeline, lsn, xmin, replayedAtMs };
-  };
+    return { systemIdentifier, timeline, lsn, xmin, replayedAtMs };
+  }
 }
 
 function expired(): Problem {

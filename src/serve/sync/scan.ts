@@ -26,8 +26,8 @@ interface ScanRange {
 const growth = 10;
 
 /**
- * Cuts the rest of a section into ranges, the first of `size` rows and none of more than `sizeMax`, so that each statement ends in well under a
- * second, and its snapshot with it. The end is not searched for when the planner takes the whole section for a single range.
+ * Cuts the rest of a section into ranges by its keys, the first of `size` rows and none of more than `sizeMax`, so that each statement ends in
+ * well under a second, and its snapshot with it. An estimate of the planner cannot do that: it is of a workspace of average size.
  */
 export async function* rangesOf(
   read: ReadInPass,
@@ -38,33 +38,13 @@ export async function* rangesOf(
   sizeMax: number,
 ): AsyncGenerator<ScanRange> {
   for (let from = after, rows = size; ; rows = Math.min(rows * growth, sizeMax)) {
-    const isLast = rows === sizeMax && (await estimateOf(read, section, values)) <= sizeMax;
-    const until = isLast ? null : await keyAhead(read, section, from, values, rows);
+    const skipping = { ...values, ...rangeValues({ after: from, until: null }), skip: rows - 1, limit: 1 };
+    const until = ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as Key | undefined) ?? null;
     const bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
     yield { bounds, values: { ...values, ...rangeValues({ after: from, until }) }, until };
     if (until === null) return;
     from = until;
   }
-}
-
-/** The planner's estimate of the rows of a section. It takes the second condition of the tenant wall for one that half of the rows meet. */
-async function estimateOf(read: ReadInPass, { estimate }: Section, values: Values): Promise<number> {
-  const { rows } = await read(estimate, values);
-  const [{ Plan }] = JSON.parse(rows[0]?.[0] as string) as [{ Plan: { 'Plan Rows': number } }];
-  return Plan['Plan Rows'] * 2;
-}
-
-/** The key so many rows behind another; null when there are fewer. */
-async function keyAhead(
-  read: ReadInPass,
-  { ahead }: Section,
-  from: Key | null,
-  values: Values,
-  rowsAhead: number,
-): Promise<Key | null> {
-  const bounds = { ...values, ...rangeValues({ after: from, until: null }), skip: rowsAhead - 1, limit: 1 };
-  const { rows } = await read(ahead[from ? 'after' : 'all'], bounds);
-  return (rows[0] as Key | undefined) ?? null;
 }
 
 /** Ids of the rows that a scan found, and the place to go on; null when all sections are at their end. */
