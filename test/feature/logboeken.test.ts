@@ -117,7 +117,7 @@ test('the actor, the entity and the moment of an entry are those that are stored
 const person = { naam: 'GEHEIM', gsm: '0612345678' };
 const json = JSON.stringify(person);
 const hidden: readonly (readonly [entity: string, veld: string, value: unknown])[] = [
-  ...'contactgegevens naw gsm relatie adres.straat /adres/straat contacten/0/gsm gegevens'
+  ...'contactgegevens klant_naam e-mail telefoon adres handtekening gegevens'
     .split(' ')
     .flatMap((veld) =>
       ['werkbon', 'installatie', 'klant', 'gebruiker'].map((entity) => [entity, veld, 'GEHEIM'] as const),
@@ -133,6 +133,9 @@ const hidden: readonly (readonly [entity: string, veld: string, value: unknown])
   ['installatie', 'naam', 'naam=GEHEIM&gsm=0612345678'],
   ['installatie', 'naam', '<naam>GEHEIM</naam>'],
   ['installatie', 'merk', 'GEHEIM;Kerkstraat 12;Utrecht'],
+  ['werkbon', 'omschrijving', 'GEHEIM op Kerkstraat 12'],
+  ['installatie', 'interne_notities', 'bel GEHEIM: 06-12345678'],
+  ['werkbon', 'omschrijving', 'geheim@GEHEIM.nl'],
 ];
 const shownFields: readonly (readonly [entity: string, veld: string, value: unknown])[] = [
   ...['nummer', 'status', 'omschrijving', 'datum', 'ondertekend_op', 'ondertekendOp', 'installatie_id'].map(
@@ -172,7 +175,7 @@ test('the values of listed fields are shown, and of every other field only its n
     t.deepEqual(wijzigingen as object[], [...shielded, ...stored.slice(shielded.length)], entity);
     t.false(JSON.stringify(wijzigingen).includes('GEHEIM'));
   }
-  const values = ['jansen@bakkerij.nl', 'Jan Jansen', 'Jansen', '06-12345678', '1234 AB'];
+  const values = ['jansen@bakkerij.nl', 'Jan Jansen', 'jan.jansen', 'jansen', '06-12345678', '1234 AB', 'naw'];
   const { wijzigingen } = await logged(
     'werkbon',
     values.map((veld) => ({ veld, oud: null, nieuw: 1 })),

@@ -15,7 +15,8 @@ const fields = {
   werkbon: ['nummer', 'datum', 'status', 'omschrijving', 'ondertekend_op'],
 };
 const codecs = [codecPresets()['aes-256-gcm'] as Codec];
-const redactDiff = redactedText(compileRedaction(fields, codecs));
+const named = ['klant_naam', 'e_mail', 'adres.straat', 'gegevens', 'handtekening'];
+const redactDiff = redactedText(compileRedaction(fields, codecs, named));
 
 const change = (veld: string, oud: string, nieuw: string): string =>
   `{"oud": ${oud}, "veld": ${JSON.stringify(veld)}, "nieuw": ${nieuw}}`;
@@ -42,15 +43,96 @@ test('listed fields are shown in each spelling of their names', (t) => {
     t.is(redacted('installatie', veld, '"a"'), shown(veld, '"a"', '1'));
 });
 
-test('every field that is not listed is shielded, paths and parts of listed ones too', (t) => {
+test('every field that is not listed is shielded with its name, paths and parts of listed ones too', (t) => {
   const unlisted = words(
-    `contactgegevens naw gsm relatie notities adres.straat /adres/straat merk.naam naam/0 naam[0] handelingen/0/naam
-    contacten[2].gsm gegevens klant_naam e-mail _rev`,
+    `contactgegevens naw gsm relatie notities adres.huisnummer merk.naam naam/0 naam[0] handelingen/0/naam
+    contacten[2].gsm _rev jan.jansen jansen dorpsstraat`,
   );
-  for (const entity of [...Object.keys(fields), '', 'factuur', 'Werkbon', 'constructor', '__proto__'])
-    for (const veld of unlisted) t.is(redacted(entity, veld, '"GEHEIM"'), shielded(veld), `${entity} ${veld}`);
+  const entities = [...Object.keys(fields), '', 'factuur', 'Werkbon', 'constructor', '__proto__'];
+  for (const entity of entities)
+    for (const veld of unlisted)
+      t.is(redacted(entity, veld, '"GEHEIM"'), shielded('(afgeschermd)'), `${entity} ${veld}`);
   for (const entity of ['', 'factuur', 'Werkbon', 'constructor'])
     t.is(redacted(entity, 'status', '1'), shielded('status'));
+});
+
+test('of fields that are listed by name alone the name is shown, in each of its spellings', (t) => {
+  for (const veld of words('klant_naam klantNaam e-mail email adres.straat /adres.straat gegevens handtekening'))
+    for (const entity of ['werkbon', 'factuur', ''])
+      t.is(redacted(entity, veld, '"GEHEIM"'), shielded(veld), `${entity} ${veld}`);
+  t.is(redacted('werkbon', `e${'-'.repeat(200)}mail`, '1'), shielded('(afgeschermd)'));
+});
+
+const personal = [
+  ...[
+    'jan@bakkerij.nl',
+    'mail naar jan.jansen+x@mail.example.co',
+    '"jan jansen"@example.nl',
+    'jan＠bakkerij.nl',
+    'jan @ bakkerij',
+  ],
+  ...[
+    '06-12345678',
+    'bel 0612345678 na 5',
+    '(020) 123 45 67',
+    '+31 6 1234 5678',
+    '0031612345678',
+    '+49.30.123456',
+    '020 - 1234567',
+    '０６１２３４５６７８',
+  ],
+  ...['NL91ABNA0417164300', 'op rek. NL91 ABNA 0417 1643 00.', 'nl91abna0417164300', 'BE68 5390 0754 7034'],
+  ...['111222333', 'bsn 123456789', '111 222 333', '111.222.333', 'BSN: 1112223'],
+  ...[
+    '1234 AB',
+    '1234AB Utrecht',
+    'Dorpsstraat 12',
+    'sleutel op Lange Dijk 3a',
+    'kerkstraat, 7',
+    'Postbus 123',
+    '12 Main Street',
+    'Hauptstraße 5',
+  ],
+  'tel. 123 456',
+];
+const impersonal = [
+  ...[
+    'Koelcel 3',
+    'Filter 12 vervangen',
+    'BI10240001',
+    'WB-2026-000123',
+    '2021-05-10T14:03:12.120Z',
+    '2026-03-29 01:59:59.123456+00',
+  ],
+  ...[
+    'ZB29KCE',
+    'R1234YF',
+    'R-1234yf',
+    'op 24 juni 2024',
+    '01-02-2024 10:00',
+    'vulling 12.50 kg van 1500 kg',
+    '0.0000000001234',
+  ],
+  ...[
+    '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    '00000000-0000-4000-8000-000000000001',
+    '111222334',
+    '12345678901234567890',
+  ],
+  ...['Storing "hoge druk"\nkamer 7', 'Sleutel bij buren (nr. 14)', 'Straatnaam onbekend', '24 bar, 6 K'],
+];
+
+test('a text in the form of an e-mail address, telephone number, IBAN, BSN or address is shielded', (t) => {
+  for (const text of personal)
+    for (const stored of [text, `Klant belde: ${text}`, `${text} (nieuw)`])
+      t.is(redacted('werkbon', 'omschrijving', JSON.stringify(stored)), shielded('omschrijving'), stored);
+});
+
+test('numbers, dates, codes and prose are not taken for personal data', (t) => {
+  for (const text of impersonal) {
+    const stored = JSON.stringify(text);
+    t.is(redacted('werkbon', 'omschrijving', stored), shown('omschrijving', stored, '1'), text);
+  }
 });
 
 test('a name of personal data or of a signature is shielded although it is listed', (t) => {
@@ -69,7 +151,7 @@ test('a value in place of a field name is not shown', (t) => {
   const values = [
     ...words(
       `jansen@bakkerij.nl Jansen JanDeVries 06-12345678 0612345678 1234AB tel.0612345678 kvk12345678 tel/061/234/567
-      naam=Jansen NL91ABNA0417164300 * enc:v2:k1:AAAA {"naam":"Jansen"} é`,
+      naam=Jansen NL91ABNA0417164300 * enc:v2:k1:AAAA {"naam":"Jansen"} é jan.jansen jansen`,
     ),
     ...['', 'Jan de Vries', 'naam: Jansen', JSON.parse(png), 'a'.repeat(41), `${'a.'.repeat(9)}a`, 'straat\n'],
   ];
@@ -246,7 +328,7 @@ for (const [shape, stored] of shapes) {
 }
 
 test('changes are shown in the words of the definition, and in the usual ones where it has none', (t) => {
-  const redaction = compileRedaction({ Order: ['status'] }, []);
+  const redaction = compileRedaction({ Order: ['status'] }, [], ['phone']);
   const shown = (diff: string, ...form: Parameters<typeof redaction>) => redaction(...form)('Order', diff);
   const diff = '[{"new": 2, "old": 1, "field": "status"}, {"field": "phone"}, {"field": "Jan Jansen"}]';
   t.is(
@@ -261,7 +343,7 @@ test('changes are shown in the words of the definition, and in the usual ones wh
 });
 
 test('a stored change of another shape shows no value', (t) => {
-  const redact = redactedText(compileRedaction({ Order: ['status'] }, []));
+  const redact = redactedText(compileRedaction({ Order: ['status'] }, [], ['phone']));
   const pairs = { old: 0, new: 1 };
   t.is(redact('Order', '{"status": ["a", "b"]}', pairs), '[{"veld":"status","oud":"a","nieuw":"b"}]');
   for (const stored of ['{"status": "secret"}', '{"status": {"old": "secret"}}', '{"status": []}'])

@@ -158,6 +158,82 @@ test('whatever is not left as it is was suspect before a string was made of it',
   t.false(judged('[{"druk": 12.5, "opmerking": "Filter \\"oost\\" vervangen; datum: 1 mei."}, {}]'));
 });
 
+test('neither invisible characters nor other forms of letters hide the name of a signature', (t) => {
+  const names = [
+    'hand\u200btekening',
+    'hand\u00adtekening',
+    '\u{ff48}\u{ff41}\u{ff4e}\u{ff44}tekening',
+    'ha\u034fndtekening',
+  ];
+  names.push(
+    '\u{1d5c1}andtekening',
+    'handtek\ufe0feningKlant',
+    '\u2060paraaf',
+    '\u24e2ignature',
+    'hand\u{e0061}tekening',
+    'ſignature',
+  );
+  for (const name of names) {
+    t.true(isSignatureName(name), name);
+    t.is(stripImages(JSON.stringify({ a: 1, [name]: [[1, 2]] })), JSON.stringify({ a: 1, [name]: null }), name);
+    const bytes = Buffer.from(JSON.stringify({ [name]: 1 }));
+    t.true(isSuspect(bytes, 0, bytes.length), name);
+  }
+});
+
+test('strings that are JSON are stripped, however often they are encoded', (t) => {
+  const signed = { handtekening: [[1, 2]], n: 'é', lijst: [1.5] };
+  const wanted = { ...signed, handtekening: null };
+  const encode = (value: unknown, times: number): unknown =>
+    Array.from({ length: times }).reduce((text) => JSON.stringify(text), value);
+  for (let times = 1; times <= 6; times++) {
+    const stripped = JSON.parse(stripImages(JSON.stringify({ blad: encode(signed, times), ok: true })));
+    t.deepEqual(stripped, { blad: encode(wanted, times), ok: true }, `${times} times`);
+  }
+  t.false(stripImages(JSON.stringify([encode(signed, 10)])).includes('handtekening'));
+  t.deepEqual(JSON.parse(stripImages(JSON.stringify([`\ufeff ${JSON.stringify(signed)}`]))), [
+    `\ufeff ${JSON.stringify(wanted)}`,
+  ]);
+  const others = [
+    '{ handtekening: niet gezet }',
+    '[zie de handtekening]',
+    '"handtekening',
+    '{"tekening": 1}',
+    '{"handtekening',
+  ];
+  for (const text of others) t.is(stripImages(JSON.stringify([text])), JSON.stringify([text]), text);
+});
+
+test('a member that names the values beside it as a signature makes them null', (t) => {
+  const points = [
+    [1, 2],
+    [3, 4],
+  ];
+  for (const name of ['naam', 'name', 'label', 'type', 'key', 'Type', 'na\u200bam'])
+    for (const value of ['handtekening', 'Customer signature', 'hand\u00adtekening'])
+      for (const beside of ['waarde', 'x']) {
+        const stored = [
+          { [name]: value, [beside]: points, verplicht: true, n: 5, tekst: 'M 10 10 L', leeg: null },
+          { naam: 'druk', waarde: 4 },
+        ];
+        const wanted = [{ ...stored[0], [beside]: null, n: null, tekst: null }, stored[1]];
+        t.deepEqual(JSON.parse(stripImages(JSON.stringify(stored))), wanted, `${name}: ${value}`);
+        t.deepEqual(JSON.parse(stripImages(JSON.stringify({ blad: JSON.stringify(stored) }))), {
+          blad: JSON.stringify(wanted),
+        });
+      }
+  t.is(
+    stripImages('{"waarde": {"b": {"naam": "handtekening", "c": [1]}}, "d": [2]}'),
+    '{"waarde": {"b": {"naam": "handtekening", "c": null}}, "d": [2]}',
+  );
+  t.is(
+    stripImages('{"waarde" : [ {"naam":"handtekening"} ], "type" : "handtekening"}'),
+    '{"waarde" : null, "type" : "handtekening"}',
+  );
+  const plain = '{"naam": "Handtekenaar", "type": "tekening", "waarde": "handtekening gezet", "namen": "handtekening"}';
+  t.is(stripImages(plain), plain);
+});
+
 test('an image in place of a name takes its member with it', (t) => {
   const image = JSON.stringify(images[0]);
   t.is(stripImages(`{${image}: 1, "a": 2}`), '{"a": 2}');

@@ -123,10 +123,10 @@ const projectionRevision = 2;
 function versionSeedOf(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): bigint {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
-  const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers }: Resource): unknown => [
+  const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers, auditNames }: Resource): unknown => [
     fields,
     table,
-    [auditEntity, auditFields, auditFieldsOfOthers],
+    [auditEntity, auditFields, auditFieldsOfOthers, auditNames],
   ];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
   const parts = [projectionRevision, keys, legacy, moduleText, codecsInUse(resource), shown(resource)];
@@ -184,7 +184,16 @@ export function redactionOf(resources: readonly Resource[]): Redaction {
   return compileRedaction(
     redactionRules(resources),
     resources.flatMap((resource) => codecsInUse(resource)),
+    resources.flatMap((resource) => [...fieldNames(resource), ...(resource.auditNames ?? [])]),
   );
+}
+
+/** The names of all fields of a resource in the log: as the view, the API and the log have them, and as paths. */
+function fieldNames(resource: Resource): string[] {
+  return leaves(resource).flatMap(({ field, path }) => [
+    ...[field.column, ...path, path.join('.'), path.join('/')],
+    ...(field.write?.auditName === undefined ? [] : [field.write.auditName]),
+  ]);
 }
 
 /**

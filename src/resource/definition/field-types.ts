@@ -114,23 +114,20 @@ const textFromJson: JsonWriter = (from, start, end, json) => {
   else if (first < openingList) json.quoted(from, start, end);
   else json.constant(nullJson);
 };
+/** A value of which the test of its first byte, or of its ends, is true; else null. */
+const kept =
+  (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): JsonWriter =>
+  (from, start, end, json) => {
+    if (isOfType(from.bytes[start] as number, from.bytes, start, end)) asStored(from, start, end, json);
+    else json.constant(nullJson);
+  };
 /** PostgreSQL writes NaN and infinity as texts. */
-const numberFromJson: JsonWriter = (from, start, end, json) => {
-  const first = from.bytes[start] as number;
-  if (first <= digitNine && first !== quote) asStored(from, start, end, json);
-  else json.constant(nullJson);
-};
-const booleanFromJson: JsonWriter = (from, start, end, json) => {
-  const first = from.bytes[start] as number;
-  if (first === letterT || first === letterF) asStored(from, start, end, json);
-  else json.constant(nullJson);
-};
+const numberFromJson = kept((first) => first <= digitNine && first !== quote);
+const booleanFromJson = kept((first) => first === letterT || first === letterF);
 /** As `calendarDate`, with the quotes. */
-const dateFromJson: JsonWriter = (from, start, end, json) => {
-  if (end - start === 12 && from.bytes[start + 5] === hyphen && from.bytes[start + 8] === hyphen)
-    asStored(from, start, end, json);
-  else json.constant(nullJson);
-};
+const dateFromJson = kept(
+  (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
+);
 
 /** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
 export const fieldTypes = {

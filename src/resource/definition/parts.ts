@@ -1,6 +1,6 @@
 import type { WordSource } from '../../postgres/row.js';
 import { type ConstantJson, constantJson, type JsonBytes } from '../projection/json-bytes.js';
-import { eachElement, eachMember, openingList, openingObject } from '../projection/json-walk.js';
+import { eachChild, openingList, openingObject } from '../projection/json-walk.js';
 import { type JsonWriter, shownMembers } from '../projection/shown-members.js';
 import { fieldType } from './field-types.js';
 import type { Part } from './resource.js';
@@ -40,7 +40,7 @@ function listWriter(write: JsonWriter): JsonWriter {
     if (from.bytes[start] !== openingList) return json.constant(nullJson);
     json.constant(openList);
     const first = json.length;
-    eachElement(from.bytes, start, (at, end) => {
+    eachChild(from.bytes, start, (at, end) => {
       if (json.length > first) json.comma();
       write(from, at, end, json);
     });
@@ -86,7 +86,7 @@ function findMembers(
 ): void {
   starts.fill(0);
   let next = 0;
-  eachMember(bytes, start, (name, nameEnd, at, end) => {
+  eachChild(bytes, start, (at, end, name, nameEnd) => {
     const isNext = next < members.length && isEqual(bytes, name, nameEnd, (members[next] as Member).name);
     const found = isNext ? next : members.findIndex((member) => isEqual(bytes, name, nameEnd, member.name));
     if (found < 0) return;

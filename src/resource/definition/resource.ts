@@ -144,6 +144,7 @@ export interface Resource {
   readonly auditEntity?: string;
   readonly auditFields?: readonly string[];
   readonly auditFieldsOfOthers?: Readonly<Record<string, readonly string[]>>;
+  readonly auditNames?: readonly string[];
 }
 
 /** A leaf of the record: the path of its JSON members and its field. */

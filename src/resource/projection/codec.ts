@@ -42,6 +42,16 @@ export interface RowDecoder {
   readonly writeCell: (column: number, json: JsonBytes) => void;
 }
 
+/** A row whose cells are decoded, and its ids as text. */
+export interface PresentRow {
+  readonly row: Row;
+  readonly workspace: string;
+  readonly id: string;
+}
+
+/** Writes the text of a cell, which is not NULL, as a JSON string. Throws DecodeError before it writes a byte. */
+export type CellWriter = (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void;
+
 /** A column to decode, and its position in the rows. */
 export interface EncodedColumn {
   readonly name: string;

@@ -1,6 +1,7 @@
 import { Row } from '../../postgres/row.js';
 import {
   type CellContext,
+  type CellWriter,
   type Codec,
   type CodecOptions,
   DecodeError,
@@ -10,32 +11,31 @@ import {
   formatOf,
   headerReader,
   headOf,
+  type PresentRow,
   type RowDecoder,
   rowKeyId,
   type StoredHeader,
 } from './codec.js';
 import { encodingOf } from './encodings.js';
-import { isText, type JsonBytes } from './json-bytes.js';
-import { SealedCells } from './sealed-cells.js';
+import { isText } from './json-bytes.js';
+import { sealedText } from './sealed-cells.js';
 
 /** Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. */
 export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
   const { older } = codec;
-  const decoder = ciphers[codec.cipher](codec, options, rows);
-  if (older === undefined) return decoder;
-  const isOlder = olderCells(codec, older);
-  const other = ciphers[older.cipher](older, options, rows);
-  let present = new Row();
+  const writeCell = ciphers[codec.cipher](codec, options, rows);
+  const isOlder = older === undefined ? () => false : olderCells(codec, older);
+  const writeOlder = older === undefined ? writeCell : ciphers[older.cipher](older, options, rows);
+  let present: PresentRow = { row: new Row(), workspace: '', id: '' };
   return {
     startRow: (row, workspace, id) => {
-      present = row;
-      decoder.startRow(row, workspace, id);
-      other.startRow(row, workspace, id);
+      present = { row, workspace, id };
     },
-    writeCell: (column, json) => {
-      const isOther = isOlder(present, (rows.columns[column] as EncodedColumn).at);
+    writeCell: (index, json) => {
+      const column = rows.columns[index] as EncodedColumn;
+      const isOther = isOlder(present.row, column.at);
       if (isOther && !options.legacy) throw new DecodeError('legacy_refused');
-      (isOther ? other : decoder).writeCell(column, json);
+      (isOther ? writeOlder : writeCell)(json, column, present);
     },
   };
 }
@@ -48,32 +48,34 @@ function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boole
   return (row, at) => row.beginsWith(at, own) && !(today.length > 0 && row.beginsWith(at, today));
 }
 
-const ciphers: Readonly<Record<Codec['cipher'], typeof compileCodec>> = {
+const ciphers: Readonly<
+  Record<Codec['cipher'], (codec: Codec, options: CodecOptions, rows: EncodedRows) => CellWriter>
+> = {
   none: encodedText,
-  'aes-256-gcm': (codec, options, rows) => new SealedCells(codec, options, rows),
+  'aes-256-gcm': sealedText,
   module: moduleText,
 };
 
 /** An encoding of UTF-8. */
-function encodedText(codec: Codec, _: CodecOptions, rows: EncodedRows): RowDecoder {
+function encodedText(codec: Codec): CellWriter {
   const headerOf = headerReader(codec);
-  return cellByCell(rows, (json, { at }, { row }) => {
+  return (json, { at }, { row }) => {
     const stored = row.text(at) as string;
     const bytes = bytesOf(codec, Buffer.from(stored), known(headerOf(stored)));
     if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
     json.string(bytes, 0, bytes.length);
-  });
+  };
 }
 
 const moduleTextMax = 1_048_576; // characters
 
 /** The text that the codec module returns; its errors are shown to no client and in no log. */
-function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
+function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
   const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
   const headerOf = headerReader(codec);
   const keyIdOf = rowKeyId(codec, rows);
-  return cellByCell(rows, (json, column, { row, workspace, id }) => {
+  return (json, column, { row, workspace, id }) => {
     const stored = row.text(column.at) as string;
     const header = known(headerOf(stored));
     const value =
@@ -87,7 +89,7 @@ function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): Row
       keys: { get: (id: string) => keyring.get(id) },
     };
     json.text(JSON.stringify(returned(decode, value, context)));
-  });
+  };
 }
 
 function returned(decode: DecodeFunction, value: Buffer | string, context: CellContext): string {
@@ -99,25 +101,6 @@ function returned(decode: DecodeFunction, value: Buffer | string, context: CellC
   }
   if (typeof text !== 'string' || text.length > moduleTextMax) throw new DecodeError('module');
   return text;
-}
-
-interface PresentRow {
-  readonly row: Row;
-  readonly workspace: string;
-  readonly id: string;
-}
-
-function cellByCell(
-  { columns }: EncodedRows,
-  write: (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void,
-): RowDecoder {
-  let present: PresentRow = { row: new Row(), workspace: '', id: '' };
-  return {
-    startRow: (row, workspace, id) => {
-      present = { row, workspace, id };
-    },
-    writeCell: (index, json) => write(json, columns[index] as EncodedColumn, present),
-  };
 }
 
 function known(header: StoredHeader | null): StoredHeader {

@@ -40,35 +40,21 @@ function valueEnd(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-/** Calls `found` with the ends of each element of the list that begins at `start`. Throws MalformedJson. */
-export function eachElement(bytes: Buffer, start: number, found: (start: number, end: number) => void): void {
-  each(bytes, start, (at) => {
-    const end = valueEnd(bytes, at);
-    found(at, end);
-    return end;
-  });
-}
-
-/** Calls `found` with the ends of name and value of each member of the object that begins at `start`. Throws MalformedJson. */
-export function eachMember(
+/** Calls `found` with the ends of each value in the list or object that begins at `start`, and of its name, which is empty in a list. Throws MalformedJson. */
+export function eachChild(
   bytes: Buffer,
   start: number,
-  found: (name: number, nameEnd: number, start: number, end: number) => void,
+  found: (start: number, end: number, name: number, nameEnd: number) => void,
 ): void {
-  each(bytes, start, (name) => {
-    const nameEnd = stringEnd(bytes, name);
-    const value = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1); // behind the colon
-    const end = valueEnd(bytes, value);
-    found(name, nameEnd, value, end);
-    return end;
-  });
-}
-
-function each(bytes: Buffer, start: number, take: (at: number) => number): void {
-  const closing = (bytes[start] as number) + 2; // "]" and "}" are the opening characters and two
+  const isObject = bytes[start] === openingObject;
+  const closing = isObject ? closingObject : closingList;
   let at = skipSpace(bytes, start + 1);
   while (bytes[at] !== closing) {
-    at = skipSpace(bytes, take(at));
+    const nameEnd = isObject ? stringEnd(bytes, at) : at;
+    const value = isObject ? skipSpace(bytes, skipSpace(bytes, nameEnd) + 1) : at; // behind the colon
+    const end = valueEnd(bytes, value);
+    found(value, end, at, nameEnd);
+    at = skipSpace(bytes, end);
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
     else if (bytes[at] !== closing) throw new MalformedJson();
   }

@@ -10,6 +10,8 @@ import type { Codec, CodecOptions } from './codec.js';
 import { looksStructured, sealedTexts } from './hidden-texts.js';
 import { holdsImage } from './images.js';
 import { MalformedJson, stringAt } from './json-scan.js';
+import { looksPersonal } from './personal-texts.js';
+import { plainText } from './plain-text.js';
 import { isSignatureName } from './strip.js';
 
 /**
@@ -31,22 +33,32 @@ export type RedactDiff = (entity: string | null, diff: string) => string;
 /** Makes the redaction of diffs that are stored in a shape and shown in some words. */
 export type Redaction = (shape?: DiffShape, words?: DiffWords) => RedactDiff;
 
-/** Compiles the rules; called once, at start-up. Values that `codecs` store are hidden, too. */
-export function compileRedaction(rules: RedactionRules, codecs: readonly Codec[]): Redaction {
+/**
+ * Compiles the rules; called once, at start-up. Values that `codecs` store are hidden, too. Names of fields are shown if they are listed, by
+ * the rules or in `named`: a log can have anything in the place of a name.
+ */
+export function compileRedaction(
+  rules: RedactionRules,
+  codecs: readonly Codec[],
+  named: readonly string[] = [],
+): Redaction {
   const holdsSealed = sealedTexts(codecs);
   const plain = new Set<string>();
-  /** Whether JSON is a scalar, and as a string neither encrypted, nor an image, nor structured data. */
+  /** Whether JSON is a scalar, and as a string neither encrypted, nor an image, nor structured or personal data. */
   const isShown = (json: string): boolean => {
     if (!json.startsWith('"')) return !/^[{[]/.test(json);
     if (plain.has(json)) return true;
     const text = stringAt(json, 0, json.length);
-    if (holdsSealed(text) || holdsImage(text) || looksStructured(text)) return false;
+    if (holdsSealed(text) || holdsImage(text) || looksStructured(text) || looksPersonal(text)) return false;
     if (json.length <= plainLengthMax && plain.size < plainMax) plain.add(Buffer.from(json).toString()); // not a slice, which would keep its diff
     return true;
   };
   return (shape = usualDiff, words = usualWords) => {
-    const entities = new Map(Object.entries(rules).map(([entity, fields]) => [entity, fieldNames(fields, words)]));
-    const none = fieldNames([], words);
+    const names = new Set([...Object.values(rules).flat(), ...named].map(spelling));
+    const entities = new Map(
+      Object.entries(rules).map(([entity, fields]) => [entity, fieldNames(fields, names, words)]),
+    );
+    const none = fieldNames([], names, words);
     const [old, next, shielded] = [words.old, words.new, words.shielded].map((word) => `${JSON.stringify(word)}:`);
     const redacted = (names: (name: string) => FieldName, change: StoredChange): string => {
       const { field, isListed } = names(change.name);
@@ -77,19 +89,24 @@ interface FieldName {
 const plainMax = 5000;
 const plainLengthMax = 40;
 
-/** Names that are kept for each entity. */
+/** Names that are kept for each entity, and the length of each. */
 const namesMax = 200;
+const nameLengthMax = 100;
 
 /** Makes the function from the name of an entity's field. Of the listed fields those are left out that mean personal data or a signature. */
-function fieldNames(listed: readonly string[], words: DiffWords): (name: string) => FieldName {
+function fieldNames(
+  listed: readonly string[],
+  names: ReadonlySet<string>,
+  words: DiffWords,
+): (name: string) => FieldName {
   const shown = new Set(listed.filter((name) => !isPersonalName(name) && !isSignatureName(name)).map(spelling));
   const known = new Map<string, FieldName>();
   return (name) => {
     const found = known.get(name);
     if (found !== undefined) return found;
-    const isListed = shown.has(spelling(name));
-    const isField = isListed || isFieldName(name);
-    // In the place of a name that does not have the form of one stands the word in brackets.
+    const isField = names.has(spelling(name)) && name.length <= nameLengthMax;
+    const isListed = isField && shown.has(spelling(name));
+    // In the place of a name that is not listed stands the word in brackets.
     const field = `{${JSON.stringify(words.field)}:${JSON.stringify(isField ? name : `(${words.shielded})`)},`;
     if (isField && known.size < namesMax) known.set(name, { isListed, field });
     return { isListed, field };
@@ -99,16 +116,6 @@ function fieldNames(listed: readonly string[], words: DiffWords): (name: string)
 /** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */
 export function spelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
-}
-
-/**
- * Form of a field name or of a path to one: words that begin with a small letter, and indexes, with few digits. An e-mail
- * address, a telephone number, a postal code, a person's name and a sentence are not of this form.
- */
-const fieldNameForm = /^\/?(?!(?:\D*\d){7})_?[a-z][\w-]{0,39}(?:[./](?:_?[a-z][\w-]{0,39}|\d{1,3})|\[\d{1,3}\]){0,7}$/;
-
-function isFieldName(name: string): boolean {
-  return fieldNameForm.test(name) && !/\d{4}/.test(name) && !holdsImage(name);
 }
 
 /** Word by word where a longer word means something else (installatie, plaatsing); otherwise also within a word. */
@@ -126,7 +133,7 @@ const personalWords = new RegExp(
 
 /** Whether the words of a name ("kvkNummer" and "KVK_nummer" → "kvk nummer") speak of personal data. */
 function isPersonalName(name: string): boolean {
-  const words = name
+  const words = plainText(name)
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
     .replace(/[^\p{L}\p{N}]+/gu, ' ');

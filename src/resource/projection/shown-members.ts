@@ -1,6 +1,6 @@
 import type { WordSource } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from './json-bytes.js';
-import { eachElement, eachMember, nameAt, openingList, openingObject } from './json-walk.js';
+import { eachChild, nameAt, openingList, openingObject } from './json-walk.js';
 
 /** Writes the JSON value in bytes[start, end) as the API shows it. Throws MalformedJson. */
 export type JsonWriter = (from: WordSource, start: number, end: number, json: JsonBytes) => void;
@@ -58,22 +58,17 @@ function writeShown(place: Place, from: WordSource, start: number, end: number, 
   const [opening, closing] = brackets[isList ? 'list' : 'object'];
   json.constant(opening);
   const first = json.length;
-  const add = (write: () => boolean): void => {
+  eachChild(bytes, start, (at, to, name, nameEnd) => {
+    const inner = isList ? place : place.members.get(nameAt(bytes, name, nameEnd));
+    if (inner === undefined) return;
     const before = json.length;
     if (before > first) json.comma();
-    if (!write()) json.cut(before);
-  };
-  if (isList) eachElement(bytes, start, (at, to) => add(() => writeShown(place, from, at, to, json)));
-  else
-    eachMember(bytes, start, (name, nameEnd, at, to) => {
-      const member = place.members.get(nameAt(bytes, name, nameEnd));
-      if (member === undefined) return;
-      add(() => {
-        json.part(from, name, nameEnd);
-        json.constant(colon);
-        return writeShown(member, from, at, to, json);
-      });
-    });
+    if (isObject) {
+      json.part(from, name, nameEnd);
+      json.constant(colon);
+    }
+    if (!writeShown(inner, from, at, to, json)) json.cut(before);
+  });
   json.constant(closing);
   return true;
 }

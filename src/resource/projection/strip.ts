@@ -10,7 +10,9 @@ import {
   separators,
 } from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
+import { namedSignatures } from './named-signatures.js';
 import { PhraseMatcher } from './phrase-matcher.js';
+import { hidesLetters, mayHideLetters, plainText } from './plain-text.js';
 
 /**
  * The JSON text of a jsonb value without its images and signatures, everything else copied as it stands:
@@ -18,7 +20,9 @@ import { PhraseMatcher } from './phrase-matcher.js';
  * - a member whose name speaks of a signature becomes null, whatever it holds, unless it is true, false or null;
  * - a member whose name speaks of signing becomes null when it holds an object, a list or a long string;
  * - a string that holds an image becomes null, and so does a list that is one: of bytes, of points, of base64 in chunks;
- * - a member whose very name holds an image is left out.
+ * - so does what stands beside a member such as "naam": "handtekening";
+ * - a member whose very name holds an image is left out;
+ * - a string that is JSON is stripped likewise.
  *
  * Text without any of these comes back as it is. Text that is not JSON becomes null. Never throws.
  */
@@ -36,7 +40,7 @@ export function stripImages(json: string): string {
  * "hand_tekening"). When and by whom was signed (ondertekendOp, ondertekendDoor) is no image.
  */
 export function isSignatureName(name: string): boolean {
-  return signatureName.test(name);
+  return signatureName.test(plainText(name));
 }
 
 const separator = String.raw`[\s_.-]*`;
@@ -84,15 +88,23 @@ const hints = new PhraseMatcher(
 
 /** Whether holdsImage can find an image in a text, or stripImages change a JSON text. Most values cost only this check, without making a string. */
 export function isSuspect(bytes: Buffer, start: number, end: number): boolean {
-  return hints.isIn(bytes, start, end) || hasChunkedRun(bytes, start, end) || mayHaveIntegerRun(bytes, start, end);
+  return (
+    hints.isIn(bytes, start, end) ||
+    hasChunkedRun(bytes, start, end) ||
+    mayHaveIntegerRun(bytes, start, end) ||
+    mayHideLetters(bytes, start, end)
+  );
 }
 
+/** Each encoding of JSON as a string makes it longer. */
+const encodedMax = 8;
+
 /** Goes from string to string; between two strings lie only punctuation, numbers, true, false and null. */
-function strip(json: string): string {
+function strip(json: string, encoded = 0): string {
   let kept = '';
   let copied = 0;
   let at = 0;
-  const lists = imageLists(json);
+  const hidden = hiddenValues(json);
   let next = 0;
   const replace = (start: number, end: number, by: string): void => {
     kept += json.slice(copied, start) + by;
@@ -100,23 +112,29 @@ function strip(json: string): string {
     at = end;
   };
 
-  for (let start = json.indexOf('"'); start >= 0 || next < lists.length; start = json.indexOf('"', at)) {
-    while ((lists[next] ?? at) < at) next++;
-    const list = lists[next];
-    if (list !== undefined && (start < 0 || list < start)) {
-      replace(list, valueEnd(json, list), 'null');
+  for (let start = json.indexOf('"'); start >= 0 || next < hidden.length; start = json.indexOf('"', at)) {
+    while ((hidden[next] ?? at) < at) next++;
+    const found = hidden[next];
+    if (found !== undefined && (start < 0 || found <= start)) {
+      replace(found, valueEnd(json, found), 'null');
       continue;
     }
     if (start < 0) break;
     const end = stringEnd(json, start);
     at = end;
-    if (end - start < runBytesMin && !hints.isInText(json, start + 1, end - 1)) continue;
+    if (
+      end - start < runBytesMin &&
+      !hints.isInText(json, start + 1, end - 1) &&
+      !hidesLetters.test(json.slice(start, end))
+    )
+      continue;
     const colon = skipSpace(json, end);
     const isName = json[colon] === ':';
     const string = stringAt(json, start, end);
     const isImage = holdsImage(string);
     if (!isName) {
-      if (isImage) replace(start, end, 'null');
+      const stripped = isImage ? 'null' : stripEncoded(string, encoded + 1);
+      if (stripped !== null) replace(start, end, stripped);
       continue;
     }
     const value = skipSpace(json, colon + 1);
@@ -129,7 +147,7 @@ function strip(json: string): string {
     } else if (
       isSignatureName(string)
         ? !/^[tfn]/.test(json.charAt(value))
-        : signingName.test(string) && isBulky(json, value, valueEnd(json, value))
+        : signingName.test(plainText(string)) && isBulky(json, value, valueEnd(json, value))
     ) {
       replace(value, valueEnd(json, value), 'null');
     }
@@ -137,9 +155,23 @@ function strip(json: string): string {
   return kept + json.slice(copied);
 }
 
-/** Positions of all lists that are an image, in order. Throws MalformedJson. */
-function imageLists(json: string): number[] {
+/** In the place of a string that is JSON, the JSON of what strip leaves of it; null when that is all, or the string is no JSON. */
+function stripEncoded(text: string, encoded: number): string | null {
+  if (!/^[\s\p{Cf}]*["{[]/u.test(text)) return null;
+  if (encoded > encodedMax) return 'null';
+  try {
+    const stripped = strip(text, encoded);
+    return stripped === text ? null : JSON.stringify(stripped);
+  } catch (error) {
+    if (error instanceof MalformedJson) return null;
+    throw error;
+  }
+}
+
+/** Positions of the values that are null, in order: lists that are an image, and what a member beside them calls a signature. Throws MalformedJson. */
+function hiddenValues(json: string): number[] {
   const bytes = Buffer.from(json);
   const integers = mayHaveIntegerRun(bytes, 0, bytes.length) ? integerLists(json).map(([start]) => start) : [];
-  return [...byteListStarts(json), ...chunkedImageStarts(json), ...integers].sort((a, b) => a - b);
+  const named = namedSignatures(json, isSignatureName);
+  return [...byteListStarts(json), ...chunkedImageStarts(json), ...integers, ...named].sort((a, b) => a - b);
 }

@@ -1,0 +1,34 @@
+import { skipSpace, stringAt, stringEnd } from './json-scan.js';
+import { plainText } from './plain-text.js';
+
+/** Members that name the values beside them. */
+const naming = /^(?:name|naam|label|type|key)$/i;
+
+/**
+ * Positions of the values in objects of which a member such as "naam" or "type" says that they are a signature. As for a member with the
+ * name of a signature, true, false and null stay. Throws MalformedJson.
+ */
+export function namedSignatures(json: string, isSignatureName: (name: string) => boolean): number[] {
+  const found: number[] = [];
+  const open = [{ values: [] as number[], isSignature: false }]; // the objects and lists around a position
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at] as string;
+    if (char === '{' || char === '[') open.push({ values: [], isSignature: false });
+    else if (char === '}' || char === ']') {
+      const { values = [], isSignature = false } = open.pop() ?? {};
+      if (isSignature) for (const value of values) found.push(value);
+    } else if (char === '"') {
+      const end = stringEnd(json, at);
+      const colon = skipSpace(json, end);
+      const value = skipSpace(json, colon + 1);
+      const object = open.at(-1);
+      if (json[colon] === ':' && object !== undefined) {
+        const isNaming = json[value] === '"' && naming.test(plainText(stringAt(json, at, end)));
+        if (isNaming) object.isSignature ||= isSignatureName(stringAt(json, value, stringEnd(json, value)));
+        else if (!/[tfn]/.test(json.charAt(value))) object.values.push(value);
+      }
+      at = end - 1;
+    }
+  }
+  return found;
+}

@@ -1,0 +1,18 @@
+/** The text with each letter in its plain form and without invisible characters: "ｈａｎｄ\u200btekening" → "handtekening". */
+export function plainText(text: string): string {
+  return hidesLetters.test(text) ? text.normalize('NFKC').replace(/[\p{Cf}\p{DI}]/gu, '') : text;
+}
+
+/** Characters that plainText changes, and others: those beyond Latin-1, and of it ª, º and the soft hyphen. */
+export const hidesLetters = /[\u00aa\u00ad\u00ba\u0100-\uffff]/;
+
+/** Whether bytes of UTF-8 have one of them. */
+export function mayHideLetters(bytes: Buffer, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i] as number;
+    if (byte < 0xc2 || byte === 0xc3) continue;
+    const next = bytes[i + 1];
+    if (byte > 0xc3 || next === 0xaa || next === 0xad || next === 0xba) return true;
+  }
+  return false;
+}
