@@ -38,6 +38,7 @@ import { PageMemory } from './read/page-ends.js';
 import { primaryReads } from './read/routing.js';
 import type { Settings } from './settings.js';
 import { latestTimeline } from './sync/pass.js';
+import { sealedParts } from './sync/sealed-parts.js';
 
 type Closers = (() => unknown)[];
 
@@ -208,6 +209,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
         : () => null,
     },
     latestTimeline: latestTimeline(() => heartbeat.newest),
+    syncSeal: sealedParts(settings.wallKey),
     ...pages,
     docs: settings.docs === 'public' ? pages.docs(true) : null,
     tokens: new Tokens({

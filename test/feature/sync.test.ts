@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
+import { sealedParts } from '../../src/serve/sync/sealed-parts.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith } from '../support/definitions.js';
@@ -382,4 +383,24 @@ test('a token of another timeline or cluster has expired', async (t) => {
     t.is(reply.status, 410);
     t.is(reply.json<{ code: string }>().code, 'sync_expired');
   }
+});
+
+test('a token shows no position and no transaction number, is read by every gateway, and expires with its key', async (t) => {
+  const { client, database, token } = t.context;
+  const { since } = await pass(t, 'klanten', 'perPage=10000');
+  const { nextCursor } = (await client.get('/sync/werkbonnen?perPage=1')).json<Page>().pagination;
+  const { rows } = await database.primary.query<{ system: string }>(
+    'select system_identifier::text as system from pg_control_system()',
+  );
+  for (const text of [since, nextCursor as string]) {
+    const bytes = Buffer.from(text, 'base64url');
+    t.false(bytes.includes(rows[0]?.system as string));
+    t.false(bytes.includes('0000000'), 'no timeline');
+  }
+  const other = await database.gateway();
+  t.is((await other.client.get(`/sync/klanten?since=${since}`, { token })).status, 200);
+  const context = JSON.stringify([database.workspaces[0]?.id, 'sync token klanten', []]);
+  const replaced = sealedParts(Buffer.alloc(32, 'other').toString('base64')).encode(context, ['1']);
+  for (const path of [`/sync/klanten?since=${replaced}`, `/sync/klanten/digest?since=${replaced}`])
+    t.is((await client.get(path)).json<{ code: string }>().code, 'sync_expired');
 });

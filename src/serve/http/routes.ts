@@ -12,6 +12,7 @@ import type { Reply } from '../read/reply.js';
 import { type ReadDeps, refusedDetail } from '../read/routing.js';
 import { readDigest, readFeed, readIds, type SyncDeps } from '../sync/feed.js';
 import { parseFeed, parseHashes, type SyncCall } from '../sync/request.js';
+import type { SealedParts } from '../sync/sealed-parts.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
@@ -26,6 +27,7 @@ import type { Access } from './tokens.js';
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;
   readonly latestTimeline: SyncDeps['latestTimeline'];
+  readonly syncSeal: SealedParts;
   readonly listLimits: ListLimits;
   /** Origin of links; empty: the host that the client addressed. */
   readonly publicUrl: string;
@@ -121,7 +123,7 @@ function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Compil
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,
   ): Middleware =>
     admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
-      const request = parse({ compiled, sync, ...callOf(deps, ctx, access) });
+      const request = parse({ compiled, sync, seal: deps.syncSeal, ...callOf(deps, ctx, access) });
       await enterLargePage(deps, ctx, access);
       return inSpan('read', () => read(deps, request));
     });

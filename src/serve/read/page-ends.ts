@@ -37,16 +37,19 @@ export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string 
 
 /** base64url of a digest over context and parts, and the parts. */
 export function encodeParts(context: string, parts: readonly string[]): string {
-  const payload = Buffer.from(parts.join('\0'));
+  return encodeBytes(context, Buffer.from(parts.join('\0')));
+}
+
+export function encodeBytes(context: string, payload: Buffer): string {
   return Buffer.concat([digest(context, payload), payload]).toString('base64url');
 }
 
-/** The text of the parts, joined by NUL; undefined when it is damaged or of another context. */
-export function decodeParts(context: string, encoded: string): string | undefined {
+/** The bytes behind the digest; undefined when they are damaged or of another context. */
+export function decodeBytes(context: string, encoded: string): Buffer | undefined {
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
   const payload = bytes.subarray(digestBytes);
-  return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload.toString('utf8') : undefined;
+  return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
 }
 
 /**
@@ -54,7 +57,7 @@ export function decodeParts(context: string, encoded: string): string | undefine
  * whose clock is ahead, counts as now.
  */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
-  const text = decodeParts(context, cursor);
+  const text = decodeBytes(context, cursor)?.toString('utf8');
   if (text === undefined) return undefined;
   const [moment = '', ...parts] = text.split('\0');
   if (!isMoment(moment)) return undefined;

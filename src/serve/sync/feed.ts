@@ -40,7 +40,8 @@ export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Re
   return pageReply(deps.reads, page.list, page, rest, async (count, last) => {
     const following = page.next(last);
     const { position } = passing.pass;
-    const cursor = following && encodePlace(contexts.cursor, { pass: position, asOfMs, since, ...following });
+    const cursor =
+      following && encodePlace(request.seal, contexts.cursor, { pass: position, asOfMs, since, ...following });
     const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
     const path = `sync/${request.compiled.resource.name}`;
     return {
@@ -49,7 +50,7 @@ export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Re
       hasMore: cursor !== null,
       nextCursor: cursor,
       next: cursor && urlOf(request, path, { perPage: String(perPage), ...kept, cursor }),
-      since: cursor === null && prefix === null ? encodeToken(contexts.token, position) : null,
+      since: cursor === null && prefix === null ? encodeToken(request.seal, contexts.token, position) : null,
     };
   });
 }

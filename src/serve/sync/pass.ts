@@ -3,8 +3,9 @@ import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
-import { decodeParts, encodeParts, isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
+import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
 import type { Requirement } from '../read/routing.js';
+import type { SealedParts } from './sealed-parts.js';
 
 /** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */
 class NotCurrent extends ServerFault {
@@ -88,7 +89,7 @@ export class Pass {
 
 function expired(): Problem {
   const detail =
-    'The data has another history than the token, after a failover or a restore: start with a pass over everything.';
+    'The data has another history or the gateway another key than the token, after a failover, a restore or a change of keys: start with a pass over everything.';
   return new Problem('sync_expired', detail);
 }
 
@@ -119,29 +120,39 @@ export interface SyncPlace {
 const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
 
 /** A sync token. Like a cursor it carries a digest of its workspace and resource, see `cursorContext`. */
-export function encodeToken(context: string, position: SyncPosition): string {
-  return encodeParts(context, positionParts(position));
+export function encodeToken(seal: SealedParts, context: string, position: SyncPosition): string {
+  return seal.encode(context, positionParts(position));
 }
 
-/** The position of a token; undefined when it is damaged, or of another workspace or resource. */
-export function decodeToken(context: string, token: string): SyncPosition | undefined {
-  return positionOf(decodeParts(context, token)?.split('\0') ?? []);
+/** The position of a token; undefined when it is damaged, or of another workspace or resource. Throws sync_expired when its key was replaced. */
+export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
+  return positionOf(opened(seal.decode(context, token)));
+}
+
+function opened(parts: string[] | undefined | null): string[] {
+  if (parts === null) throw expired();
+  return parts ?? [];
 }
 
 /** A cursor inside a pass. */
-export function encodePlace(context: string, { pass, asOfMs, since, section, after }: SyncPlace): string {
+export function encodePlace(
+  seal: SealedParts,
+  context: string,
+  { pass, asOfMs, since, section, after }: SyncPlace,
+): string {
   const before = [numberOrNone(since?.xmin), numberOrNone(since?.replayedAtMs)];
   const place = [numberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
-  return encodeParts(context, [...positionParts(pass), ...place]);
+  return seal.encode(context, [...positionParts(pass), ...place]);
 }
 
 /** The place of a cursor; undefined when it is damaged or of another list. `orders` are those of the sections. */
 export function decodePlace(
+  seal: SealedParts,
   context: string,
   cursor: string,
   orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],
 ): SyncPlace | undefined {
-  const parts = decodeParts(context, cursor)?.split('\0') ?? [];
+  const parts = opened(seal.decode(context, cursor));
   const pass = positionOf(parts.slice(0, positionLength));
   const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
   if (pass === undefined) return undefined;

@@ -5,12 +5,14 @@ import type { Section, SyncStatements } from '../../resource/statements/sync-sta
 import { cursorContext } from '../read/page-ends.js';
 import { type ListLimits, parseFields, parseQuery, type Reading, sizeOf } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
+import type { SealedParts } from './sealed-parts.js';
 
 /** The parts of a sync request that need no check. */
 export interface SyncCall {
   readonly compiled: CompiledResource;
   readonly sync: SyncStatements;
   readonly caller: Caller;
+  readonly seal: SealedParts;
   readonly query: string;
   /** Origin and path prefix of links, such as https://example.com/api/v1. */
   readonly baseUrl: string;
@@ -55,7 +57,7 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const prefix = given.get('prefix') ?? null;
   prefixesOf(prefix, faults);
   const contexts = contextsOf(call, prefix);
-  const since = sinceOf(contexts.token, given.get('since'), faults);
+  const since = sinceOf(call.seal, contexts.token, given.get('since'), faults);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('since')) {
     const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
@@ -64,7 +66,7 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const place =
     cursor === undefined
       ? null
-      : decodePlace(contexts.cursor, cursor, (isChanges) => ordersOf(call, prefix, isChanges));
+      : decodePlace(call.seal, contexts.cursor, cursor, (isChanges) => ordersOf(call, prefix, isChanges));
   if (place === undefined) {
     const detail =
       'The cursor is damaged, or belongs to another pass: use it with the resource and the prefix of the page it came from.';
@@ -106,7 +108,7 @@ export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): Hash
     faults.push({ parameter, code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
   }
   const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
-  const since = sinceOf(contextsOf(call, null).token, given.get('since'), faults);
+  const since = sinceOf(call.seal, contextsOf(call, null).token, given.get('since'), faults);
   if (faults.length > 0) throw invalid(faults);
   return { ...call, ...readingOf(call, 1, null), since, depth: Number(depth), prefixes };
 }
@@ -129,9 +131,14 @@ function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): Feed
   return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
 }
 
-function sinceOf(context: string, token: string | undefined, faults: FieldError[]): SyncPosition | null {
+function sinceOf(
+  seal: SealedParts,
+  context: string,
+  token: string | undefined,
+  faults: FieldError[],
+): SyncPosition | null {
   if (token === undefined) return null;
-  const position = decodeToken(context, token);
+  const position = decodeToken(seal, context, token);
   if (position !== undefined) return position;
   const detail = 'The sync token is damaged, or belongs to another workspace or resource.';
   faults.push({ parameter: 'since', code: 'invalid_since', detail });

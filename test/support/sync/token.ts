@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
+import { sealedParts } from '../../../src/serve/sync/sealed-parts.js';
+import { wallKey } from '../walls.js';
 
-/** Bytes of the digest that a sync token begins with. */
-const digestBytes = 12;
+const seal = sealedParts(wallKey);
 
 /** A sync token of a workspace and a resource of which a part has another value: 1 system identifier, 2 timeline, 3 position, 4 oldest transaction, 5 moment. */
 export function changedToken(token: string, owner: { workspace: string; resource: string }, at: number, value: string) {
@@ -19,9 +19,6 @@ export function changedPlace(
 }
 
 function changedParts(encoded: string, owner: readonly string[], at: number, value: string): string {
-  const parts = Buffer.from(encoded, 'base64url').subarray(digestBytes).toString().split('\0');
   const context = JSON.stringify([...owner, []]);
-  const payload = parts.with(at - 1, value).join('\0');
-  const digest = createHash('sha256').update(context).update('\0').update(payload).digest().subarray(0, digestBytes);
-  return Buffer.concat([digest, Buffer.from(payload)]).toString('base64url');
+  return seal.encode(context, (seal.decode(context, encoded) as string[]).with(at - 1, value));
 }
