@@ -26,14 +26,9 @@ export function sealWith(wallKey: string): Seal {
   };
 }
 
-const blockBytes = 64;
-
-/** The inner and the outer pad of the key, as RFC 2104 defines them for SHA-256. */
+/** The inner and the outer pad of the key, as RFC 2104 defines them for the blocks of SHA-256, of 64 bytes. */
 export function padsOf(wallKey: string): readonly [inner: Buffer, outer: Buffer] {
-  const block = Buffer.alloc(blockBytes);
-  macKey(wallKey).copy(block);
-  return [block.map((byte) => byte ^ 0x36), block.map((byte) => byte ^ 0x5c)].map((pad) => Buffer.from(pad)) as [
-    Buffer,
-    Buffer,
-  ];
+  const block = Buffer.concat([macKey(wallKey), Buffer.alloc(32)]);
+  const pad = (mask: number): Buffer => Buffer.from(block.map((byte) => byte ^ mask));
+  return [pad(0x36), pad(0x5c)];
 }

@@ -73,7 +73,7 @@ export class Login {
         return client;
       } catch (error) {
         client.end().catch(() => {});
-        if (i === this.#startups.length - 1 || !isRefusedStartup(error)) throw error;
+        if (i === this.#startups.length - 1 || !isRefusedStartup(error as object)) throw error;
       }
     }
   }

@@ -69,8 +69,6 @@ export async function trial(
 export function broken(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';
-  // Every statement fails then, so no other finding can say it.
-  if (code === '0A000') return [verdict('session', [`default_transaction_isolation does not fit: ${reason}`])];
   if (code === queryCanceled)
     return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
   if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) === 'permanent'))
