@@ -176,6 +176,6 @@ function detailOf(body: string): string {
 }
 
 /** Text of the server in one line, without control characters. */
-export function plain(text: string): string {
-  return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, 300);
+export function plain(text: string, lengthMax = 300): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, lengthMax);
 }

@@ -11,6 +11,7 @@ export interface Display {
 }
 
 const toldMsMin = 4000;
+const noteLengthMax = 3000;
 
 export function display(isTerminal = process.stdout.isTTY === true): Display {
   let bar: Bar | null = null;
@@ -20,7 +21,7 @@ export function display(isTerminal = process.stdout.isTTY === true): Display {
   };
   const note = (sentence: string): void => {
     clear();
-    process.stderr.write(`${plain(sentence)}\n`);
+    process.stderr.write(`${plain(sentence, noteLengthMax)}\n`);
   };
   return {
     onPage: isTerminal

@@ -21,7 +21,7 @@ export async function keepCopy(options: Options, screen: Display, signal: AbortS
   const { everyMs } = options;
   for (let isReplaced = options.isReplaced, wasOpen = false, pauseMs = 1000; ; ) {
     try {
-      await runOnce(client, { ...options, isReplaced }, screen, () => {
+      await runOnce(client, { ...options, isReplaced }, screen, signal, () => {
         [wasOpen, isReplaced, pauseMs] = [true, false, 1000];
       });
       if (everyMs === null) return;
@@ -37,11 +37,17 @@ export async function keepCopy(options: Options, screen: Display, signal: AbortS
 }
 
 /** A run, with more memory where DuckDB cannot do with less. */
-async function runOnce(client: Api, options: Options, screen: Display, onClaimed: () => void): Promise<void> {
+async function runOnce(
+  client: Api,
+  options: Options,
+  screen: Display,
+  signal: AbortSignal,
+  onClaimed: () => void,
+): Promise<void> {
   for (let memoryMb = memoryMbUsual; ; memoryMb *= 2) {
     const destination = await openDestination(options, memoryMb);
     try {
-      return await run(client, destination, options, screen, onClaimed);
+      return await run(client, destination, options, screen, signal, onClaimed);
     } catch (error) {
       if (!(error instanceof OutOfMemory)) throw error;
       if (memoryMb * 2 > (totalmem() / 2 ** 20) * memoryShareMax)
@@ -70,6 +76,7 @@ async function run(
   destination: Destination,
   options: Options,
   screen: Display,
+  signal: AbortSignal,
   onClaimed: () => void,
 ): Promise<void> {
   const { verify, allowDeletions, exportTo, changesTo, dbtTo } = options;
@@ -95,7 +102,10 @@ async function run(
   await settleReferences(destination, resources, passOver, screen);
   if (exportTo !== null) {
     mkdirSync(exportTo, { recursive: true, mode: 0o700 });
-    for (const resource of resources) await destination.export(resource, exportTo, options.format);
+    for (const resource of resources) {
+      signal.throwIfAborted();
+      await destination.export(resource, exportTo, options.format);
+    }
   }
   if (dbtTo !== null) {
     const { dbtSources } = await import('./sql/dbt.js');

@@ -105,7 +105,9 @@ async function connected(url: string): Promise<pg.Client> {
   await db.connect().catch((error: Error & { code?: string }) => {
     throw new Unusable(`The destination cannot be reached: ${error.message || error.code}.`, true);
   });
-  await db.query(`set timezone = 'UTC'; set datestyle = 'ISO'; set client_min_messages = warning`);
+  await db.query(
+    `set timezone = 'UTC'; set datestyle = 'ISO'; set standard_conforming_strings = on; set client_min_messages = warning`,
+  );
   return db;
 }
 
