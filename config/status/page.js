@@ -40,7 +40,9 @@ function show({ level, summary, faults, version, at, replicas, primary, redis, w
   document.body.dataset.level = level;
   if (find('h1').textContent !== summary) find('h1').textContent = summary; // a change is read aloud
   find('.summary ul').replaceChildren(
-    ...(faults.length > 1 ? faults : []).map(({ sentence }) => element('li', {}, sentence)),
+    ...faults.map(({ sentence, link }) =>
+      element('li', {}, ...(faults.length > 1 ? [sentence, ' '] : []), element('a', { href: link }, 'What to do')),
+    ),
   );
   find('#version').textContent = version;
   find('time').textContent = `${at.slice(11, 19)} UTC`;

@@ -61,7 +61,7 @@ revoke all on function gateway.is_token_owner(text, text) from public;
 -- One token by the SHA-256 of its text, for any workspace: the only question the reader can ask without a workspace.
 -- Relies on the unique index on token_hash: one index probe.
 -- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
--- A token whose workspace or user is gone counts as revoked, for as long as they are.
+-- A token whose workspace or user is gone counts as revoked, since -infinity, for as long as they are.
 -- VOLATILE, as is_token_owner, so that its statement takes its snapshot after it has waited for a lock: an ALTER TABLE or REPACK that rewrites the table writes
 -- rows that no earlier snapshot sees, and a STABLE function, which reads by the snapshot of its caller, would find no token.
 create function gateway.find_token(hash bytea)
@@ -69,7 +69,7 @@ create function gateway.find_token(hash bytea)
   language sql volatile security definer set search_path = ''
   as $$
     select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at,
-      case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, now()) end,
+      case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, '-infinity') end,
       t.name::text
     from gateway.api_tokens t
     where t.token_hash = hash

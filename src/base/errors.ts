@@ -98,22 +98,35 @@ export type FieldError = ({ pointer: string } | { parameter: string } | { header
   detail: string;
 };
 
+export const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
+
+/** The bound at which a request was turned away with 503 overloaded. */
+export type ShedBound = (typeof shedBounds)[number];
+
 /** An outcome other than success, thrown anywhere and rendered in one place (http/render) together with its `headers`. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
+  /** Of `overloaded`: the bound that the request met. */
+  readonly bound: ShedBound;
 
   /** `cause` is an error of PostgreSQL that the log names. */
   constructor(
     code: ProblemCode,
     detail: string,
-    extra: { faults?: readonly FieldError[]; headers?: Record<string, string>; cause?: unknown } = {},
+    extra: {
+      faults?: readonly FieldError[];
+      headers?: Record<string, string>;
+      cause?: unknown;
+      bound?: ShedBound;
+    } = {},
   ) {
     super(detail, 'cause' in extra ? { cause: extra.cause } : {});
     this.name = 'Problem';
     this.code = code;
     this.fieldErrors = extra.faults ?? [];
+    this.bound = extra.bound ?? 'connections';
     const { retryAfterSeconds }: ProblemRow = problems[code];
     const retryAfter = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
     this.headers = { ...retryAfter, ...extra.headers };
@@ -348,6 +361,20 @@ export function isOfApp(error: unknown): boolean {
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
+}
+
+/**
+ * The object that an error of PostgreSQL is about, such as "column klanten.naam" or "view klanten_asc"; null where it names none. Messages are read
+ * of PostgreSQL's own about names alone: one that the app raises can quote values.
+ */
+export function namedIn(error: unknown): string | null {
+  const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
+  const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
+  if (parts !== '' || constraint !== undefined) return [parts, constraint].filter(Boolean).join(' ');
+  if (!/^42(P01|703|883|501)$|^3F000$/.test(sqlStateOf(error) ?? '') || routine.startsWith('exec_stmt')) return null;
+  return (
+    /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/.exec(message ?? '')?.[0] ?? null
+  );
 }
 
 /** The meaning of SQLSTATEs with which a server refuses logins. */

@@ -1,4 +1,4 @@
-import { problems, unfitSqlStates } from './errors.js';
+import { problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
 
 /** Row of the table of events with the members `E`: the level of the event's log line, and the metrics that the event moves. */
 interface EventRow<E> {
@@ -30,6 +30,8 @@ interface RequestFinished {
   durationMs: number;
   complete: boolean;
   tokenId: string | null;
+  /** Why the token was refused, where the database has it. */
+  tokenRefused?: string;
   workspace: string | null;
   /** Rows of a list that was sent whole, and the page size; null for other responses. */
   rows: number | null;
@@ -38,6 +40,16 @@ interface RequestFinished {
   bytes: number;
   /** The client's address; absent unless the operator wants it logged. */
   address?: string;
+}
+
+/** The refusal of PostgreSQL without its stack, which would be that of each request. */
+interface DatabaseUnfit {
+  requestId: string;
+  route: string;
+  code: string;
+  /** The view, column, function or constraint that it is about; null where PostgreSQL names none. */
+  object: string | null;
+  correction: string;
 }
 
 interface WorkerDied {
@@ -68,11 +80,6 @@ const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as c
 
 /** The limit at which a request was answered 429. */
 export type LimitName = (typeof limitNames)[number];
-
-const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
-
-/** The bound at which a request was turned away with 503 overloaded. */
-export type ShedBound = (typeof shedBounds)[number];
 
 const codes = Object.keys(problems);
 
@@ -119,7 +126,8 @@ export const events = {
   }),
   request_failed: event<{ requestId: string; error: Error }>('error'),
   value_refused: event<{ requestId: string; error: Error }>('info'),
-  database_unfit: event<{ requestId: string; code: string; correction: string; error: Error }>('error', {
+  database_unfit: event<DatabaseUnfit>('error', {
+    repeats: ['route', 'code', 'object'],
     metrics: counter(
       'database_unfit',
       'Requests answered 500 because the database does not fit the gateway, by SQLSTATE.',
@@ -164,8 +172,8 @@ export const events = {
     repeats: ['limit'],
     metrics: counter('limit_hits', 'Requests answered 429.', { limit: limitNames }),
   }),
-  request_shed: event<{ bound: ShedBound }>('warn', {
-    repeats: ['bound'],
+  request_shed: event<{ bound: ShedBound; route: string; workspace: string | null }>('warn', {
+    repeats: ['bound', 'workspace'],
     metrics: counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
       bound: shedBounds,
     }),

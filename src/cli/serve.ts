@@ -4,7 +4,7 @@ import { StartRefused } from '../base/errors.js';
 import type { Gateway } from '../serve/gateway.js';
 import { startGateway } from '../serve/gateway.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
-import { reportToParent } from '../serve/workers/reports.js';
+import { definitionsOfParent, reportToParent } from '../serve/workers/reports.js';
 import type { Workers } from '../serve/workers/workers.js';
 import { command, printText, say, wholeNumber } from './command.js';
 
@@ -35,7 +35,9 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
   const starting: Promise<Gateway | Workers> = isParent
     ? import('../serve/workers/workers.js').then(({ startWorkers }) => startWorkers(settings, readAgain))
-    : startGateway(settings, undefined, readAgain);
+    : (cluster.isWorker ? definitionsOfParent() : Promise.resolve(null)).then((batch) =>
+        startGateway(settings, undefined, readAgain, batch),
+      );
   if (cluster.isWorker) starting.catch((error) => sendToParent({ type: 'refused', reason: reasonOf(error) }));
   const stopping = stopRequested(() => void starting.then(reload, () => undefined));
   const crash = crashed();

@@ -1,6 +1,6 @@
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
-import { ClientGone, correctionOf, databaseErrorKind, Problem, sqlStateOf } from '../base/errors.js';
+import { ClientGone, correctionOf, databaseErrorKind, namedIn, Problem, sqlStateOf } from '../base/errors.js';
 import type { Event } from '../base/events.js';
 import { tracerName } from '../base/tracing.js';
 import { exchangeOf, newExchange } from './http/exchange.js';
@@ -79,7 +79,8 @@ function beginning({ observe, deprecation, sunset, logClientAddress, underWay }:
         code: exchange.code,
         complete: ctx.res.writableFinished,
         durationMs: Math.round((performance.now() - exchange.startedMs) * 1000) / 1000,
-        tokenId: exchange.access?.tokenId ?? null,
+        tokenId: exchange.access?.tokenId ?? exchange.refused?.id ?? null,
+        ...(exchange.refused && { tokenRefused: exchange.refused.reason }),
         workspace: exchange.access?.workspace ?? null,
         rows: exchange.page?.rows ?? null,
         perPage: exchange.page?.perPage ?? null,
@@ -98,7 +99,10 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   const exchange = exchangeOf(ctx);
   const problem = asProblem(error);
   const { requestId } = exchange;
-  if (problem.code === 'internal') observe(failureOf(error as Error, requestId));
+  const route = String(ctx._matchedRoute ?? 'none');
+  if (problem.code === 'internal') observe(failureOf(error as Error, requestId, route));
+  if (problem.code === 'overloaded')
+    observe({ type: 'request_shed', bound: problem.bound, route, workspace: exchange.access?.workspace ?? null });
   if (problem.cause instanceof Error) observe({ type: 'value_refused', requestId, error: problem.cause });
   exchange.code = problem.code;
   if (ctx.res.headersSent) return void ctx.res.destroy(); // a second head would be a second response
@@ -120,10 +124,17 @@ function asProblem(error: unknown): Problem {
 }
 
 /** The event of an internal error: a fault of the database with its correction, or a bug. */
-function failureOf(error: Error, requestId: string): Event {
+function failureOf(error: Error, requestId: string, route: string): Event {
   const correction = correctionOf(error);
   if (correction === undefined) return { type: 'request_failed', requestId, error };
-  return { type: 'database_unfit', requestId, code: sqlStateOf(error) as string, correction, error };
+  return {
+    type: 'database_unfit',
+    requestId,
+    route,
+    code: sqlStateOf(error) as string,
+    object: namedIn(error),
+    correction,
+  };
 }
 
 /** Opens the span of each request, under the client's `traceparent` (W3C Trace Context) if it sent one. */

@@ -16,7 +16,7 @@ import { sealWith } from '../postgres/seal.js';
 import { Upkeep } from '../postgres/upkeep.js';
 import { sessionSettings } from '../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../resource/definition/compiled.js';
-import { loadResources } from '../resource/definition/load.js';
+import { type DefinitionTexts, loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import { type AppDeps, app } from './app.js';
@@ -30,6 +30,7 @@ import { apiServer } from './http/server.js';
 import { Tokens } from './http/tokens.js';
 import { logEvents, startTraces } from './ops/log.js';
 import { type GaugeSources, type MetricValues, metricsEvents } from './ops/metrics.js';
+import { Recent } from './ops/recent.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Readiness, readinessOf, statusOf } from './ops/status.js';
 import { type Peers, standalone } from './peers/peers.js';
@@ -40,6 +41,13 @@ import type { Settings } from './settings.js';
 import { latestTimeline } from './sync/pass.js';
 import { sealedParts } from './sync/sealed-parts.js';
 
+/** Definitions of the workers that a parent starts together, as the parent read them. */
+export interface Batch {
+  readonly texts: DefinitionTexts;
+  /** Others of the batch serve: a worker starts where the databases no longer fit some resources, which are refused. */
+  readonly isSuccessor: boolean;
+}
+
 type Closers = (() => unknown)[];
 
 /** Closes what was opened, such as pools, in the reverse order of its opening. */
@@ -49,12 +57,13 @@ async function closeAll(closers: Closers): Promise<void> {
 
 /**
  * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again, for the
- * login of each new connection. Throws StartRefused after closing all that it opened.
+ * login of each new connection; `batch` are the definitions of a worker, which its parent read. Throws StartRefused after closing all that it opened.
  */
 export async function startGateway(
   given: Settings,
   logTo?: DestinationStream,
   readAgain: () => Settings = () => given,
+  batch: Batch | null = null,
 ): Promise<Gateway> {
   const closers: Closers = [];
   const sinks: Observe[] = [];
@@ -67,8 +76,8 @@ export async function startGateway(
   try {
     if (given.otelExporterOtlpEndpoint !== '') closers.push(await startTraces(given.otelExporterOtlpEndpoint));
     const keyring = refusing(() => parseKeyring(given.dataKeys || '{}'));
-    const resources = loadResources(given.resourcesDir);
-    const checking = fittingSettings(given, resources, observe);
+    const resources = loadResources(given.resourcesDir, batch?.texts);
+    const checking = fittingSettings(given, resources, observe, batch?.isSuccessor);
     checking.catch(() => undefined); // the keys can be refused first
     const compiling = compileResources(given, resources, keyring, observe);
     compiling.catch(() => undefined); // the checks name this fault among all others
@@ -127,14 +136,16 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
   sinks.push(watch.handle);
   closers.push(() => watch.close());
-  const gates = gatesOf(settings, observe);
+  const gates = gatesOf(settings);
   const underWay = { requests: 0 };
+  const recent = new Recent();
   const sources: GaugeSources = {
     resources,
     replicas,
     primary: primary?.nodes ?? null,
     unfit,
     refused: () => watch.refused,
+    recent: () => recent.counts(),
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
@@ -142,9 +153,11 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     clientConnections: () => connectionsOf(api),
   };
   const metrics = metricsEvents(sources);
+  sinks.push(recent.observe);
   sinks.push(metrics.observe);
   closers.push(() => databases.close());
   await databases.start();
+  if (opening.isDoubtful) await watch.look();
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...settings });

@@ -133,7 +133,7 @@ for (const [name, { change, undo, sentence, writes, all }] of Object.entries(fau
     t.regex(fault.log(), new RegExp(`"resource":"${own.slice(1)}".*"msg":"resource_refused"`));
 
     await setUp.sql(undo);
-    await eventually(t, 'the end of the refusal', async () => (await status()).faults.length === 0);
+    await eventually(t, 'the end of the refusal', () => fault.gateway.readiness().refused.length === 0);
     t.is(await codeAt(own), '200');
     t.is(await fault.metric('gateway_resource_refused', labels), 0);
   });

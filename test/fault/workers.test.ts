@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../demo/cluster/ports.js';
 import { asAdmin } from '../../src/postgres/admin.js';
-import type { StatusReport } from '../../src/serve/ops/status.js';
+import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { apiClient } from '../support/client.js';
 import { customerOf } from '../support/primary-side.js';
@@ -30,7 +30,7 @@ test.before(async (t) => {
   writeFileSync(keys, dataKeys);
   cpSync(settings.resourcesDir || 'config/resources', definitions, { recursive: true });
   const files = { dataKeysFile: keys, resourcesDir: definitions } as Partial<Settings>;
-  const patience = { headersTimeoutMs: 60_000, notReadyMs: 2000, logLevel: 'info' } as const; // idle connections stay
+  const patience = { headersTimeoutMs: 60_000, notReadyMs: 2000, fitnessIntervalMs: 3000, logLevel: 'info' } as const; // idle connections stay
   // Workers that are all killed leave no listener behind from which their successors could inherit a random port.
   served = await serveProcess({ ...settings, ...files, ...patience, webConcurrency: 2, port: await freePort() });
 });
@@ -355,6 +355,58 @@ test('SIGHUP replaces the workers by some with the definitions of now, and no re
   await eventually(t, 'the new definition', () => !list.members.includes(',merk,'));
   t.truthy(merk);
   t.deepEqual(faults, [], `of ${requests} requests`);
+});
+
+test('a worker that dies after a refused reload is replaced by one with the definitions that serve, and all say so', async (t) => {
+  const file = join(definitions, 'installaties.json');
+  const definition = readFileSync(file, 'utf8');
+  const status = async () => (await (await fetch(`${served.opsUrl}/status.json`)).json()) as StatusReport;
+  const gauge = async (): Promise<string | undefined> =>
+    /^gateway_reload_refused (\d)$/m.exec(await (await fetch(`${served.opsUrl}/metrics`)).text())?.[1];
+  t.is(await gauge(), '0');
+  writeFileSync(file, '{');
+  process.kill(served.child.pid as number, 'SIGHUP');
+  await eventually(t, 'the sentence', async () =>
+    (await status()).faults.some(
+      ({ sentence, link }) =>
+        /^The last reload was refused.*installaties\.json/s.test(sentence) && link.endsWith('#reload-refused'),
+    ),
+  );
+  t.is(await gauge(), '1');
+  for (const worker of children()) {
+    process.kill(worker, 'SIGKILL');
+    const isReplaced = async (): Promise<boolean> => !children().includes(worker) && (await isComplete());
+    await eventually(t, 'its successor', isReplaced, 30_000);
+  }
+  for (let i = 0; i < 10; i++) t.is((await send('/installaties?perPage=1')).status, 200);
+  writeFileSync(file, definition);
+  process.kill(served.child.pid as number, 'SIGHUP');
+  await eventually(t, 'the end of the sentence', async () => (await gauge()) === '0', 60_000);
+  t.false((await status()).faults.some(({ link }) => link.endsWith('#reload-refused')));
+});
+
+test('a worker that dies while a view does not fit is replaced, and the resource alone is refused', async (t) => {
+  const { database } = t.context;
+  await asAdmin(database.settings.adminUrl, async (app) => {
+    await app.query('alter view gateway.klanten_desc rename to klanten_away');
+    t.teardown(() =>
+      asAdmin(database.settings.adminUrl, (again) =>
+        again.query('alter view if exists gateway.klanten_away rename to klanten_desc'),
+      ),
+    );
+    await database.caughtUp();
+    const [worker] = children() as [number];
+    process.kill(worker, 'SIGKILL');
+    const isReplaced = async (): Promise<boolean> => !children().includes(worker) && (await isComplete());
+    await eventually(t, 'its successor', isReplaced, 30_000);
+    for (let i = 0; i < 20; i++) t.is((await send('/installaties?perPage=1')).status, 200);
+    await eventually(t, 'its refusal', async () => {
+      const report = (await (await fetch(`${served.opsUrl}/readyz`)).json()) as Readiness;
+      return report.refused.some(({ resource, detail }) => resource === 'klanten' && detail.includes('klanten_desc'));
+    });
+    await app.query('alter view gateway.klanten_away rename to klanten_desc');
+    await eventually(t, 'it is served again', async () => (await read()) === 200, 20_000);
+  });
 });
 
 test('a reload goes on when the second of its workers dies before it serves', async (t) => {

@@ -108,6 +108,29 @@ test('a token that expires is refused from that moment, although it was accepted
   }
 });
 
+test('the log names a token that the database has, and why it is refused', async (t) => {
+  const { database } = t.context;
+  const { client, log } = t.context;
+  const set = async (column: string, value: string): Promise<[string, string]> => {
+    const token = await database.token();
+    const { rows } = await database.primary.query<{ id: string }>(
+      `update app.api_tokens set ${column} = ${value} where token_hash = sha256($1::bytea) returning id`,
+      [Buffer.from(token)],
+    );
+    return [token, rows[0]?.id as string];
+  };
+  const cases = [
+    [...(await set('revoked_at', 'now()')), 'revoked'],
+    [...(await set('expires_at', `now() - interval '1 s'`)), 'expired'],
+  ] as const;
+  await database.caughtUp();
+  for (const [token, id, reason] of cases) {
+    t.is((await client.get('/klanten', { token })).status, 401);
+    await eventually(t, 'the line', () => log().includes(`"tokenId":"${id}","tokenRefused":"${reason}"`));
+    t.false(log().includes(token));
+  }
+});
+
 test('a token that is revoked is refused within five seconds and the lag', async (t) => {
   const { client, database } = t.context;
   const token = await database.token();

@@ -38,6 +38,7 @@ test.serial('without a replica the status names it and what fails', async (t) =>
   t.is(level, 'failing');
   t.deepEqual(sentences, [
     'Reads fail: no replica can be used.',
+    'In the last minute, 1 request was answered 503 replica_unavailable: GET /api/v1/klanten.',
     '127.0.0.1:1/nowhere is not used: cannot connect: ECONNREFUSED.',
   ]);
 });

@@ -122,6 +122,7 @@ async function fill(
         publicRequestsPerMinute: 1_000_000,
         perPageMax: 200_000,
         upkeepIntervalMs: 3_600_000,
+        fitnessIntervalMs: 3_600_000, // tests change views by hand
         logLevel: 'debug',
         ...overrides,
       },

@@ -37,6 +37,7 @@ const unhurried = {
   connectTimeoutMs: 10_000,
   resumeMs: 10_000,
   upkeepIntervalMs: 3_600_000,
+  fitnessIntervalMs: 3_600_000, // tests change views by hand
 };
 
 /** A database of this test file's own, on the shared primary and replica, and what is needed to talk to it. */

@@ -1,11 +1,12 @@
 import { PassThrough } from 'node:stream';
 import test from 'ava';
 import pg from 'pg';
-import { problems } from '../../src/base/errors.js';
+import { type ProblemCode, problems } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/serve/ops/log.js';
 import { metricsEvents } from '../../src/serve/ops/metrics.js';
+import { Recent, sumOfCounts } from '../../src/serve/ops/recent.js';
 import { type Readiness, statusOf } from '../../src/serve/ops/status.js';
 import { until } from '../support/patience.js';
 
@@ -16,6 +17,8 @@ const ready: Readiness = {
   primary: { healthy: true, reason: null },
   unfit: [],
   refused: [],
+  recent: [],
+  reloadRefused: null,
   redis: null,
 };
 
@@ -37,6 +40,55 @@ test('the status names primary, Redis and workers that are away, and data that i
     ],
   );
   t.like({ level, summary }, { level: 'failing', summary: '4 things are wrong.' });
+});
+
+const finished = (status: number, code: ProblemCode | null, workspace: string | null): Event => ({
+  type: 'request_finished',
+  requestId: 'r',
+  method: 'GET',
+  route: '/api/v1/klanten',
+  status,
+  code,
+  durationMs: 1,
+  complete: true,
+  tokenId: null,
+  workspace,
+  rows: null,
+  perPage: null,
+  bytes: 0,
+});
+
+test('the status says what clients met in the last minute, with counts, the workspace that causes it, and a link', (t) => {
+  const recent = new Recent();
+  for (let i = 0; i < 12; i++) recent.observe(finished(503, 'overloaded', 'w1'));
+  for (let i = 0; i < 3; i++) recent.observe(finished(500, 'internal', `w${i}`));
+  for (let i = 0; i < 5; i++) recent.observe(finished(200, null, 'w2'));
+  recent.observe(finished(429, 'rate_limited', 'w2'));
+  for (let i = 0; i < 2; i++) recent.observe(undecoded('row'));
+  recent.observe({ type: 'log_line_dropped' });
+  const twice = sumOfCounts([...recent.counts(), ...recent.counts()]); // of two workers
+  t.deepEqual(
+    statusOf({ ...ready, primary: null, recent: twice }, 30_000).faults,
+    [
+      ['failing', '6 requests were answered 500 internal: GET /api/v1/klanten', 'internal'],
+      ['degraded', '24 requests were answered 503 overloaded: GET /api/v1/klanten, all of workspace w1', 'overloaded'],
+      ['degraded', '4 values could not be decoded: klanten /naam (bad_tag)', 'undecodable'],
+      ['degraded', '2 lines were lost from the log: stdout is not read', 'log-lost'],
+    ].map(([level, words, id]) => ({
+      level,
+      sentence: `In the last minute, ${words}.`,
+      link: `troubleshooting#${id}`,
+    })) as never,
+  );
+});
+
+test('the last reload stays in the status until one succeeds', (t) => {
+  const { level, summary } = statusOf(
+    { ...ready, primary: null, reloadRefused: 'klanten.json /: it is no JSON.' },
+    30_000,
+  );
+  t.is(level, 'degraded');
+  t.is(summary, 'The last reload was refused, and the definitions before it serve: klanten.json /: it is no JSON.');
 });
 
 /** The log lines of the events, as text. */
@@ -107,6 +159,7 @@ async function scraped(...events: Event[]): Promise<string> {
     primary: null,
     unfit: [],
     refused: () => [],
+    recent: () => [],
     resources: loadResources(''),
     redis: () => null,
     lagMaxMs: 0,
@@ -135,22 +188,8 @@ test('counters count from 0 where their labels are known, so that an alert sees 
 });
 
 test('a request counts as a problem only when it was answered with one', async (t) => {
-  const request: Event = {
-    type: 'request_finished',
-    requestId: 'r',
-    method: 'GET',
-    route: '/x',
-    status: 500,
-    code: null,
-    durationMs: 20,
-    complete: true,
-    tokenId: null,
-    workspace: null,
-    rows: null,
-    perPage: null,
-    bytes: 0,
-  };
-  const text = await scraped(request, { ...request, code: 'internal' });
+  const request = { ...finished(500, null, null), route: '/x', durationMs: 20 } as Event;
+  const text = await scraped(request, { ...request, code: 'internal' } as Event);
   t.true(text.includes('gateway_problems_total{code="internal"} 1\n'));
   t.true(text.includes('gateway_request_seconds_count{method="GET",route="/x",status="500"} 2\n'));
   t.true(text.includes('gateway_request_seconds_sum{method="GET",route="/x",status="500"} 0.04\n'));
@@ -186,7 +225,11 @@ test('a flood of a kind is two lines: its first event, and the number of the oth
   t.deepEqual(written, [[undecoded('row 0')], [undecoded('row x', 'unknown_key')]]);
   repeated.close();
   const rows = Array.from({ length: 20 }, (_, i) => `row ${i + 1}`);
-  t.deepEqual(written.slice(2), [[undecoded('row 1690'), { repeated: 1690, rows }]]);
+  const [[event, repetition] = []] = written.slice(2);
+  t.deepEqual(event, undecoded('row 1690'));
+  t.like(repetition, { repeated: 1690, rows });
+  const { firstAt = '', lastAt = '' } = repetition ?? {};
+  t.true(firstAt <= lastAt && Math.abs(Date.parse(lastAt) - Date.now()) < 60_000);
 });
 
 test('a flood is told when its window ends, and the next window begins with a count', async (t) => {
@@ -194,11 +237,11 @@ test('a flood is told when its window ends, and the next window begins with a co
   const event: Event = { type: 'primary_failed', code: '25006' };
   for (let i = 0; i < 3; i++) repeated.add(event);
   t.true(await until(() => written.length === 2, 5000, 10));
-  t.deepEqual(written[1], [event, { repeated: 2 }]);
+  t.like(written[1], [event, { repeated: 2 }]);
   repeated.add(event);
   t.is(written.length, 2);
   t.true(await until(() => written.length === 3, 5000, 10));
-  t.deepEqual(written[2], [event, { repeated: 1 }]);
+  t.like(written[2], [event, { repeated: 1 }]);
 });
 
 test('each request and each change of state has its line', (t) => {

@@ -1,5 +1,4 @@
-import { Problem } from '../errors.js';
-import type { Observe, ShedBound } from '../events.js';
+import { Problem, type ShedBound } from '../errors.js';
 import { Gate } from './gate.js';
 import type { Limiter } from './rate-limiter.js';
 
@@ -23,12 +22,9 @@ export interface Gates {
   readonly largePages: Gate;
 }
 
-/** Makes the gates; a request that they refuse is a Problem `overloaded`, and an event. */
-export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSettings, observe: Observe): Gates {
-  const refusing = (bound: ShedBound, detail: string) => () => {
-    observe({ type: 'request_shed', bound });
-    return new Problem('overloaded', detail);
-  };
+/** Makes the gates; a request that they refuse is a Problem `overloaded`. */
+export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSettings): Gates {
+  const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
     unknownTokens: new Gate({
       share: () => running,

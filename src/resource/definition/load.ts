@@ -39,18 +39,31 @@ export interface DefinitionFile
 
 const filesMax = 100;
 
+/** Files of definitions by path, with their texts; null: the file cannot be read, for this reason. */
+export type DefinitionTexts = readonly (readonly [path: string, text: string | null, fault: string])[];
+
+/** The *.json files of a folder (default: config/resources). Throws SettingsError where there are none. */
+export function readDefinitions(dir: string): DefinitionTexts {
+  return definitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir).map((path) => {
+    try {
+      return [path, readText(path), ''];
+    } catch (error) {
+      return [path, null, readFault(error)];
+    }
+  });
+}
+
 /**
- * The resources the API serves, from the *.json files of a folder (default: config/resources), in the order of their
+ * The resources the API serves, from the *.json files of a folder (default: config/resources) or from `texts` of them, in the order of their
  * names. Throws SettingsError with every flaw of every file: its file, its place and the remedy.
  */
-export function loadResources(dir: string): readonly Resource[] {
-  const folder = dir === '' ? join(projectRoot, 'config/resources') : dir;
+export function loadResources(dir: string, texts: DefinitionTexts = readDefinitions(dir)): readonly Resource[] {
   const flaws: string[] = [];
   const found = (path: string, ...of: readonly string[]): number =>
     flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
   const files = new Map<string, DefinitionFile>();
-  for (const path of definitionPaths(folder)) {
-    const read = readDefinition(path);
+  for (const [path, text, fault] of texts) {
+    const read = readDefinition(text, fault);
     if (Array.isArray(read)) found(path, ...read);
     else files.set(path, read);
   }
@@ -78,15 +91,13 @@ function definitionPaths(folder: string): string[] {
 }
 
 /** The definition in a file, presets and defaults filled in, or its flaws. */
-function readDefinition(path: string): DefinitionFile | string[] {
-  let text: string;
+function readDefinition(text: string | null, fault: string): DefinitionFile | string[] {
+  if (text === null) return [`/: the file cannot be read (${fault}); make it readable`];
   let value: unknown;
   try {
-    text = readText(path);
     value = JSON.parse(text);
   } catch (error) {
-    if (error instanceof SyntaxError) return [`/: the file is not JSON (${error.message}); correct the syntax`];
-    return [`/: the file cannot be read (${readFault(error)}); make it readable`];
+    return [`/: the file is not JSON (${(error as Error).message}); correct the syntax`];
   }
   validateDefinition(value);
   const repeated = repeatedKeys(text).map((place) => `${place}: the key stands there twice; keep one of them`);

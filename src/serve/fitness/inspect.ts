@@ -81,21 +81,25 @@ export async function inspect(
 /**
  * Inspects the databases as `check` does and returns the settings that fit them: without named statements where a pooler loses these.
  * Throws StartRefused, or SettingsError, with every refused item. A server that cannot be used does not refuse the start while another can, because it
- * may become good: it is to be checked before its first use.
+ * may become good: it is to be checked before its first use. A successor of a worker that has ended starts as well where resources no longer fit: others of
+ * them are served.
  */
 export async function fittingSettings(
   settings: Settings,
   resources: readonly Resource[],
   observe: Observe,
-): Promise<{ settings: Settings; unfit: readonly UnfitServer[] } & Omit<Inspected, 'findings'>> {
-  const { findings, ...rest } = await inspect(settings, resources);
-  const wrong = findings.filter(({ level }) => level === 'refused');
+  isSuccessor = false,
+): Promise<{ settings: Settings; unfit: readonly UnfitServer[]; isDoubtful: boolean } & Omit<Inspected, 'findings'>> {
+  const { findings, ...inspected } = await inspect(settings, resources);
+  const refused = findings.filter(({ level }) => level === 'refused');
+  const wrong = isSuccessor ? refused.filter(({ where }) => where === 'settings') : refused;
+  const rest = { ...inspected, isDoubtful: refused.length > 0 };
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
     const ofSettings = wrong.every(({ where }) => where === 'settings');
     throw new (ofSettings ? SettingsError : StartRefused)(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
   }
-  const failed = findings.filter(({ level }) => level === 'failed');
+  const failed = findings.filter(({ level }) => level === 'failed' || level === 'refused'); // refused ones of a successor
   for (const finding of failed) observe({ type: 'server_unfit', ...unfitOf(finding) });
   const unfit = failed.filter(({ code }) => code !== 'connection').map(unfitOf); // the states of the servers tell of those
   const losesPrepared = findings.some(({ code, level }) => code === 'pooler' && level === 'warning');

@@ -21,9 +21,9 @@ export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
 
-/** Pause while a resource is refused, so that it is served again soon, and least pause between two looks. */
-const refusedMs = 2000;
-const leastMs = 1000;
+/** Parts of the interval: the pause while a resource is refused, so that it is served again soon, and the least pause between two looks. */
+const refusedPart = 1 / 15;
+const leastPart = 1 / 30;
 
 /** The uses of a resource that an item speaks of. */
 type Use = RefusedResource['use'];
@@ -73,7 +73,7 @@ export class FitnessWatch {
   readonly handle = (event: Event): void => {
     const tells =
       event.type === 'database_unfit' || (event.type === 'replica_failed' && /^(0A000|42)/.test(event.code));
-    if (tells) this.#plan(Math.max(0, this.#lookedMs + leastMs - performance.now()));
+    if (tells) this.#plan(Math.max(0, this.#lookedMs + this.#bounds.fitnessIntervalMs * leastPart - performance.now()));
   };
 
   /** Looks at all servers in use now; callers share a look. Never rejects. */
@@ -81,7 +81,7 @@ export class FitnessWatch {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = null;
       this.#lookedMs = performance.now();
-      this.#plan(this.#refused.length > 0 ? refusedMs : this.#bounds.fitnessIntervalMs);
+      this.#plan(this.#bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedPart : 1));
     });
     return this.#looking;
   }

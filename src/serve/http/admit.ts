@@ -97,6 +97,7 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     const found = await deps.tokens.find(token, address, () => mayLookUp(deps.limits, address));
     if ('tokenId' in found) return found;
     failureKeys = found.failureKeys;
+    exchangeOf(ctx).refused = found.token ?? null;
     throw tokenInvalid(deps.basicAuth);
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');

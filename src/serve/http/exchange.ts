@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import { ClientGone } from '../../base/errors.js';
 import type { PageSize } from '../read/reply.js';
 import { tokenPrefix } from './token-format.js';
-import type { Access } from './tokens.js';
+import type { Access, Refusal } from './tokens.js';
 
 /** State of a request while it runs; kept in ctx.state. */
 export interface Exchange {
@@ -13,6 +13,8 @@ export interface Exchange {
   /** Headers of the response, whatever it will be: names and values in turns, as writeHead takes them. Merging objects took a tenth of a detail. */
   readonly headers: string[];
   access: Access | null;
+  /** The token of the request where the database has it and it has no rights. */
+  refused: Refusal['token'] | null;
   /** Time until the token was accepted, in milliseconds. */
   authMs: number;
   /** Code of the problem that was answered, for log and metrics. */
@@ -31,6 +33,7 @@ export function newExchange(request: IncomingMessage, headers: readonly string[]
     headers: [...headers, 'X-Request-Id', id],
     startedMs: performance.now(),
     access: null,
+    refused: null,
     authMs: 0,
     code: null,
     page: null,

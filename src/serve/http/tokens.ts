@@ -7,7 +7,7 @@ import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import { type ReadTarget, withServer } from '../read/routing.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
-/** The rights of a valid token. */
+/** The rights of a token that the database has. */
 export interface Access {
   readonly tokenId: string;
   /** The name that its owner gave it. */
@@ -16,12 +16,16 @@ export interface Access {
   readonly scopes: ReadonlySet<string>;
   /** Epoch milliseconds; Infinity for a token that does not expire. */
   readonly expiresAtMs: number;
+  /** Why it is refused, such as `revoked`; null for a valid one, until it expires. `no owner`: its workspace or its user is gone. */
+  readonly refusal: 'revoked' | 'no owner' | null;
 }
 
 /** A token without rights. */
 export interface Refusal {
   /** Keys under which the failure counts: the client's address, the hash of a token that was looked up, or both. */
   readonly failureKeys: readonly string[];
+  /** The token, where the database has it, and why it is refused: for the log. */
+  readonly token?: { readonly id: string; readonly reason: string };
 }
 
 /** Dependencies and bounds of token look-ups. */
@@ -46,7 +50,8 @@ interface LookUp {
 
 const findToken = prepared(
   'find-token',
-  `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint, revoked_at is not null, name
+  `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint,
+      case when revoked_at = '-infinity' then 'no owner' when revoked_at is not null then 'revoked' end, name
     from gateway.find_token($1)`,
   ['hash'],
 );
@@ -79,7 +84,7 @@ export class Tokens {
           () => ({}),
           ({ target }) => lookUp(target, hash, deps.queueWaitMs),
         );
-        if (access === null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
+        if (access === null || access.refusal !== null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {
           this.#known.set(key, true);
           deps.noteUse(access.tokenId);
@@ -98,7 +103,7 @@ export class Tokens {
     const access = this.#lookUps.get(key)?.access ?? null;
     if (access !== null && this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2)
       this.#lookUps.fetch(key, renewal).catch(() => {});
-    return access !== null && access.expiresAtMs > Date.now() ? access : null;
+    return access !== null && refusalOf(access) === null ? access : null;
   }
 
   /**
@@ -112,7 +117,9 @@ export class Tokens {
     const isKept = this.#lookUps.has(key) || this.#known.has(key);
     if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
     const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
-    return access === null || access.expiresAtMs <= Date.now() ? this.#refuse(key, address) : access;
+    if (access === null) return this.#refuse(key, address);
+    const reason = refusalOf(access);
+    return reason === null ? access : { ...this.#refuse(key, address), token: { id: access.tokenId, reason } };
   }
 
   /** A repeat of a refused token counts for the token alone, so that it does not exhaust the address that others share. */
@@ -134,12 +141,16 @@ export class Tokens {
   }
 }
 
+function refusalOf({ refusal, expiresAtMs }: Access): string | null {
+  return refusal ?? (expiresAtMs <= Date.now() ? 'expired' : null);
+}
+
 async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
   await short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
     const [id, workspace, scopes, expires, revoked, name] = row.texts();
-    if (revoked === 't') return;
     access = {
+      refusal: (revoked ?? null) as Access['refusal'],
       tokenId: id as string,
       name: name ?? '',
       workspace: workspace as WorkspaceId,

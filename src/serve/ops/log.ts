@@ -172,6 +172,9 @@ class LogOutput {
 export interface Repetition {
   /** Events of this kind since its last line, the one in this line included. */
   readonly repeated: number;
+  /** Times of the first and the last of them, ISO 8601. */
+  readonly firstAt: string;
+  readonly lastAt: string;
   /** Rows that these events name, the first 20 of them. */
   readonly rows?: readonly string[];
 }
@@ -189,6 +192,8 @@ export interface RepeatedLines {
 interface Kind {
   last: Event;
   repeated: number;
+  firstMs: number;
+  lastMs: number;
   readonly rows: string[];
 }
 
@@ -204,7 +209,7 @@ const kindsMax = 1000;
 export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
   const kinds = new Map<string, Kind>();
   const begin = (name: string, event: Event): void => {
-    kinds.set(name, { last: event, repeated: 0, rows: [] });
+    kinds.set(name, { last: event, repeated: 0, firstMs: 0, lastMs: 0, rows: [] });
     setTimeout(end, windowMs, name).unref();
   };
   const end = (name: string): void => {
@@ -224,7 +229,8 @@ export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLi
         return begin(name, event);
       }
       kind.last = event;
-      kind.repeated++;
+      kind.lastMs = Date.now();
+      if (kind.repeated++ === 0) kind.firstMs = kind.lastMs;
       if ('row' in event && kind.rows.length < rowsMax) kind.rows.push(event.row);
     },
     close() {
@@ -235,9 +241,11 @@ export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLi
 }
 
 /** Writes the line of a kind's further events; false when there were none. */
-function writeRepeated({ last, repeated, rows }: Kind, write: WriteLine): boolean {
-  if (repeated > 0) write(last, { repeated, ...(rows.length > 0 && { rows }) });
-  return repeated > 0;
+function writeRepeated({ last, repeated, firstMs, lastMs, rows }: Kind, write: WriteLine): boolean {
+  if (repeated === 0) return false;
+  const [firstAt, lastAt] = [firstMs, lastMs].map((ms) => new Date(ms).toISOString()) as [string, string];
+  write(last, { repeated, firstAt, lastAt, ...(rows.length > 0 && { rows }) });
+  return true;
 }
 
 /** How long an export may take, so that a collector that is away delays the end of the gateway by no more. */

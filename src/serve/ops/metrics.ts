@@ -35,7 +35,7 @@ export function metricsEvents(sources: GaugeSources): Metrics {
   const metrics = eventMetrics(knownLabels(sources));
   const { registry } = metrics;
   collectDefaultMetrics({ register: registry });
-  for (const [name, { help, labels, samples, ofWorkers }] of Object.entries(gauges)) {
+  for (const [name, { help, labels, samples, ofWorkers }] of Object.entries<GaugeRow>(gauges)) {
     new Gauge({
       name: `gateway_${name}`,
       help,
@@ -196,7 +196,7 @@ const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null):
 });
 
 /** The one table of gauges, by name without the prefix `gateway_`. docs/operate/monitoring.md is compared with it. */
-export const gauges: Readonly<Record<string, GaugeRow>> = {
+export const gauges = {
   replica_healthy: replicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',
     'min',
@@ -229,6 +229,12 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
         }),
       ),
   },
+  reload_refused: {
+    help: '1 after a reload that was refused, until one succeeds: the definitions before it serve.',
+    labels: [],
+    ofWorkers: 'max',
+    samples: () => [[{}, 0]], // a worker has no reloads; its parent counts them
+  },
   requests_in_flight: {
     help: 'Requests that are not answered to the end.',
     labels: [],
@@ -253,4 +259,4 @@ export const gauges: Readonly<Record<string, GaugeRow>> = {
     labels: [],
     samples: async ({ clientConnections }) => [[{}, await clientConnections()]],
   },
-};
+} satisfies Readonly<Record<string, GaugeRow>>;

@@ -46,6 +46,7 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
   '/status': statusPage,
   '/status.json': ({ status }) => json(status()),
+  '/troubleshooting': () => page(projectText('config/status/troubleshooting.html'), false),
   '/docs': async ({ docs }, headers) => {
     const reply = await docs()?.reply(headers['accept-encoding'], headers['if-none-match']);
     if (reply === undefined) return text(404, 'DOCS puts the page elsewhere, or has none.');
@@ -56,8 +57,12 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
 /** A page whose script shows /status.json. Its style and its script are inline: a Content-Security-Policy can allow them by their hashes. */
 function statusPage(): Answer {
   const file = (name: string): string => projectText(`config/status/${name}`);
-  const body = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
-  const policy = `${pagePolicy(body, true)}; frame-ancestors 'none'`;
+  const html = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
+  return page(html, true);
+}
+
+function page(body: string, connects: boolean): Answer {
+  const policy = `${pagePolicy(body, connects)}; frame-ancestors 'none'`;
   return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': policy } };
 }
 

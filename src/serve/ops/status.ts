@@ -1,6 +1,7 @@
 import type { RefusedResource, UnfitServer } from '../../base/events.js';
 import type { Replica } from '../../postgres/replica.js';
 import { apiVersion } from '../http/render.js';
+import { type RecentCount, recentFaults } from './recent.js';
 
 /** Body of /readyz: 200 when ready, else 503 with the reasons. */
 export interface Readiness {
@@ -13,6 +14,10 @@ export interface Readiness {
   readonly unfit: readonly UnfitServer[];
   /** Resources that are answered 503 because the database no longer fits them. */
   readonly refused: readonly RefusedResource[];
+  /** Faults that clients met in the last minute. */
+  readonly recent: readonly RecentCount[];
+  /** Why the last reload was refused; null after one that succeeded, and without workers. */
+  readonly reloadRefused: string | null;
   /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
   readonly redis: ServerStatus | null;
 }
@@ -39,13 +44,14 @@ export interface ReadinessSources {
   readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
   readonly unfit: readonly UnfitServer[];
   readonly refused: () => readonly RefusedResource[];
+  readonly recent: () => readonly RecentCount[];
   readonly redis: () => ServerStatus | null;
   readonly lagMaxMs: number;
 }
 
 /** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
-  const { replicas, primary, unfit, refused, redis, lagMaxMs } = sources;
+  const { replicas, primary, unfit, refused, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
   return {
@@ -70,6 +76,8 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
     unfit,
     refused: refused(),
+    recent: recent(),
+    reloadRefused: null,
     redis: redis(),
   };
 }
@@ -102,7 +110,12 @@ export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | '
 interface Fault {
   readonly level: 'degraded' | 'failing';
   readonly sentence: string;
+  /** To the row of the page of troubleshooting, from where status.json is. */
+  readonly link: string;
 }
+
+/** A fault of now: the row of its remedy, and its sentence. */
+type Named = readonly [remedy: string, sentence: string];
 
 interface WorkersStatus {
   readonly configured: number;
@@ -110,13 +123,21 @@ interface WorkersStatus {
   readonly reporting: number;
 }
 
-/** Names every fault of now. Counts over time belong to the alerts in deploy/prometheus. */
+/** Names every fault of now and of the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
 export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
   const { replicas, primary, redis } = readiness;
-  const faults = [
-    ...failures(readiness).map((sentence) => ({ level: 'failing' as const, sentence })),
-    ...degradations(readiness, workers).map((sentence) => ({ level: 'degraded' as const, sentence })),
+  const named = (level: Fault['level'], all: readonly Named[]) =>
+    all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
+  const all = [
+    ...named('failing', failures(readiness)),
+    ...recentFaults(readiness.recent),
+    ...named('degraded', degradations(readiness, workers)),
   ];
+  const faults = (['failing', 'degraded'] as const).flatMap((level) =>
+    all
+      .filter((fault) => fault.level === level)
+      .map(({ sentence, remedy }) => ({ level, sentence, link: `troubleshooting#${remedy}` })),
+  );
   return {
     at: new Date().toISOString(),
     version: apiVersion,
@@ -131,35 +152,37 @@ export function statusOf(readiness: Readiness, lagMaxMs: number, workers: Worker
   };
 }
 
-const reasonSentences = {
-  'no worker': 'No worker reports: requests are not answered.',
-  'no healthy replica': 'Reads fail: no replica can be used.',
-  stopping: 'The gateway is stopping.',
+const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'stopping', Named>> = {
+  'no worker': ['workers-die', 'No worker reports: requests are not answered.'],
+  'no healthy replica': ['no-replica', 'Reads fail: no replica can be used.'],
+  stopping: ['start', 'The gateway is stopping.'],
 };
 
 /** A sentence for each fault, with the resources that it refuses. */
-function refusals(refused: readonly RefusedResource[]): string[] {
+function refusals(refused: readonly RefusedResource[]): Named[] {
   const names = new Map<string, string[]>();
   for (const { resource, use, item, detail, advice } of refused) {
     const key = `${use === 'read' ? 'Reads' : 'Writes'} of {} are refused with 503: ${item}: ${detail} ${advice}`;
     names.set(key, [...(names.get(key) ?? []), resource]);
   }
-  return [...names].map(([sentence, resources]) => sentence.replace('{}', () => resources.join(', ')));
+  return [...names].map(([sentence, of]) => ['refused', sentence.replace('{}', () => of.join(', '))]);
 }
 
-function failures({ reasons, primary, refused }: Readiness): string[] {
-  const noWrites = primary?.healthy === false ? [`Writes fail: the primary cannot be used: ${primary.reason}.`] : [];
+function failures({ reasons, primary, refused }: Readiness): Named[] {
+  const sentence = `Writes fail: the primary cannot be used: ${primary?.reason}.`;
+  const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
   return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused)];
 }
 
 /** Age of the newest data at which it is old, as in the alert GatewayDataOld. */
 const ageSecondsMax = 60;
 
-function degradations({ replicas, primary, redis, unfit }: Readiness, workers: WorkersStatus | null): string[] {
-  const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }) => {
-    if (state === 'lagging') return [`${name} lags ${lagSeconds} s behind the primary.`];
+function degradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {
+  const { replicas, primary, redis, unfit, reloadRefused } = readiness;
+  const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }): Named[] => {
+    if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
-    return state === 'not used' ? [`${name} is not used: ${reason}${lag}.`] : [];
+    return state === 'not used' ? [['replica-out', `${name} is not used: ${reason}${lag}.`]] : [];
   });
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
     state === 'used' || state === 'lagging' ? (dataAgeSeconds ?? []) : [],
@@ -167,12 +190,17 @@ function degradations({ replicas, primary, redis, unfit }: Readiness, workers: W
   const newest = Math.min(...ages);
   // Without a primary an idle database cannot be told from a late one.
   if (primary !== null && ages.length > 0 && newest > ageSecondsMax)
-    sentences.push(`The newest data is ${newest} s old: replay stands still, or the primary is away.`);
+    sentences.push(['data-old', `The newest data is ${newest} s old: replay stands still, or the primary is away.`]);
   if (redis?.healthy === false)
-    sentences.push(`Redis is away: ${redis.reason}. Each gateway enforces its share of the limits.`);
+    sentences.push(['redis-away', `Redis is away: ${redis.reason}. Each gateway enforces its share of the limits.`]);
   for (const { server, item, detail } of unfit)
-    sentences.push(`At the start ${server} did not fit: ${item}: ${detail}`);
+    sentences.push(['start', `At the start ${server} did not fit: ${item}: ${detail}`]);
+  if (reloadRefused !== null)
+    sentences.push([
+      'reload-refused',
+      `The last reload was refused, and the definitions before it serve: ${reloadRefused}`,
+    ]);
   if (workers !== null && workers.reporting > 0 && workers.reporting < workers.configured)
-    sentences.push(`Only ${workers.reporting} of ${workers.configured} workers report.`);
+    sentences.push(['workers-die', `Only ${workers.reporting} of ${workers.configured} workers report.`]);
   return sentences;
 }

@@ -255,7 +255,6 @@ async function endAttempt(
   error: unknown,
   late: () => Problem,
 ): Promise<void> {
-  if (error instanceof Problem && error.code === 'overloaded') observe({ type: 'request_shed', bound: 'connections' });
   const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
   if (kind === 'permanent') throw error;
   const code = errorCode(error);

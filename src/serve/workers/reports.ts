@@ -1,4 +1,4 @@
-import type { Gateway } from '../gateway.js';
+import type { Batch, Gateway } from '../gateway.js';
 import type { MetricValues } from '../ops/metrics.js';
 import type { Readiness } from '../ops/status.js';
 
@@ -7,6 +7,8 @@ export type WorkerReport =
   /** Sent every `reportMs` while the worker serves. */
   | { readonly type: 'report'; readonly readiness: Readiness }
   | { readonly type: 'ready'; readonly url: string }
+  /** Asks for its definitions: what a parent sends before a worker listens is lost. */
+  | { readonly type: 'definitions' }
   /** Why the worker does not start. */
   | { readonly type: 'refused'; readonly reason: string }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: MetricValues };
@@ -17,8 +19,21 @@ export interface MetricsQuestion {
   readonly id: number;
 }
 
+/** From the parent to a worker. */
+export interface BatchDefinitions extends Batch {
+  readonly type: 'definitions';
+}
+
 /** Interval of a worker's reports. */
 export const reportMs = 500;
+
+/** Asks the parent for the definitions of this worker: those on disk can be broken by now, or not be meant to serve yet. */
+export function definitionsOfParent(): Promise<BatchDefinitions> {
+  return new Promise((resolve) => {
+    process.once('message', resolve); // the parent sends nothing before
+    process.send?.({ type: 'definitions' } satisfies WorkerReport, undefined, undefined, () => undefined);
+  });
+}
 
 /** The worker's side: reports that its event loop runs, and answers the parent's questions for metrics. */
 export function reportToParent({ readiness, metrics }: Gateway): void {

@@ -1,8 +1,10 @@
 import cluster, { type Worker } from 'node:cluster';
 import { SettingsError, StartRefused } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
+import type { DefinitionTexts } from '../../resource/definition/load.js';
+import { sumOfCounts } from '../ops/recent.js';
 import type { Readiness } from '../ops/status.js';
-import { reportMs, type WorkerReport } from './reports.js';
+import { type BatchDefinitions, reportMs, type WorkerReport } from './reports.js';
 
 // Silence is counted in periods of `reportMs` that the parent has seen, not by the clock: a parent that was frozen itself, or
 // had no processor, has missed no report of its workers.
@@ -23,6 +25,7 @@ interface Watched {
   readonly worker: Worker;
   /** Workers that were started with the same files. */
   readonly batch: number;
+  readonly texts: DefinitionTexts;
   /** Whether it has served. */
   isReady: boolean;
   silentPeriods: number;
@@ -40,12 +43,18 @@ export class Supervisor {
   /** Workers of the start that are not ready: the start fails with the first of them that ends. */
   readonly #awaited = new Set<Worker>();
   #isStopping = false;
+  #hasStarted = false;
   #silentPeriods = 0;
   /** The workers of this batch serve. Those of an earlier one drain in turn, and the one of a later one is the first of a reload. */
   #batch = 0;
   /** Number of workers that serve outside a reload. */
   #count = 0;
   #isReloadAsked = false;
+  /** The definitions of the batch that serves: a worker that dies is replaced by one with these, whatever the files are by then. */
+  #texts: DefinitionTexts = [];
+  #nextTexts: DefinitionTexts = [];
+  /** Why the last reload was refused; null after one that succeeded. */
+  reloadRefused: string | null = null;
 
   /** `onEnd` is called with each worker that has ended. */
   constructor(observe: Observe, onEnd: (worker: Worker) => void) {
@@ -58,6 +67,7 @@ export class Supervisor {
       if (message?.type === 'report') this.#handleReport(worker, message.readiness);
       if (message?.type === 'ready') this.#handleReady(worker);
       const watched = this.#watched.get(worker.id);
+      if (message?.type === 'definitions' && watched) this.#sendDefinitions(watched);
       if (message?.type === 'refused' && watched) watched.refusal = message.reason;
     });
     cluster.on('exit', (worker, code, signal) => {
@@ -85,8 +95,9 @@ export class Supervisor {
   }
 
   /** Resolves with the workers' URL when all have been ready. Throws StartRefused when one ends before, after it printed its reason to stderr. */
-  async start(count: number): Promise<string> {
+  async start(count: number, texts: DefinitionTexts): Promise<string> {
     this.#count = count;
+    this.#texts = texts;
     const started = async (): Promise<string> => {
       const worker = this.#fork();
       this.#awaited.add(worker);
@@ -95,34 +106,39 @@ export class Supervisor {
       return url;
     };
     const [url] = await Promise.all(Array.from({ length: count }, started));
+    this.#hasStarted = true;
     return url as string;
   }
 
   /**
-   * Replaces the workers one at a time by others that read all files as they are now. When the first of these is refused, or not
+   * Replaces the workers one at a time by others with these definitions, and with all other files as they are now. When the first of these is refused, or not
    * ready, the present ones stay. A call during a reload asks for another one after it.
    */
-  reload(): void {
+  reload(texts: DefinitionTexts = this.#nextTexts): void {
+    this.#nextTexts = texts;
     this.#isReloadAsked = this.#others().length > 0;
     if (!this.#isReloadAsked && !this.#isStopping) this.#fork(this.#batch + 1);
+  }
+
+  /** Tells that the files as they are now cannot serve; the present workers stay. */
+  refuseReload(reason: string): void {
+    this.reloadRefused = reason;
+    this.#observe({ type: 'reload_refused', reason });
   }
 
   /** Ready while any worker is. The state of the replicas is that of a single worker, because all workers use the same replicas. */
   readiness(): Readiness {
     const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
-    if (!this.#isStopping && best !== undefined) return best;
+    const recent = sumOfCounts(all.flatMap((each) => each.recent));
+    const refusals = all.flatMap(({ refused }) =>
+      refused.map((each) => [`${each.use} ${each.resource}`, each] as const),
+    );
+    const ofAll = { recent, refused: [...new Map(refusals).values()], reloadRefused: this.reloadRefused };
+    if (!this.#isStopping && best !== undefined) return { ...best, ...ofAll };
     const reason = this.#isStopping ? 'stopping' : 'no worker';
-    return {
-      replicas: [],
-      primary: null,
-      unfit: [],
-      refused: [],
-      redis: null,
-      ...best,
-      status: 'not ready',
-      reasons: [reason],
-    };
+    const none = { replicas: [], primary: null, unfit: [], redis: null };
+    return { ...none, ...best, ...ofAll, status: 'not ready', reasons: [reason] };
   }
 
   /** Lets the workers drain and end; a worker has a deadline of its own, and is killed when it no longer reports. */
@@ -140,8 +156,15 @@ export class Supervisor {
   #fork(batch = this.#batch): Worker {
     const worker = cluster.fork();
     const silentPeriods = periodsAlive - periodsToStart;
-    this.#watched.set(worker.id, { worker, batch, isReady: false, silentPeriods, isSilent: false, readiness: null });
+    const texts = batch > this.#batch ? this.#nextTexts : this.#texts;
+    const fresh = { isReady: false, silentPeriods, isSilent: false, readiness: null };
+    this.#watched.set(worker.id, { worker, batch, texts, ...fresh });
     return worker;
+  }
+
+  #sendDefinitions({ worker, batch, texts }: Watched): void {
+    const isSuccessor = this.#hasStarted && batch === this.#batch;
+    worker.send({ type: 'definitions', texts, isSuccessor } satisfies BatchDefinitions, () => undefined);
   }
 
   /** Workers of another batch than the one that serves: there are some during a reload. */
@@ -164,6 +187,7 @@ export class Supervisor {
     if (watched.batch <= this.#batch) return;
     if (readiness.status === 'ready') {
       this.#batch = watched.batch;
+      this.#texts = watched.texts;
       return;
     }
     watched.refusal = `A new worker is not ready: ${readiness.reasons.join(', ')}.`;
@@ -181,10 +205,12 @@ export class Supervisor {
 
   /** After the end of an old worker, or of the first new one. */
   #continueReload({ batch, refusal }: Watched, end: string): void {
-    if (batch > this.#batch)
-      this.#observe({ type: 'reload_refused', reason: refusal ?? `A new worker ended with ${end}.` });
+    if (batch > this.#batch) this.refuseReload(refusal ?? `A new worker ended with ${end}.`);
     else if (this.#others().length > 0) return this.#replaceNext();
-    else this.#observe({ type: 'reloaded', workers: this.#watched.size });
+    else {
+      this.reloadRefused = null;
+      this.#observe({ type: 'reloaded', workers: this.#watched.size });
+    }
     if (this.#isReloadAsked) this.reload();
   }
 

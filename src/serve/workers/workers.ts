@@ -1,13 +1,13 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AggregatorRegistry, type Registry } from 'prom-client';
+import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
 import type { Observe } from '../../base/events.js';
-import { loadResources } from '../../resource/definition/load.js';
+import { type DefinitionTexts, loadResources, readDefinitions } from '../../resource/definition/load.js';
 import { descriptions, type FixedBody } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
 import { logEvents } from '../ops/log.js';
-import { eventMetrics, type MetricValues } from '../ops/metrics.js';
+import { eventMetrics, gauges, type MetricValues } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
 import { statusOf } from '../ops/status.js';
 import { serveWorkers } from '../peers/workers.js';
@@ -32,7 +32,8 @@ export interface Workers {
  * workers. Throws StartRefused when a worker fails before it was ready.
  */
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
-  let docs = opsDocs(settings);
+  const texts = readDefinitions(settings.resourcesDir);
+  let docs = opsDocs(settings, texts);
   let docsOfReload = docs;
   const counters = eventMetrics();
   const observe: Observe = (event) => {
@@ -44,8 +45,17 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   serveWorkers();
   const metrics = new WorkerMetrics(counters.values);
   const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
+  new Gauge({
+    name: 'gateway_reload_refused',
+    help: gauges.reload_refused.help,
+    aggregator: gauges.reload_refused.ofWorkers,
+    registers: [counters.registry],
+    collect() {
+      this.set(Number(supervisor.reloadRefused !== null));
+    },
+  });
   try {
-    const url = await supervisor.start(settings.webConcurrency);
+    const url = await supervisor.start(settings.webConcurrency, texts);
     const pages = {
       status: () => {
         const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
@@ -65,10 +75,12 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     };
     const reload = (): void => {
       try {
-        docsOfReload = opsDocs(readAgain());
-        supervisor.reload();
+        const now = readAgain();
+        const textsNow = readDefinitions(now.resourcesDir);
+        docsOfReload = opsDocs(now, textsNow);
+        supervisor.reload(textsNow);
       } catch (error) {
-        observe({ type: 'reload_refused', reason: (error as Error).message });
+        supervisor.refuseReload((error as Error).message);
       }
     };
     return { url, opsUrl, observe, reload, stop };
@@ -80,8 +92,8 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
 }
 
 /** The documentation page, where it belongs to the ops listener. Throws an error when the definitions are refused. */
-function opsDocs(settings: Settings): FixedBody | null {
-  const { docs } = descriptions(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
+function opsDocs(settings: Settings, texts: DefinitionTexts): FixedBody | null {
+  const { docs } = descriptions(loadResources(settings.resourcesDir, texts), { version: apiVersion, ...settings });
   return settings.docs === 'ops' ? docs(false) : null;
 }
 
