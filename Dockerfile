@@ -11,6 +11,8 @@ COPY tsconfig.json ./
 COPY config config
 COPY src src
 COPY bundle bundle
+# The session of a login is that of the roles.
+COPY sql/core sql/core
 RUN npm run bundle
 
 FROM ${NODE_IMAGE}
