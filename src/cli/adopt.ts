@@ -6,16 +6,27 @@ const text = { type: 'string' } as const;
 
 /** `adopt`: drafts views and definitions for an app's schema. */
 export const adoptCommand = command(
-  { schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text },
-  async ({ schema, out, tenant, tables, write = '' }) => {
+  {
+    ...{ schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text },
+    'all-filters': { type: 'boolean', default: false },
+  },
+  async ({ schema, out, tenant, tables, write = '', 'all-filters': allFilters }) => {
     const only = tables === undefined ? undefined : namesIn(tables);
     if (only?.length === 0) throw new UsageError('Give --tables the names of tables, with commas between them.');
     if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
-    const drafted = await adopt(adminUrl(), { schema, out, write: namesIn(write), tenantColumn: tenant, only });
+    const drafted = await adopt(adminUrl(), {
+      schema,
+      out,
+      write: namesIn(write),
+      tenantColumn: tenant,
+      only,
+      allFilters,
+    });
     print(`Workspaces: ${drafted.tenant}.`);
     print('');
     for (const file of drafted.files) print(`wrote ${file}`);
     section('Left out', drafted.leftOut);
+    section('Indexes', drafted.indexes);
     section('Open points, marked OPEN: in the files', drafted.open);
     section('Next, after a look at each file', [
       'export WALL_KEY=$(openssl rand -base64 32)',

@@ -18,7 +18,7 @@ const app = shopOf(`
     created_at timestamptz not null default now());
   create table places ($own, order_id bigint not null references orders on delete cascade, title text not null, created_at timestamptz not null default now());
   create table visits ($own, order_id bigint not null references orders, title text not null, created_at timestamptz not null default now());
-  create table job_lines (job_id bigint not null references jobs, title text not null, removed boolean not null default false, trashed_at date);
+  create table job_lines (job_id bigint not null references jobs, no integer, title text not null, removed boolean not null default false, trashed_at date, primary key (job_id, no));
   insert into jobs (company_id, title, is_deleted, deleted_at) values (1, 'kept', false, null), (1, 'kept', null, null),
     (1, 'gone', true, null), (1, 'gone', false, now()), (1, 'gone', true, now()), (2, 'gone', null, null);
   insert into orders (company_id, title, deleted_at) values (1, 'kept', 'infinity'), (1, 'gone', '2026-01-01'), (1, 'kept', '2999-01-01');
@@ -28,7 +28,7 @@ const app = shopOf(`
   insert into recipients (document_id, title) values (1, 'kept'), (2, 'gone'), (3, 'gone');
   insert into places (company_id, order_id, title) values (1, 1, 'kept'), (1, 2, 'gone');
   insert into visits (company_id, order_id, title) values (1, 1, 'kept'), (1, 2, 'kept');
-  insert into job_lines values (1, 'kept', false, null), (1, 'gone', true, null), (1, 'gone', false, '2026-01-01')`);
+  insert into job_lines values (1, 1, 'kept', false, null), (1, 2, 'gone', true, null), (1, 3, 'gone', false, '2026-01-01')`);
 
 test.serial(
   'no row that counts as deleted is shown, by whichever mark of its own or of a record above it',
@@ -46,7 +46,7 @@ test.serial(
         `${name} ${JSON.stringify(body)}`,
       );
     }
-    t.like((await ask('/jobs/1')).body, { lines: [{ title: 'kept' }] });
+    t.like((await ask('/jobs/1')).body, { lines: [{ no: 1, title: 'kept' }] });
     t.is((await ask('/recipients/2')).status, 404);
     t.is((await ask('/places/2')).status, 404);
     for (const point of [

@@ -1,4 +1,6 @@
-import { adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { adopted, adoptedShop, apiOf, newDatabase, shopOf, wrong } from '../support/adopt/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Shapes of tables that other apps have: domains, columns with the names of aliases.
@@ -59,4 +61,106 @@ test.serial('columns may have the names of the aliases that a draft uses', async
   t.like(body, { t: 'a', p: 'b', w1: 'c', s: 'd', v: 'e' });
   t.like((body.lines as object[])[0], { p: 7, t: 'f', w1: 'g' });
   t.like((await ask('/job-times/1')).body, { t: 'h', p: 'i', w1: 'j' });
+});
+
+interface List {
+  readonly data: readonly { readonly id: string; readonly createdAt: string | null }[];
+  readonly pagination: { readonly next: string | null };
+}
+
+test.serial(
+  'a list is in the order of its times, those without one first, and a period is one of the business',
+  async (t) => {
+    const app = shopOf(`
+    create table notes ($own, label text, created_at timestamptz);
+    create table visits ($own, label text, created_at timestamp, start timestamp not null);
+    create table bills ($own, invoice_date date, created_at timestamptz not null default '2020-01-01');
+    create table places ($own, label text);
+    insert into notes (company_id, created_at) select 1 + n % 2, case when n % 5 > 0 then timestamptz '2026-01-01 00:00Z' + n % 7 * interval '1 h' end from generate_series(1, 100) n;
+    insert into visits (company_id, start) select 1, timestamp '2026-03-01' + n * interval '1 h' from generate_series(0, 71) n;
+    insert into bills (company_id, invoice_date) select 1, case when n % 3 > 0 then date '2026-03-01' + n end from generate_series(1, 30) n`);
+    const draft = await adoptedShop(t, app);
+    const orderOf = (name: string) => draft.resources.get(name)?.order.map(({ column }) => column);
+    t.deepEqual(['notes', 'visits', 'bills', 'places'].map(orderOf), [
+      ...[
+        ['created_at', 'id'],
+        ['start', 'id'],
+      ],
+      ...[['created_at', 'id'], ['id']],
+    ]);
+    const ask = await (await apiOf(t, draft))('read:notes,read:visits,read:bills');
+    const notes: List['data'][number][] = [];
+    for (let next: string | null = '/notes?perPage=8'; next !== null; ) {
+      const { data, pagination }: List = (await ask<List>(next)).body;
+      notes.push(...data);
+      next = pagination.next;
+    }
+    t.deepEqual([notes.length, new Set(notes.map(({ id }) => id)).size], [50, 50]);
+    t.deepEqual(
+      notes.map(({ createdAt }) => createdAt === null),
+      notes.map((_, i) => i < 10),
+    );
+    t.deepEqual(
+      notes.slice(10).map(({ createdAt }) => createdAt),
+      notes
+        .slice(10)
+        .map(({ createdAt }) => createdAt)
+        .sort(),
+    );
+    const total = async (path: string) => (await ask<{ pagination: { total: number } }>(path)).body.pagination.total;
+    t.is(await total('/notes?from=2026-01-01&to=2026-01-01&total=true'), 40);
+    t.is(await total('/visits?from=2026-03-02&to=2026-03-02&total=true'), 24);
+    t.is(await total('/bills?from=2026-03-02&to=2026-03-08&total=true'), 5);
+  },
+);
+
+const busy = shopOf(`
+  create table kinds ($own, label text);
+  create table jobs ($own, kind_id bigint references kinds, other_kind_id bigint references kinds, third_kind_id bigint references kinds,
+    number text not null, code integer not null, third text not null, status text, created_at timestamptz not null default now(), updated_at timestamptz, start date,
+    unique (company_id, number), unique (company_id, code), unique (company_id, third));
+  create index jobs_kind on jobs (company_id, kind_id, created_at, id);
+  create table job_lines (id bigint primary key, job_id bigint not null references jobs, label text);
+  insert into jobs (company_id, number, code, third) select 1 + n % 2, n, n, n from generate_series(1, 50000) n`);
+
+test.serial('a draft proposes few indexes, says what each costs, and takes the other filters on demand', async (t) => {
+  const settings = await newDatabase(t, 'busy', (client) => client.query(busy));
+  const draft = await adopted(t, settings, '--schema', 'shop');
+  const indexesOf = ({ folder }: { folder: string }) =>
+    readdirSync(join(folder, 'sql/views/indexes'))
+      .filter((name) => name.startsWith('jobs_'))
+      .map((name) => name.replace('.sql', ''));
+  t.deepEqual(indexesOf(draft), [
+    'jobs_code',
+
+    'jobs_number',
+    'jobs_start',
+    'jobs_sync',
+    'jobs_sync_lines',
+  ]);
+  const filters = draft.resources.get('jobs')?.filters ?? {};
+  t.deepEqual(Object.keys(filters).sort(), ['code', 'from', 'ids', 'kindId', 'number', 'to']);
+  t.true(filters.number?.nearlyUnique);
+  t.regex(draft.output, /Indexes:\n {2}6 proposed on 3 tables, about \d+ MB in all; each makes every insert slower\. /);
+  t.regex(draft.output, /\n {2}shop\.jobs: 4, about \d+ MB\n/);
+  t.regex(draft.output, /with --all-filters they are, .*: jobs \(otherKindId, thirdKindId, status, updatedSince\)\./);
+  const text = readFileSync(join(draft.folder, 'sql/views/indexes/jobs_start.sql'), 'utf8');
+  t.regex(
+    text,
+    /^-- For GET \/jobs: the order of the list\.\n-- For GET \/jobs: from=… and to=….\n-- About [1-4] MB, by the estimate of 50,000 rows\.\n/,
+  );
+  t.deepEqual(await wrong(t, draft), []);
+  const ask = await (await apiOf(t, draft))('read:jobs');
+  t.is((await ask<{ data: unknown[] }>('/jobs?number=7&code=7')).body.data.length, 0);
+  t.is((await ask<{ data: unknown[] }>('/jobs?number=8&code=8')).body.data.length, 1);
+
+  const all = await adopted(
+    t,
+    await newDatabase(t, 'all', (client) => client.query(busy)),
+    '--schema',
+    'shop',
+    '--all-filters',
+  );
+  t.deepEqual(await wrong(t, all), []);
+  t.is(indexesOf(all).length, 9);
 });

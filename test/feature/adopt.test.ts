@@ -300,7 +300,11 @@ test.serial(
   'the table of docs/start/tutorial.md becomes an API without a decision, and its tenants see their own orders',
   async (t) => {
     const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/start/tutorial.md')) ?? [];
-    const ask = await (await apiOf(t, await adoptedShop(t, sql)))('read:orders', 'Bakery', 'ann@bakery.example');
+    const ask = await (await apiOf(t, await adoptedShop(t, sql, { args: ['--all-filters'] })))(
+      'read:orders',
+      'Bakery',
+      'ann@bakery.example',
+    );
     const { data, pagination } = (
       await ask<{ data: unknown; pagination: { total: number } }>('/orders?state=paid&perPage=1&total=true')
     ).body;

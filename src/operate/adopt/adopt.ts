@@ -6,6 +6,7 @@ import { openMark } from '../check/settings.js';
 import { logWrite } from './audit-log.js';
 import { type Draft, draftOf } from './draft.js';
 import { keyIdsFile, tokensFile } from './files.js';
+import { sizeText } from './indexes.js';
 import { AdoptRefused, type Survey } from './schema.js';
 import { printed, type SqlFile } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
@@ -53,7 +54,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
     open.push(...points.map((point) => `${path}${point}`));
   }
   writeNew(out, files);
-  return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open };
+  return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open, indexes: indexLines(drafts) };
 }
 
 /** All files in the order in which they are listed: SQL, and drafts as their definitions. */
@@ -64,6 +65,33 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
     keyIdsFile(drafts),
     ...(file && drafts.some(({ isLogged }) => isLogged) ? [file] : []),
     ...drafts.flatMap((draft) => [...draft.files.slice(0, 1), draft, ...draft.files.slice(1)]),
+  ];
+}
+
+/** The cost of the proposed indexes, and the filters for which none is proposed. */
+function indexLines(drafts: readonly Draft[]): string[] {
+  const indexes = drafts.flatMap(({ files }) => files.flatMap(({ index }) => index ?? []));
+  const unindexed = drafts.flatMap(({ name, unindexed }) =>
+    unindexed.length > 0 ? `${name} (${unindexed.join(', ')})` : [],
+  );
+  const perTable = [...new Set(indexes.map(({ table }) => table))].map((table) => {
+    const own = indexes.filter((index) => index.table === table);
+    return { table, count: own.length, bytes: own.reduce((sum, { bytes }) => sum + bytes, 0) };
+  });
+  const largest = perTable.sort((a, b) => b.bytes - a.bytes).slice(0, 5);
+  const total = perTable.reduce((sum, { bytes }) => sum + bytes, 0);
+  return [
+    ...(indexes.length > 0
+      ? [
+          `${indexes.length} proposed on ${perTable.length} tables, about ${sizeText(total)} in all; each makes every insert slower. Each file says what it serves.`,
+          ...largest.map(({ table, count, bytes }) => `${table}: ${count}, about ${sizeText(bytes)}`),
+        ]
+      : []),
+    ...(unindexed.length > 0
+      ? [
+          `Filters without an index of the app are not drafted; with --all-filters they are, each with an index: ${unindexed.join(', ')}.`,
+        ]
+      : []),
   ];
 }
 

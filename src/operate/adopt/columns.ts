@@ -58,6 +58,21 @@ export function shownId(column: Column): Shown {
   return { type: 'text', select: textInKey(column) ?? `${alias}.${column.quoted}::text` };
 }
 
+const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$)|(^|\.)citext$/;
+
+/** The type of a value within JSON that a view makes; an id is a text there, too. Types that it does not know are JSON as PostgreSQL makes it. */
+export function insideJson(column: Column, isId: boolean): Readonly<Record<string, unknown>> {
+  const { type, isArray, values } = column;
+  if (isArray) {
+    const of = types[type.replace(/\[\]$/, '')];
+    const isFlat = values.every((value) => !value.startsWith('{{'));
+    return { type: 'json', ...(of && of !== 'json' && isFlat && { items: { type: of, nullable: true } }) };
+  }
+  if (isId && isInteger(column)) return { type: 'bigint' };
+  if (printedAsTexts.test(type)) return { type: 'text' };
+  return { type: type === 'timestamp without time zone' ? 'timestamp' : (types[type] ?? 'json') };
+}
+
 /** SQL of a composed id: texts of free form last, and where there are several, with a mark before each hyphen of their own. */
 function composedText(columns: readonly Column[]): string {
   const free = columns.filter(isFreeText);

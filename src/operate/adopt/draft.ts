@@ -22,6 +22,8 @@ export interface Draft {
   readonly files: readonly SqlFile[];
   /** Whether its writes are entries of the app's audit log. */
   readonly isLogged: boolean;
+  /** Names of filters that are not drafted, because each needs an index. */
+  readonly unindexed: readonly string[];
 }
 
 /** Drafts the resource of a table. Throws AdoptRefused when it is to be written and cannot be. */
@@ -29,9 +31,11 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const { table, log, id, steps } = subject;
   const owners = ownersOf(subject, survey.tables);
   const conditions = viewConditions(subject, owners, survey.tenant);
-  const drafted = fieldsOf(subject, survey, markColumns(table));
+  const found = fieldsOf(subject, survey, markColumns(table));
   const { view, name, record } = namesOf(subject, survey);
-  const list = listOf(view, name, subject, survey, drafted);
+  const list = listOf(view, name, subject, survey, found);
+  const inList = (column: ViewColumn): ViewColumn => list.order.find((each) => each.name === column.name) ?? column;
+  const drafted = { ...found, columns: found.columns.map(inList) };
   const parts = partsOf(subject, survey, drafted);
   // A log that is in the order of its times is only added to.
   const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };
@@ -112,7 +116,24 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ].join('\n'),
   };
   const isLogged = write !== undefined && write.write.audit !== false;
-  return { subject, name, columns, definition, files: [file, ...list.files, ...sync.files], isLogged };
+  const indexes = withoutPrefixes([...list.files, ...sync.files]);
+  return { subject, name, columns, definition, files: [file, ...indexes], isLogged, unindexed: list.unindexed };
+}
+
+/** The files without the indexes whose keys another index of the table begins with, which says what it serves in their place. */
+function withoutPrefixes(files: readonly SqlFile[]): SqlFile[] {
+  const keysOf = ({ sql }: SqlFile): string => sql.replace(/^.*\n/, '').replace(/\)(?: where .*)?;$/s, '');
+  const rest = ({ sql }: SqlFile): string => /\)( where .*)?;$/s.exec(sql)?.[1] ?? '';
+  const isServedBy = (file: SqlFile, other: SqlFile): boolean =>
+    other.index !== undefined && rest(other) === rest(file) && `${keysOf(other)},`.startsWith(`${keysOf(file)},`);
+  const servedBy = (file: SqlFile, i: number): SqlFile | undefined =>
+    file.index &&
+    files.find((other, at) => at !== i && isServedBy(file, other) && (at < i || !isServedBy(other, file)));
+  return files.flatMap((file, i) => {
+    if (servedBy(file, i)) return [];
+    const served = files.filter((other, at) => servedBy(other, at) === file).map(({ about }) => about[0] as string);
+    return [{ ...file, about: [...served, ...file.about] }];
+  });
 }
 
 /** "WorkOrder", "work_order" and "werkbon" of the log, and the names of their tables. */

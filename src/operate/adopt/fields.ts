@@ -1,5 +1,6 @@
 import {
   formOfColumn,
+  insideJson,
   isMoments,
   isTextual,
   type Judged,
@@ -76,7 +77,10 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
   if (column === log?.entity) return { ...plain, member: 'entity' };
   if (column === log?.diff) return { ...plain, json: diffOf(subject) };
   if (reference) return asId;
-  if (plain.type === 'json') return { ...plain, json: { clean: 'json-images' } };
+  if (plain.type === 'json') {
+    const { items } = insideJson(column, false);
+    return { ...plain, json: { clean: 'json-images', ...(items !== undefined && { items }) } };
+  }
   if (column.type === 'timestamp without time zone') {
     const open = `the times of ${column.name} have no zone and are taken as UTC: name the app's zone in the view if it is another one.`;
     return { ...plain, open };

@@ -38,15 +38,47 @@ export function proposedIndex(
   const names = keys.map(({ of }) => of.name);
   if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed))) return [];
   const listed = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${withoutAlias(key.select)})`));
+  const bytes = indexBytes(table, keys);
   const file = shortened(name, 55); // PostgreSQL and the command `migrate --indexes` cut no name below 64 bytes
   return [
     {
       path: `indexes/${file}.sql`,
-      about: [purpose],
+      about: [purpose, `About ${sizeText(bytes)}, by the estimate of ${count(table.rows)} rows.`],
+      index: { table: table.quoted, bytes },
       sql: `create index concurrently if not exists gateway_${file}
   on ${table.quoted} (${listed.join(', ')})${conditions.length === 0 ? '' : ` where (${withoutAlias(conditions.join(' and '))})`};`,
     },
   ];
+}
+
+/** Bytes of a value in an index, of types with one length. */
+const widths: Readonly<Record<string, number>> = {
+  ...{ boolean: 1, smallint: 2, integer: 4, date: 4, real: 4, enum: 4, bigint: 8, 'double precision': 8, uuid: 16 },
+  ...{ 'timestamp with time zone': 8, 'timestamp without time zone': 8 },
+};
+
+/** The size of a new index: each entry has a header and a pointer of 12 bytes, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
+function indexBytes({ rows }: Table, keys: readonly Key[]): number {
+  const width = keys.reduce(
+    (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((own, one) => own + widthOf(one), 0),
+    0,
+  );
+  return Math.max(8192, (rows * (12 + Math.ceil(width / 8) * 8)) / 0.9);
+}
+
+function widthOf({ type, values }: Column): number {
+  const sampled = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0) / Math.max(1, values.length);
+  return widths[type] ?? (Math.ceil(sampled) || 16) + 1;
+}
+
+/** "8 kB", "34 MB". */
+export function sizeText(bytes: number): string {
+  const step = Math.min(3, Math.max(1, Math.floor(Math.log2(bytes) / 10)));
+  return `${Math.round(bytes / 1024 ** step)} ${['', 'kB', 'MB', 'GB'][step]}`;
+}
+
+function count(rows: number): string {
+  return Math.round(rows).toLocaleString('en');
 }
 
 /** The indexes on all rows, or also those on all that are not deleted. */

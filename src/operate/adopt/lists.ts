@@ -1,54 +1,118 @@
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
-import { type Fields, referenceOf, type ViewColumn } from './fields.js';
+import { type FieldJson, type Fields, referenceOf, type ViewColumn } from './fields.js';
 import { isPlain, type Key, plainKey, proposedIndex, usableIndexes } from './indexes.js';
 import { isNamed } from './names.js';
-import type { Column, Subject, Survey } from './schema.js';
+import type { Column, Index, Subject, Survey } from './schema.js';
 import type { SqlFile } from './sql.js';
 
 const filtersMax = 16;
+const lookUpsMax = 2;
 const since =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
-/** Order and filters of the list, with proposals for all that no index covers. */
+/** A filter, with the proposal of its index; none where an index is there. */
+interface FilterDraft {
+  readonly name: string;
+  readonly column: ViewColumn;
+  readonly json: FieldJson;
+  readonly files: readonly SqlFile[];
+  /** Whether it is worth an index in every draft. */
+  readonly isUsual?: boolean;
+}
+
+/** Order and filters of the list, with proposals for all that no index covers, and the names of the filters that are left for an index. */
 export function listOf(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
-  const { table, id, steps } = subject;
+  const { table } = subject;
   // Stored values of encoded columns cannot be compared, and no index can have a virtual column.
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
   const order = orderOf(subject, sortable);
-  const [first] = order as [ViewColumn, ...ViewColumn[]];
-  const updated = sortable.find(({ of, field }) => isNamed('updated', of.name) && field.type === 'timestamp');
-  const wanted: [name: string, column: ViewColumn, kind: string, text: string][] = [];
-  for (const column of sortable)
-    if (isPlain(column) && isSearched(column, subject, survey))
-      wanted.push([column.member, column, 'equals', `Only records with this ${column.member}.`]);
-  if (first.of !== id)
-    wanted.push(['from', first, 'from', 'First day, inclusive.'], ['to', first, 'to', 'Last day, inclusive.']);
-  if (updated) wanted.push(['updatedSince', updated, 'since', since]);
-  const filters = wanted
-    .filter(([each]) => !parameterNames.some((reserved) => reserved.test(each)))
-    .slice(0, filtersMax);
-  const searched = filters.flatMap(([, column, kind]) =>
-    kind === 'equals' && column.of !== leadOf(subject) ? [column] : [],
-  );
-  const lead = plainKey(leadOf(subject));
-  // A reference of a table without the workspace finds few rows, so that no other column has to lead the index.
-  const isNarrow = ({ of }: ViewColumn): boolean => steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
-  const proposal = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
-    proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}`, keys, fixed);
+  const propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
+    proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
+  const found = [
+    ...searches(subject, survey, sortable, order, propose),
+    ...periods(subject, sortable, order, propose),
+  ].filter((filter) => !parameterNames.some((reserved) => reserved.test(filter.name)));
+  const isDrafted = ({ files, isUsual }: FilterDraft): boolean => survey.allFilters || isUsual || files.length === 0;
+  const filters = found.filter(isDrafted).slice(0, filtersMax);
   return {
     order,
-    filters: Object.fromEntries(
-      filters.map(([each, column, kind, description]) => [each, { column: column.name, kind, description }]),
-    ),
+    filters: Object.fromEntries(filters.map(({ name, json }) => [name, json])),
+    unindexed: found.filter((filter) => !isDrafted(filter)).map((filter) => filter.name),
     files: [
-      ...proposal('list', 'the order of the list', [lead, ...order], 1),
-      ...searched.flatMap((column) => {
-        const fixed = [...(isNarrow(column) ? [] : [lead]), column];
-        return proposal(column.name, `${column.member}=…`, [...fixed, ...order], fixed.length);
-      }),
-      ...(updated ? proposal('changed', 'updatedSince=…', [lead, ...order, updated], 1) : []),
+      ...propose('list', 'the order of the list', [plainKey(leadOf(subject)), ...order], 1),
+      ...new Map(filters.flatMap(({ files }) => files).map((file) => [file.path, file])).values(),
     ],
   };
+}
+
+type Propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number) => SqlFile[];
+
+/** Filters by one value: of unique columns, references, states, and the words of an audit log. */
+function searches(
+  subject: Subject,
+  survey: Survey,
+  columns: readonly ViewColumn[],
+  order: readonly ViewColumn[],
+  propose: Propose,
+): FilterDraft[] {
+  const lead = leadOf(subject);
+  const lookUps = columns.filter((column) => isLookUp(column, subject)).slice(0, lookUpsMax);
+  return columns
+    .filter((column) => isPlain(column) && (lookUps.includes(column) || isSearched(column, subject, survey)))
+    .map((column) => {
+      const { member, of, name } = column;
+      const isUnique = lookUps.includes(column);
+      // A reference of a table without the workspace finds few rows, so that no other column has to lead the index.
+      const isNarrow = subject.steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
+      const fixed = [...(isNarrow ? [] : [plainKey(lead)]), column];
+      const json = {
+        column: name,
+        kind: 'equals',
+        ...(isUnique && { nearlyUnique: true }),
+        description: `Only ${isUnique ? 'the record' : 'records'} with this ${member}.`,
+      };
+      const files = of === lead ? [] : propose(name, `${member}=…`, [...fixed, ...order], fixed.length);
+      return { name: member, column, json, files, isUsual: isUnique };
+    });
+}
+
+/** Filters by time: of the business date, or else of the first column of the order, and of the time of the last change. */
+function periods(
+  { id, ...subject }: Subject,
+  columns: readonly ViewColumn[],
+  order: readonly ViewColumn[],
+  propose: Propose,
+): FilterDraft[] {
+  const keys = [plainKey(leadOf({ id, ...subject })), ...order];
+  const draft = (
+    name: string,
+    column: ViewColumn,
+    kind: string,
+    description: string,
+    isUsual: boolean,
+  ): FilterDraft => {
+    const [suffix, purpose] = kind === 'since' ? ['changed', `${name}=…`] : [column.name, 'from=… and to=…'];
+    const files = order[0] === column ? [] : propose(suffix, purpose, [...keys, column], 1);
+    return { name, column, json: { column: column.name, kind, description }, files, isUsual };
+  };
+  const [first] = order as [ViewColumn, ...ViewColumn[]];
+  const times = columns.filter(({ field }) => ['timestamp', 'date'].includes(String(field.type)));
+  const day = times.find(({ of }) => isNamed('business', of.name)) ?? (first.of === id ? undefined : first);
+  const updated = times.find(({ of, field }) => isNamed('updated', of.name) && field.type === 'timestamp');
+  return [
+    ...(day ? [draft('from', day, 'from', `First day of ${day.member}, inclusive.`, true)] : []),
+    ...(day ? [draft('to', day, 'to', `Last day of ${day.member}, inclusive.`, true)] : []),
+    ...(updated ? [draft('updatedSince', updated, 'since', since, false)] : []),
+  ];
+}
+
+/** Whether an index allows its values once in a workspace: clients look records up by it. */
+function isLookUp({ of, field }: ViewColumn, { table, id, tenant, log }: Subject): boolean {
+  const isSame = (name: string | null): boolean => name === of.name || name === tenant.name;
+  const isKey = ({ isUnique, condition, columns }: Index): boolean =>
+    isUnique && condition === null && columns.includes(of.name) && columns.every(isSame);
+  const isFit = ['uuid', 'bigint', 'text', 'integer'].includes(String(field.type)) && of !== id && of !== tenant;
+  return log === undefined && isFit && !of.refers && table.indexes.some(isKey);
 }
 
 /** References, states, and the words of an audit log. */
@@ -60,7 +124,10 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
   return isState || referenceOf(subject, survey, of) !== undefined;
 }
 
-/** By an index that is there: the workspace, times or dates, the id. Else by the time of creation, else by the id. */
+/**
+ * By an index that is there: the workspace, times or dates, the id. Else by the time of creation, else by a business date, both NOT NULL,
+ * else by the time of creation with those that have none first, else by the id.
+ */
 function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
   const { table, id } = subject;
   const own = columns.filter(({ of }) => of === id);
@@ -76,8 +143,17 @@ function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[]
     .map((index) => index.columns.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
     .filter((found): found is ViewColumn[] => !found.includes(undefined))
     .sort((a, b) => a.length - b.length);
-  const created = times.find(({ of }) => isNamed('created', of.name));
-  return [...(indexed[0] ?? (created ? [created] : [])), ...own];
+  const named = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
+    among.find(({ of, field }) => isNamed(purpose, of.name) && ['timestamp', 'date'].includes(String(field.type)));
+  const first = named('created', times) ?? named('business', times) ?? withItsNulls(named('created', columns));
+  return [...(indexed[0] ?? (first ? [first] : [])), ...own];
+}
+
+/** The column in whose place the view shows -infinity for NULL: an order has no NULLs, and clients see null for both. */
+function withItsNulls(column: ViewColumn | undefined): ViewColumn | undefined {
+  if (column === undefined) return undefined;
+  const field = { ...column.field, nullable: undefined };
+  return { ...column, field, select: `coalesce(${column.select}, '-infinity')` };
 }
 
 /** The column that leads the indexes of the table: the workspace, or the reference that leads to it. */

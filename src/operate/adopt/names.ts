@@ -27,6 +27,9 @@ export const purposes = {
   created:
     /^(date_?)?(created|inserted|registered|aangemaakt|made|opened|added|logged|happened|occurred|recorded|gebeurd)(_?(at|on|op|date|time|ts))?$/,
   updated: /^(date_?)?(updated|modified|changed|gewijzigd|bijgewerkt)(_?(at|on|op|date|time|ts))?$/,
+  /** When what the record is about takes place, by the calendar of the business. */
+  business:
+    /^((start|begin)(s|ed)?|date|datum|day|dag|(begin|start|plan(ned)?|schedule[ds]?|invoice|order|issued?|entry|posting|transaction|booking|visit|event|service|delivery|payment|document|effective|accounting|work|performed|executed|factuur|boek|plan|gepland|uitvoer|uitgevoerd|bezoek)_?(date|datum|day|dag|on|at|op|time|ts)|(starts|begins|booked|posted|invoiced|ordered|delivered|visited)_?(at|on|date))$/,
   deleted:
     /^((is|was|soft|date|time)_?)*(deleted|removed|trashed|discarded|destroyed|purged|erased|verwijderd|gewist)(_?(at|on|op|date|time|ts|timestamp|flag|mark))?$|^(is_?|soft_?)?(delete|del|deletion)_?(flag|mark|at|on|date|time|ts)$|^(is|soft)_?delete$/,
   /** Rows out of use, which an app can mean as deleted. */

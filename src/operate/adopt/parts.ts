@@ -1,11 +1,21 @@
 import { shortened } from '../migrate/indexes.js';
 import { documentsIn } from './audit-log.js';
-import { alias, formOfColumn, judged, leftPoints, reasonNotToShow, rowXid, sealed, shownId } from './columns.js';
+import {
+  alias,
+  formOfColumn,
+  insideJson,
+  judged,
+  leftPoints,
+  reasonNotToShow,
+  rowXid,
+  sealed,
+  shownId,
+} from './columns.js';
 import { deletedPoints, keptConditions, markColumns } from './deletion.js';
 import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
 import { type PartKeys, partKeys, referenceTo } from './keys.js';
-import { camelCase, singular, snakeCase, untaken } from './names.js';
+import { camelCase, namesOf, singular, snakeCase, untaken } from './names.js';
 import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 
@@ -43,7 +53,21 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
     );
     const id = partKeys(part, subject, subject, survey.tenant)?.id;
     const order = orderOf(part, id?.composedOf ?? [id], isKey).map(({ quoted }) => `p.${quoted}`);
-    const fields = shown.map(({ quoted, name, inView }) => as(`p.${quoted}`, name === 'id' ? quoted : inView));
+    const inView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
+    const fields = shown.map((column) => as(`p.${column.quoted}`, inView(column)));
+    const members = new Set<string>();
+    const items = shown.map((column) => {
+      const target = referenceBy(part, column, survey);
+      const member = untaken(camelCase(inView(column)), members, '');
+      const json = {
+        ...(member !== inView(column) && { column: inView(column) }),
+        ...insideJson(column, column.name === 'id' || column.refers),
+        ...(column.notNull ? {} : { nullable: true }),
+        ...(target && { references: namesOf(target, survey).name }),
+        ...(column.comment !== null && { description: column.comment }),
+      };
+      return [member, json] as const;
+    });
     return {
       part,
       of: subject.id,
@@ -57,7 +81,9 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
         column: name,
         type: 'json',
         clean: 'json-images',
-        schema: { type: 'array' },
+        ...(items.length > 0
+          ? { items: { type: 'json', fields: Object.fromEntries(items) } }
+          : { schema: { type: 'array' } }),
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
@@ -67,6 +93,14 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       ],
     };
   });
+}
+
+/** The subject to whose id the column of a part refers by itself. */
+function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
+  const keys = part.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === name);
+  return subjects.find(({ table, id }) =>
+    keys.some((key) => key.table === table.name && key.references[0] === id.name),
+  );
 }
 
 /** The rest of an index that leads with the reference, and the id: the index then gives the rows in order. */

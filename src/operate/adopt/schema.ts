@@ -160,4 +160,6 @@ export interface Survey {
   /** The people who log in to the app. */
   readonly users: Table | undefined;
   readonly owners: Owners | undefined;
+  /** Whether filters are drafted that need an index of their own. */
+  readonly allFilters: boolean;
 }

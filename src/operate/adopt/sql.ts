@@ -15,6 +15,8 @@ export interface SqlFile {
   /** The decisions that it leaves to the operator: comments that `grep -rn OPEN:` finds. */
   readonly open?: Points;
   readonly sql: string;
+  /** Of a proposed index. */
+  readonly index?: { readonly table: string; readonly bytes: number };
 }
 
 export function printed({ about, open = [], sql }: SqlFile): string {

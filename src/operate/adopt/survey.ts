@@ -20,13 +20,18 @@ export interface SurveyOptions {
   readonly tenantColumn?: string | undefined;
   /** Names of the tables of which resources are drafted; absent: all that can be. */
   readonly only?: readonly string[] | undefined;
+  /** Whether filters are drafted that need an index of their own. */
+  readonly allFilters?: boolean | undefined;
 }
 
 /** Tables beyond these are resources of their own: each part is a query per record, and `sync` takes no more. */
 const partsMax = 8;
 
 /** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
-export async function survey(client: pg.Client, { schema, tenantColumn, only }: SurveyOptions): Promise<Survey> {
+export async function survey(
+  client: pg.Client,
+  { schema, tenantColumn, only, allFilters = false }: SurveyOptions,
+): Promise<Survey> {
   const all = await readCatalog(client, schema);
   const tables = all.filter(({ isUnlogged }) => !isUnlogged);
   const tenant = findTenant(schema, tables, tenantColumn);
@@ -92,7 +97,7 @@ export async function survey(client: pg.Client, { schema, tenantColumn, only }: 
     const log = auditLogIn(table);
     return { table, ...workspace, id, parts: partsIn(table), documents: documentsIn(table, log), ...(log && { log }) };
   });
-  return { tenant, subjects, tables, leftOut, users, owners };
+  return { tenant, subjects, tables, leftOut, users, owners, allFilters };
 }
 
 /** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */

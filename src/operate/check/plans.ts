@@ -24,7 +24,7 @@ function isOfRow(plan: Plan): boolean {
 
 /** The planner scans a small table although an index fits; without these ways, what remains has no index. */
 const settings = `set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
-  set local enable_seqscan = off; set local enable_sort = off`;
+  set local enable_seqscan = off; set local enable_sort = off; set local enable_incremental_sort = off`;
 
 /**
  * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort

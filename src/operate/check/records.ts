@@ -68,6 +68,7 @@ export async function checkRecords(
         for (const member of members) {
           const { leaf, at } = member;
           const value = valueAt(record, leaf);
+          if (isNoTime(leaf.field, texts[at], resource)) continue;
           if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
           else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
@@ -104,6 +105,11 @@ async function bothEnds(client: pg.Client, resource: Resource, sealed: string): 
     if (rows.size < rowsPerEnd) break;
   }
   return [...rows.values()];
+}
+
+/** Whether it is the -infinity by which a view puts rows without a time first in the order of a list. */
+function isNoTime({ column }: Leaf['field'], text: string | null | undefined, { order }: Resource): boolean {
+  return text === '-infinity' && order.some((each) => each.column === column);
 }
 
 /** Counts a stored value, and whether its member is null. JSON may hold null itself, and cleaning removes values on purpose. */
