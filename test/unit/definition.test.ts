@@ -118,7 +118,10 @@ for (const [type, taken, nothing, refused] of values) {
 test('a list of texts is bound as an array, whatever characters its values have', (t) => {
   const faults: FieldError[] = [];
   const filter = { column: 'c', kind: 'ids', type: 'text', description: '' } as const;
-  t.is(parseFilter('f', filter, 'a,"b",\\,{},NULL,c d,a\0', faults), '{"a","\\"b\\"","\\\\","{}","NULL","c d"}');
+  t.is(
+    parseFilter('f', filter, ['a', '"b"', '\\', '{}', 'NULL', 'c,d', 'a\0'], faults),
+    '{"a","\\"b\\"","\\\\","{}","NULL","c,d"}',
+  );
   t.deepEqual(faults, []);
 });
 

@@ -1,9 +1,12 @@
+import type { IncomingMessage } from 'node:http';
 import test from 'ava';
 import fc from 'fast-check';
-import { Problem } from '../../src/base/errors.js';
+import { type FieldError, Problem } from '../../src/base/errors.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
 import type { CompiledWrite } from '../../src/resource/definition/compiled.js';
 import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
+import { checkTarget } from '../../src/serve/http/request-head.js';
+import { urlOf } from '../../src/serve/read/list.js';
 import { ChunkMemory } from '../../src/serve/read/page.js';
 import {
   decodeCursor,
@@ -12,6 +15,7 @@ import {
   PageMemory,
   type PageSeries,
 } from '../../src/serve/read/page-ends.js';
+import { parseQuery } from '../../src/serve/read/parse.js';
 import { decodePlace, decodeToken, latestTimeline, Pass, type SyncPosition } from '../../src/serve/sync/pass.js';
 import { sealedParts } from '../../src/serve/sync/sealed-parts.js';
 import { diffOfMembers } from '../../src/serve/write/write.js';
@@ -280,4 +284,45 @@ test('a chunk that fills less than half of its buffer is copied, so that a slow 
   const { json } = memory.lend(large, 'long');
   t.deepEqual([json.toString(), json.capacity], ['abc', 3]);
   t.is(memory.borrow('long'), large);
+});
+
+test('a link has the parameters of its list, and is accepted where the list was', (t) => {
+  const text = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom(...'"<>\\^`{|},;:/?@$+&=# %é'),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+    ),
+    minLength: 1,
+    maxLength: 400,
+  });
+  const plain = text.filter((each) => each.isWellFormed());
+  fc.assert(
+    fc.property(
+      plain,
+      fc.array(plain, { minLength: 1, maxLength: 4 }),
+      fc.constantFrom('', '&cursor=c'),
+      (naam, ids, cursor) => {
+        const target = urlOf({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
+        const faults: FieldError[] = [];
+        const { given, lists } = parseQuery(
+          target.slice(target.indexOf('?') + 1),
+          ['naam', 'ids', 'cursor'],
+          faults,
+          (name) => name === 'ids',
+        );
+        t.deepEqual([given.get('naam'), lists.get('ids'), faults], [naam, ids, []]);
+        const request = (url: string) => ({ url, headers: {} }) as IncomingMessage;
+        t.notThrows(() => checkTarget(request(target)));
+      },
+    ),
+  );
+});
+
+test('a target that links would make longer than they may be is refused at once', (t) => {
+  const check = (url: string) => () => checkTarget({ url, headers: {} } as IncomingMessage);
+  t.throws(check(`/api/v1/klanten?naam=${'"'.repeat(2000)}`), { instanceOf: Problem });
+  t.notThrows(check(`/api/v1/klanten?naam=${':'.repeat(4000)}`));
+  t.throws(check(`/api/v1/klanten?naam=${'x'.repeat(4090)}`), { instanceOf: Problem });
+  t.notThrows(check(`/api/v1/klanten?naam=${'x'.repeat(4090)}&cursor=${'y'.repeat(4000)}`));
+  t.throws(check(`/api/v1/klanten?cursor=${'y'.repeat(8200)}`), { instanceOf: Problem });
 });

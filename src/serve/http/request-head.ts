@@ -51,20 +51,26 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
-/** Largest target of a request; the size of the header includes it. */
-const urlBytesMax = 4096;
+/** Longest query of a request, as links write it; and the longest target, which has room for what links add to that, and for the path of any id. */
+const queryBytesMax = 4096;
+const targetBytesMax = 8192;
+
+/** Characters that clients send as they are, and links percent-encoded. */
+const encodedInLinks = /["<>\\^`{|}]/g;
 
 /** Forms of a request target: visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
 /**
  * Checks the request target. Removes scheme and host from the absolute form, whose host then stands in for the Host header (RFC 9112 §3.2.2).
- * Throws 414 when it is too long, 400 when it has none of the allowed forms.
+ * Throws 414 when it is too long, 400 when it has none of the allowed forms. The next page of any list that is accepted has a target that is.
  */
 export function checkTarget(request: IncomingMessage): void {
   const url = request.url as string;
-  if (url.length > urlBytesMax)
-    throw new Problem('uri_too_long', `The request target is longer than ${urlBytesMax} bytes.`);
+  const isContinued = !url.includes('?') || /[?&]cursor=/.test(url);
+  const bytesMax = isContinued ? targetBytesMax : queryBytesMax;
+  if (url.length + 2 * (url.match(encodedInLinks)?.length ?? 0) > bytesMax)
+    throw new Problem('uri_too_long', `The request target is longer than ${bytesMax} bytes.`);
   const [, host, path] = targetForm.exec(url) ?? [];
   if (path === undefined || (host !== undefined && !isHost(host)))
     throw new Problem('invalid_request', 'This is not a valid request target.');

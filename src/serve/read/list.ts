@@ -2,7 +2,7 @@ import { invalid } from '../../base/errors.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 import { lastKey, pageReply, rangeValues, readPage } from './page.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
-import type { ListRequest } from './parse.js';
+import type { ListRequest, Parameters } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
 import { type ReadDeps, readRows } from './routing.js';
 
@@ -83,7 +83,7 @@ function links(request: ListRequest, end: PageEnd | null): string {
   return `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", ${first}`;
 }
 
-function listUrl(request: ListRequest, extra: Record<string, string>): string {
+function listUrl(request: ListRequest, extra: Parameters): string {
   return urlOf(request, request.compiled.resource.name, {
     ...request.filters,
     ...(request.order === 'desc' && { order: 'desc' }),
@@ -94,7 +94,17 @@ function listUrl(request: ListRequest, extra: Record<string, string>): string {
   });
 }
 
-/** The URL of a list. Commas stay as they are (RFC 3986 §2.2), so that a list of ids does not make it longer than the gateway takes. */
-export function urlOf({ baseUrl }: { baseUrl: string }, path: string, parameters: Record<string, string>): string {
-  return `${baseUrl}/${path}?${new URLSearchParams(parameters).toString().replaceAll('%2C', ',')}`;
+/** The URL of a list. Only what must be is encoded, so that it is no longer than the one that the client sent; commas separate the values of a list. */
+export function urlOf({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
+  const pairs = Object.entries(parameters).map(([name, value]) => `${name}=${[value].flat().map(encoded).join(',')}`);
+  return `${baseUrl}/${path}?${pairs.join('&')}`;
+}
+
+/** Characters that a query can have (RFC 3986 §3.4), and encodeURIComponent encodes; + is a space, as in HTML forms. */
+const plainInQuery = new Map(
+  Object.entries({ '%20': '+', '%24': '$', '%2F': '/', '%3A': ':', '%3B': ';', '%3F': '?', '%40': '@' }),
+);
+
+function encoded(value: string): string {
+  return encodeURIComponent(value).replace(/%\w\w/g, (code) => plainInQuery.get(code) ?? code);
 }

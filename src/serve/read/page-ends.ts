@@ -26,7 +26,11 @@ export interface PageSeries {
  * one of another list, is noticed. The digest is no signature and needs no secret: a forged cursor seeks to another place in
  * the forger's own workspace, which `page` does too, and its moment makes the forger's own request wait a little.
  */
-export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, string>>): string {
+export function cursorContext(
+  workspace: string,
+  resource: string,
+  filters: Readonly<Record<string, string | readonly string[]>>,
+): string {
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 

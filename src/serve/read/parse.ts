@@ -27,15 +27,18 @@ export interface Reading {
 /** A list request whose every part has been checked. */
 export interface ListRequest extends Reading, PageSeries {
   /** The members that the client asked for, as given, for links. */
-  readonly fields: string | undefined;
+  readonly fields: readonly string[] | undefined;
   /** The filters as given, for links. */
-  readonly filters: Readonly<Record<string, string>>;
+  readonly filters: Parameters;
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
   readonly total: boolean;
   /** Origin and path prefix of links, such as https://example.com/api/v1. */
   readonly baseUrl: string;
 }
+
+/** Parameters of a URL; the values of a list stand apart, because one can have a comma. */
+export type Parameters = Readonly<Record<string, string | readonly string[]>>;
 
 /** The parts of a list request that need no check, and its query string. */
 export type RawListRequest = Pick<ListRequest, 'compiled' | 'caller' | 'baseUrl' | 'signal'> & {
@@ -55,14 +58,14 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const { compiled, caller } = raw;
   const { resource } = compiled;
   const faults: FieldError[] = [];
-  const given = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
+  const { given, lists } = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
     const filter = resource.filters[name];
     return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
   });
-  const filters: Record<string, string> = {};
+  const filters: Record<string, string | readonly string[]> = {};
   const values: Record<string, string | null> = { timeZone: limits.timeZone };
   for (const [name, filter] of Object.entries(resource.filters)) {
-    const value = given.get(name);
+    const value = lists.get(name) ?? given.get(name);
     if (value === undefined) continue;
     filters[name] = value;
     values[name] = parseFilter(name, filter, value, faults);
@@ -75,7 +78,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const perPage = sizeOf(given, limits, faults);
   const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
   const order = choice(given, 'order', ['asc', 'desc'], 'asc', faults);
-  const fields = given.get('fields');
+  const fields = lists.get('fields');
   const cut = parseFields(compiled, fields, faults);
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
   const cursor = given.get('cursor');
@@ -111,12 +114,13 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
 /** The members of a record that are asked for, those of a pass by the name of their version as well; null: all. */
 export function parseFields(
   { cut, resource }: CompiledResource,
-  given: string | undefined,
+  given: readonly string[] | undefined,
   faults: FieldError[],
 ): CompiledCut | null {
   if (given === undefined) return null;
   const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
-  const asked = new Set(listedValues('fields', given, faults, Math.max(listValuesMax, known.length)));
+  const names = given.flatMap((value) => value.split(',')); // no name has a comma
+  const asked = new Set(listedValues('fields', names, faults, Math.max(listValuesMax, known.length)));
   for (const name of asked) {
     if (name === '' || known.includes(name)) continue;
     const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
@@ -173,24 +177,32 @@ function choice<T extends string>(
   return chosen ?? byDefault;
 }
 
+/** The parameters of a query string by name, and the values of those that are lists. */
+interface Query {
+  readonly given: ReadonlyMap<string, string>;
+  readonly lists: ReadonlyMap<string, readonly string[]>;
+}
+
 /**
- * The parameters of a query string, never empty, and each at most once; the values of a list that is repeated are joined by commas. Faults
- * are added for what is unknown, repeated, empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
+ * The parameters of a query string, never empty, and each at most once, but for lists, whose values commas separate; an encoded comma belongs
+ * to a value. Faults are added for what is unknown, repeated, empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
  */
 export function parseQuery(
   query: string,
   known: readonly string[],
   faults: FieldError[],
   isList: (name: string) => boolean = () => false,
-): Map<string, string> {
-  const values = new Map<string, string>();
-  if (query === '') return values;
+): Query {
+  const given = new Map<string, string>();
+  const lists = new Map<string, readonly string[]>();
+  if (query === '') return { given, lists };
   const seen = new Set<string>();
   for (const pair of query.split('&')) {
     if (pair === '') continue;
     const at = pair.indexOf('=');
     const name = decode(at < 0 ? pair : pair.slice(0, at));
-    const value = at < 0 ? '' : decode(pair.slice(at + 1));
+    const raw = at < 0 ? '' : pair.slice(at + 1);
+    const value = decode(raw);
     const parameter = (name ?? pair).slice(0, 100);
     const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
     if (name === undefined || !known.includes(name)) {
@@ -201,10 +213,12 @@ export function parseQuery(
       fault('repeated_parameter', `The parameter ${name} is given more than once.`);
     else if (value === undefined) fault('invalid_encoding', `The value of ${name} is not valid percent-encoded UTF-8.`);
     else if (value === '') fault('empty_value', `The parameter ${name} has no value.`);
-    else values.set(name, values.has(name) ? `${values.get(name)},${value}` : value);
+    else if (isList(name))
+      lists.set(name, [...(lists.get(name) ?? []), ...raw.split(',').map((each) => decode(each) as string)]);
+    else given.set(name, value);
     if (name !== undefined) seen.add(name);
   }
-  return values;
+  return { given, lists };
 }
 
 const fieldsElsewhere =

@@ -28,7 +28,7 @@ export interface FeedRequest extends SyncCall, Reading {
   /** Prefixes of hashes as given, for links; null: all rows. */
   readonly prefix: string | null;
   /** The members that the client asked for, as given, for links, and what they are; null: whole records. */
-  readonly fields: string | undefined;
+  readonly fields: readonly string[] | undefined;
   readonly cut: CompiledCut | null;
   /** Its workspace and resource, to which tokens and cursors are bound. */
   readonly contexts: { readonly token: string; readonly cursor: string };
@@ -50,9 +50,9 @@ const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
 export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
   const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
-  const given = parseQuery(call.query, known, faults, (name) => name === 'fields');
+  const { given, lists } = parseQuery(call.query, known, faults, (name) => name === 'fields');
   const perPage = sizeOf(given, limits, faults);
-  const fields = given.get('fields');
+  const fields = lists.get('fields');
   const cut = parseFields(call.compiled, fields, faults);
   const prefix = given.get('prefix') ?? null;
   prefixesOf(prefix, faults);
@@ -101,7 +101,7 @@ function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
 /** Throws invalid() with every fault. */
 export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): HashRequest {
   const faults: FieldError[] = [];
-  const given = parseQuery(call.query, [parameter, 'since'], faults);
+  const { given } = parseQuery(call.query, [parameter, 'since'], faults);
   const depth = given.get('depth') ?? '0';
   if (!/^[0-4]$/.test(depth)) {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;
