@@ -2,7 +2,17 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
-import { type Adopted, type Ask, adoptedShop, apiOf, shopOf, titleOf, wrong } from '../support/adopt/adopted.js';
+import {
+  type Adopted,
+  type Ask,
+  adopted,
+  adoptedShop,
+  apiOf,
+  newDatabase,
+  shopOf,
+  titleOf,
+  wrong,
+} from '../support/adopt/adopted.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 // Rules that the app's database has and the definition does not: triggers, look-up tables, constraints of other tables.
@@ -204,4 +214,46 @@ test.serial('a table that replicas do not have is a 500 with its correction, and
   t.deepEqual(wrongs.map(titleOf), ['refused view gateway.jobs', 'failed scans gateway.jobs']);
   t.regex(wrongs[0]?.detail ?? '', /^shop\.jobs is UNLOGGED/);
   for (const { advice } of wrongs) t.regex(advice, /SET LOGGED/);
+});
+
+const shared = shopOf(`
+  create table customers ($own, name text, created_at timestamptz not null default now(), unique (company_id, id));
+  create table jobs ($own, customer_id bigint not null references customers, title text, serial text, code text, created_at timestamptz not null default now(),
+    unique (company_id, serial), unique (customer_id, code));
+  create unique index jobs_title on jobs (lower(title));
+  create unique index jobs_code on jobs (code) where code like 'x%';
+  insert into customers (company_id, name) values (1, 'c');
+  insert into jobs (company_id, customer_id, title) values (1, 1, 'first')`);
+
+test.serial('check warns of a unique index that tells a workspace of the values of others', async (t) => {
+  const draft = await adoptedShop(t, shared, { args: ['--write', 'jobs'], findings: ['warning unique jobs'] });
+  const [found] = await wrong(t, draft);
+  t.regex(
+    found?.detail ?? '',
+    /^Without the workspace: shop\.jobs_code on shop\.jobs, shop\.jobs_title on shop\.jobs\. /,
+  );
+  const ask = await apiOf(t, draft);
+  const [north, south] = [await ask('read:jobs,write:jobs'), await ask('read:jobs,write:jobs', 'South')];
+  t.is((await north('/jobs', { body: { title: 'secret', customerId: '1' } })).status, 201);
+  const admin = new pg.Client(draft.settings.adminUrl as string);
+  await admin.connect();
+  await admin.query(`insert into shop.customers (company_id, name) values (2, 's')`).finally(() => admin.end());
+  const taken = await south<Body>('/jobs', { body: { title: 'Secret', customerId: '2' } });
+  t.deepEqual([taken.status, faultsIn(taken.body)], [400, '/title taken'], 'as the warning says');
+});
+
+test.serial('check warns where a server orders texts by another version than the indexes', async (t) => {
+  const settings = await newDatabase(t, 'sorted', async (client) => {
+    await client.query(shared);
+    await client.query(`create collation shop.dutch (provider = icu, locale = 'nl');
+      create index on shop.jobs (title collate shop.dutch)`);
+  });
+  const draft = await adopted(t, settings, '--schema', 'shop');
+  t.deepEqual(await wrong(t, draft), []);
+  const admin = new pg.Client(settings.adminUrl as string);
+  await admin.connect();
+  await admin.query(`update pg_collation set collversion = '1.2' where collname = 'dutch'`).finally(() => admin.end());
+  const found = await wrong(t, draft);
+  t.deepEqual(found.map(titleOf), ['warning collations ', 'warning collations ']);
+  for (const { detail } of found) t.regex(detail, /^shop\.dutch was made with 1\.2 and is [\d.]+ here: /);
 });

@@ -8,6 +8,7 @@ import type { Settings } from '../../serve/settings.js';
 import { checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
 import { checkOpenPoints, checkRedis } from './settings.js';
+import { checkUnique } from './unique.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWrites } from './writes.js';
 
@@ -40,7 +41,9 @@ function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {
       if (projection === null) return;
       for (const resource of resources) {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
-        if (write !== null) yield [await checkWrites(client, { ...compiled, write }, workspaces, seal)];
+        if (write === null) continue;
+        yield [await checkWrites(client, { ...compiled, write }, workspaces, seal)];
+        yield await checkUnique(client, resource);
       }
     },
   };

@@ -113,18 +113,10 @@ function shapeOf(resource: Resource): string {
 /**
  * The columns of a write view that show those of a table by which PostgreSQL refused a row, and of each whether the refusal is about it: its
  * own name, or a constraint or unique index over it. None: the table is not below the view. The role may read the catalogs, and no table of
- * the app. The rule of a view says from which column each of its columns comes; the table can be a partition of the one below it.
+ * the app. The table can be a partition of the one below the view.
  */
 function refusedColumns(view: string): Sql {
-  return `with recursive shown (relation, number, name) as (
-      select attrelid, attnum, attname from pg_attribute where attrelid = '${quoted(view)}'::regclass and attnum > 0
-      union
-      select entry[3]::oid, entry[4]::smallint, shown.name
-      from shown join pg_attribute a on a.attrelid = shown.relation and a.attnum = shown.number
-        join pg_rewrite r on r.ev_class = shown.relation
-        cross join regexp_matches(r.ev_action::text, ':resno (\\d+) :resname (\\S+) :ressortgroupref \\d+ :resorigtbl (\\d+) :resorigcol (\\d+)', 'g') entry
-      where entry[1] = shown.number::text and entry[2] = a.attname::text
-    )
+  return `with recursive ${shownColumns(view)}
     select distinct shown.name, a.attname in (
       select i.attname from pg_attribute i where i.attrelid = c.oid and (i.attname = {refused.column} or i.attnum in (
         select unnest(conkey) from pg_constraint where conrelid = c.oid and conname = {refused.constraint}
@@ -134,4 +126,17 @@ function refusedColumns(view: string): Sql {
     from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = {refused.schema} and c.relname = {refused.table}
       join shown on shown.relation = c.oid or shown.relation in (select pg_partition_ancestors(c.oid))
       join pg_attribute a on a.attrelid = shown.relation and a.attnum = shown.number`;
+}
+
+/** The CTE `shown`: the columns of a view by name, and the columns of the relations below it that they show, as the rules of the views say. */
+export function shownColumns(view: string): Sql {
+  return `shown (relation, number, name) as (
+      select attrelid, attnum, attname from pg_attribute where attrelid = '${quoted(view)}'::regclass and attnum > 0
+      union
+      select entry[3]::oid, entry[4]::smallint, shown.name
+      from shown join pg_attribute a on a.attrelid = shown.relation and a.attnum = shown.number
+        join pg_rewrite r on r.ev_class = shown.relation
+        cross join regexp_matches(r.ev_action::text, ':resno (\\d+) :resname (\\S+) :ressortgroupref \\d+ :resorigtbl (\\d+) :resorigcol (\\d+)', 'g') entry
+      where entry[1] = shown.number::text and entry[2] = a.attname::text
+    )`;
 }

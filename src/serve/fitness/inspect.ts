@@ -9,7 +9,7 @@ import { plainViewsOf } from '../../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { type Finding, found, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
-import { checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
+import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
 import { broken, checkEncryption, checkPooler, connectTo } from './session.js';
 import { checkedProjection, checkWallKey } from './settings.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './spared.js';
@@ -169,7 +169,7 @@ async function inspectServer(
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, namedStatements);
     const server = await checkServer(client, place.kind, inspection, isPooled);
-    items.push(item, ...server.items);
+    items.push(item, ...server.items, ...(await checkCollations(client)));
     system = server.system;
     const takesWrites = server.items.some(({ code, level }) => code === 'recovery' && level === 'ok');
     const more =
