@@ -23,6 +23,8 @@ export const advice = {
   standby: 'Run select pg_wal_replay_resume(), or set hot_standby_feedback = on on the replica.',
   session:
     'Behind a pooler reset it for the role, such as by alter role … reset bytea_output; another encoding needs a new database.',
+  collations:
+    'Install the same versions of ICU and libc on all servers. After a change REINDEX what the collation orders, then ALTER DATABASE or ALTER COLLATION … REFRESH VERSION.',
   clock: 'Let NTP keep the clocks of the gateway and of the database.',
   time_zone: 'Set TIME_ZONE to a name of the time zone database, such as Europe/Amsterdam.',
   role: 'Use gateway_reader for REPLICA_URLS and gateway_writer for PRIMARY_URLS, and take from them the rest.',
@@ -46,12 +48,10 @@ export const advice = {
     'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   sorted_lists: 'Where a workspace has many such rows, give the table a column of the workspace.',
   write_view: 'Correct the grants, the write view, or the fields of the definition that have "write".',
-  unique:
-    'Add the column of the workspace to the index, or take "write" from the field, where no workspace should learn of the values of another.',
-  collations:
-    'Install the same versions of ICU and libc on all servers. After a change REINDEX what the collation orders, then ALTER DATABASE or ALTER COLLATION … REFRESH VERSION.',
   writes:
     'Run migrate for missing grants; let a trigger raise the version; make the write view updatable; let the rules of the app take what clients may send.',
+  unique:
+    'Add the column of the workspace to the index, or take "write" from the field, where no workspace should learn of the values of another.',
 } as const satisfies Readonly<Record<string, string>>;
 
 /** The code of an item: a key of the table. */
