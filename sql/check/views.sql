@@ -81,7 +81,7 @@ with recursive need as (
     join pg_class t on t.oid = r.id and t.relpersistence = 'u'
   group by v.place, prefix
 )
-select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' then 'failed' else 'refused' end as level, n.code, n.object,
+select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) = 10004 then 'failed' else 'refused' end as level, n.code, n.object,
   coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
   case when min(f.rank) = 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.' end as advice
 from need n left join fault f on f.place = n.place and f.text is not null

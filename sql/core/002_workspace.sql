@@ -18,11 +18,6 @@ alter table gateway.wall_keys owner to gateway_owner;
 --   workspace_id = (select gateway.workspace()::uuid)
 -- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
 -- belongs on the function: "workspace_id::text = gateway.workspace()" can use no index on the column.
--- Where a filter has an operator that is not leakproof, which no barrier lets through to an index, the view has no barrier and
---   and coalesce(workspace_id = any (array[(select gateway.workspace()::uuid)]), false)
--- PostgreSQL evaluates conditions in the order of their cost: a comparison with an array of one element costs half an operator, less
--- than any built-in function. Functions of a lower cost can be made by a role that can create one: so the login roles can create
--- nothing, nowhere (001). json_value() and its like are no functions, and cost nothing: docs/understand/security.md says what that means.
 create function gateway.workspace() returns text
   language plpgsql stable parallel safe security definer set search_path = ''
   as $$

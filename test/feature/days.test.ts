@@ -13,7 +13,7 @@ const filters = {
 
 /** The condition of the filter for the day and the zone of these columns. */
 const condition = (name: keyof typeof filters, day: string): string =>
-  filterCondition(name, { filters, view: '' }).replaceAll(`{${name}}`, `(${day})`).replaceAll('{timeZone}', 'zone');
+  filterCondition(name, { filters }).replaceAll(`{${name}}`, `(${day})`).replaceAll('{timeZone}', 'zone');
 
 /**
  * The days of 2015 to 2035 on which, or beside which, a zone changes its offset: elsewhere midnight comes once. `first` is the first quarter of

@@ -170,10 +170,17 @@ interface Jobs {
   readonly data: readonly { readonly title: string; readonly status: string }[];
 }
 
-test.serial('labels of an enumerated type are shown, filtered by their index and written', async (t) => {
+test.serial('labels of an enumerated type are shown, filtered behind the barrier and written', async (t) => {
   const draft = await adoptedShop(t, labelled, { args: ['--write', 'jobs'] });
   const resource = draft.resources.get('jobs');
   t.deepEqual([resource?.filters.status?.kind, resource?.filters.status?.type], ['equals', 'enum']);
+  const admin = new pg.Client(draft.settings.adminUrl as string);
+  await admin.connect();
+  const { rows } = await admin
+    .query(`select relname from pg_class where relnamespace = 'gateway'::regnamespace and relname ~ '^jobs'
+      and relkind = 'v' and not coalesce(array_to_string(reloptions, ',') ~ 'security_barrier=true', false)`)
+    .finally(() => admin.end());
+  t.deepEqual(rows, [], 'each view has its barrier');
   const ask = await (await apiOf(t, draft))('read:jobs,write:jobs');
   const found = async (status: string): Promise<Jobs['data']> =>
     (await ask<Jobs>(`/jobs?status=${encodeURIComponent(status)}&perPage=100`)).body.data;

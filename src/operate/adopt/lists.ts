@@ -60,7 +60,7 @@ function searches(
   return columns
     .filter((column) => isPlain(column) && (lookUps.includes(column) || isSearched(column, subject, survey)))
     .map((column) => {
-      const { member, of, name } = column;
+      const { member, of, name, field } = column;
       const isUnique = lookUps.includes(column);
       // A reference of a table without the workspace finds few rows, so that no other column has to lead the index.
       const isNarrow = subject.steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
@@ -71,7 +71,8 @@ function searches(
         ...(isUnique && { nearlyUnique: true }),
         description: `Only ${isUnique ? 'the record' : 'records'} with this ${member}.`,
       };
-      const files = of === lead ? [] : propose(name, `${member}=…`, [...fixed, ...order], fixed.length);
+      const isServed = of === lead || field.type === 'enum'; // no index serves labels behind the wall
+      const files = isServed ? [] : propose(name, `${member}=…`, [...fixed, ...order], fixed.length);
       return { name: member, column, json, files, isUsual: isUnique };
     });
 }

@@ -166,7 +166,7 @@ export const fieldTypes = {
     query: { schema: identifier, isValue: isText },
   },
   enum: {
-    columnTypes: ['enum'],
+    columnTypes: ['enum', 'text'],
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: 'open',

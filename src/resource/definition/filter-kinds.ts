@@ -120,7 +120,7 @@ export function hasValue(column: string, value: Sql, type: FieldType): Sql {
  */
 export function filterCondition(
   name: string,
-  { filters, view }: Pick<Resource, 'filters' | 'view'>,
+  { filters }: Pick<Resource, 'filters'>,
   farEnd: 'lower' | 'upper' | null = null,
 ): Sql {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
@@ -128,17 +128,9 @@ export function filterCondition(
   const given = `{${name}}`;
   const compared = quoted(column);
   if (nearlyUnique) return hasValue(compared, given, type);
-  const value = made(given, type === 'enum' ? labelOf(compared, view, given) : typed(type, given), type);
+  const value = made(given, typed(type, given), type);
   if (end === undefined || end !== farEnd) return `${compared} ${operator} ${value}`;
   return `(${compared}, true) ${operator} (${value}, true)`;
-}
-
-/**
- * The label that a text is, or NULL: a text that is no label would fail as a value of the type, and the text of a column has no index, because
- * PostgreSQL takes no cast that is not immutable. The row that is never read gives the type, whose schema the gateway's role cannot name.
- */
-function labelOf(column: string, view: string, text: Sql): Sql {
-  return `(select label from unnest(enum_range((select ${column} from ${quoted(view)} limit 0))) label where label::text = ${text})`;
 }
 
 /** Values that the parameter of a filter takes. */
