@@ -1,14 +1,15 @@
--- Collations by which the database or an index orders texts, made with another version of their library than this server has
+-- The item of the collations by which the database or an index orders texts, made with another version of their library than this server has
 -- (CREATE COLLATION, "version"): a replica takes the indexes of the primary as they are.
-select v.name, v.made, v.present
-from (
-  select 'of the database' as name, datcollversion as made, pg_database_collation_actual_version(oid) as present
+with known (name, made, present) as (
+  select 'that of the database', datcollversion, pg_database_collation_actual_version(oid)
   from pg_database where datname = current_database()
   union all
   select c.oid::regcollation::text, c.collversion, pg_collation_actual_version(c.oid)
   from pg_collation c
   where c.collversion is not null and exists (
     select from pg_index i cross join unnest(i.indcollation) used where used = c.oid and i.indexrelid >= 16384)
-) v
-where v.made <> v.present
-order by 1
+)
+select case when count(*) = 0 then 'ok' else 'warning' end as level, 'collations' as code, '' as object,
+  coalesce(string_agg(format('%s was made with %s and is %s here', name, made, present), '; ' order by name)
+    || ': filters and orders by text can miss rows.', 'Their versions are those of the indexes.') as detail
+from known where made <> present

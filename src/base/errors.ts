@@ -175,39 +175,27 @@ interface SqlStateRow {
   /** Its meaning for the values of a write. Absent: no value is the reason. */
   readonly refusal?: Refusal;
   /** The fault of the database and its correction by the operator; absent: a bug of the gateway, or a passing fault. */
-  readonly correction?: string;
+  readonly correction?: string | undefined;
   /** The correction where a function of the app met the error. */
-  readonly correctionOfApp?: string;
+  readonly correctionOfApp?: string | undefined;
 }
 
 const retry: SqlStateRow = { kind: 'retry' };
-const unfit = (correction: string, correctionOfApp?: string): SqlStateRow => {
-  return { kind: 'permanent', correction, ...(correctionOfApp !== undefined && { correctionOfApp }) };
-};
+const kind = 'permanent';
+const unfit = (correction: string, correctionOfApp?: string): SqlStateRow => ({ kind, correction, correctionOfApp });
 const missing = unfit(
   'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
   'A function of the app misses a table, column or function: it relies on the search_path of its caller. Give it its own by alter function … set search_path = ….',
 );
 const constraint =
   'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.';
-const refused = (
-  code: FieldErrorCode,
-  detail: string,
-  types: Refusal['types'] = 'all',
-  correction?: string,
-): SqlStateRow => ({
-  kind: 'permanent',
-  refusal: { code, detail, types },
-  ...(correction !== undefined && { correction }),
-});
+const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] = 'all', correction?: string) => {
+  return { kind, refusal: { code, detail, types }, correction } as const satisfies SqlStateRow;
+};
 
+const byRule = 'a rule of the database does not allow it.';
 /** An error that a function of the app raises, by any SQLSTATE: a rule of the app, and in a read a fault of the view. */
-const ruleOfApp = refused(
-  'invalid',
-  'a rule of the database does not allow it.',
-  'all',
-  "Rejected by a trigger or function of the app: PostgreSQL's log has its message.",
-);
+const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
 /**
  * SQLSTATE (PostgreSQL Appendix A), by code with the routine that raised it, by code, or by class, → meaning. A read is repeated elsewhere on 'retry', a write a few times on those that a repetition mends
@@ -262,7 +250,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '22003': refused('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
   '22008': refused('out_of_range', 'PostgreSQL has no such date.', ['date']),
   '22P02': refused('invalid', 'its column has no such value.', ['enum']),
-  '22': refused('invalid', 'a rule of the database does not allow it.'), // data exceptions
+  '22': refused('invalid', byRule), // data exceptions
   '23502': refused(
     'not_nullable',
     'its column needs a value.',
@@ -272,27 +260,19 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '23503': refused('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
   '23505': refused('taken', 'another record has it already.', 'all', constraint), // unique index
   '23P01': refused('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
-  '23514': refused('invalid', 'a rule of the database does not allow it.', 'all', constraint), // CHECK, of a domain as well
+  '23514': refused('invalid', byRule, 'all', constraint), // CHECK, of a domain as well
   '23': unfit(constraint),
   '54000': refused('too_long', 'the text is too long for an index.', ['text']),
   P0: ruleOfApp, // of PL/pgSQL
 };
 
 /** The classes of PostgreSQL's own SQLSTATEs: another one is raised by the app. */
-const ownClasses = new Set(
-  '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX'.split(
-    ' ',
-  ),
-);
+const ownClasses = /^(0[0-3089ABFLPZ]|10|2[0-8BDF]|34|3[89BDF]|4[024]|5[34578]|72|F0|HV|P0|XX)$/;
 
 /** The SQLSTATEs that show a database that does not fit the gateway. */
-export const unfitSqlStates: readonly string[] = [
-  ...new Set(
-    Object.keys(sqlStates).flatMap((key) =>
-      key.length >= 5 && sqlStates[key]?.correction !== undefined ? [key.slice(0, 5)] : [],
-    ),
-  ),
-];
+export const unfitSqlStates: readonly string[] = Object.entries(sqlStates)
+  .filter(([key, { correction }]) => /^\w{5}$/.test(key) && correction !== undefined)
+  .map(([key]) => key);
 
 /** The client closed the connection: no answer can be sent, and a statement for it is given up. */
 export class ClientGone extends Error {
@@ -336,16 +316,12 @@ type Origin = { readonly file?: string; readonly routine?: string; readonly wher
 function rowOf(error: unknown): SqlStateRow | undefined {
   const state = sqlStateOf(error);
   if (state === undefined) return undefined;
-  const kind = state.slice(0, 2);
+  const stateClass = state.slice(0, 2);
   const { file = '', routine = '' } = error as Origin;
   const isRaised = routine === 'exec_stmt_raise' || /^(plpy_|plperl|pltcl|plv8)/.test(file);
-  if (isOfApp(error) && (isRaised || kind === '23')) return ruleOfApp;
-  return (
-    sqlStates[`${state} ${routine}`] ??
-    sqlStates[state] ??
-    sqlStates[kind] ??
-    (ownClasses.has(kind) ? undefined : ruleOfApp)
-  );
+  if (isOfApp(error) && (isRaised || stateClass === '23')) return ruleOfApp;
+  const row = sqlStates[`${state} ${routine}`] ?? sqlStates[state] ?? sqlStates[stateClass];
+  return row ?? (ownClasses.test(stateClass) ? undefined : ruleOfApp);
 }
 
 /** Whether the error arose in a procedural function, none of the gateway's: PostgreSQL names the innermost first, in words of its locale. */

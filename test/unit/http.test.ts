@@ -224,7 +224,7 @@ test('an error within a function of the app has a correction of that function, n
     ['42501', /SECURITY DEFINER/],
     ['42P01', /set search_path/],
     ['42704', /current_setting\(name, true\)/],
-    ['2F005', /trigger or function of the app/],
+    ['2F005', /A function of the app/],
   ];
   for (const [state, words] of corrections) {
     const correction = correctionOf(fromPostgres(state, inTrigger())) ?? '';

@@ -43,7 +43,7 @@ function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
         if (write === null) continue;
         yield [await checkWrites(client, { ...compiled, write }, workspaces, seal)];
-        yield await checkUnique(client, resource);
+        yield await checkUnique(client, resource, resource.write?.view as string);
       }
     },
   };

@@ -140,31 +140,23 @@ export function filterForm({ kind, type }: Filter): QueryForm {
   return isList ? { ...each, schema: { type: 'array', items: each.schema, maxItems: listValuesMax } } : each;
 }
 
+/** A parameter of a query; the values of a list stand apart, because one can have a comma. */
+export type Given = string | readonly string[];
+
 /** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
-export function parseFilter(
-  name: string,
-  filter: Filter,
-  given: string | readonly string[],
-  faults: FieldError[],
-): string | null {
+export function parseFilter(name: string, filter: Filter, given: Given, faults: FieldError[]): string | null {
   const { isValue, error } = filterForm(filter);
   if (typeof given !== 'string') {
     const values = filter.type === 'text' ? given : given.flatMap((value) => value.split(',')); // no value of others has a comma
     return arrayText(listedValues(name, values, faults).filter(isValue));
   }
-  const text = given;
-  if (isValue(text)) return text;
+  if (isValue(given)) return given;
   if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
   return null;
 }
 
 /** The values of a parameter that is a list. Adds a fault for an empty one, and for too many, of which it returns none. */
-export function listedValues(
-  name: string,
-  values: readonly string[],
-  faults: FieldError[],
-  max = listValuesMax,
-): readonly string[] {
+export function listedValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;
     faults.push({ parameter: name, code: 'empty_value', detail });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { projectText } from '../../base/paths.js';
 import type { Statement } from '../../postgres/statement.js';
 import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from '../definition/resource.js';
 import { quoted, quotedList, type Sql, statement, typed } from './sql.js';
@@ -60,7 +61,8 @@ export function compileWriteStatements(resource: Writable) {
         ${[`case when held.shape = '${shapeOf(resource)}' then held.record end`, ...known].join(', ')} from (select) as once left join gateway.idempotency held
         on held.token_id = {claim.token} and held.key = {claim.key}`,
     read,
-    refused: refusedColumns(resource.write.view),
+    /** The columns of the write view that PostgreSQL refused. */
+    refused: withShown('refused', resource.write.view),
   };
   const made = Object.entries(texts).map(([part, sql]) => [part, statement(`${resource.name}.${part}`, sql)]);
   const statements: Record<keyof typeof texts, Statement> = Object.fromEntries(made);
@@ -110,33 +112,8 @@ function shapeOf(resource: Resource): string {
     .slice(0, 16);
 }
 
-/**
- * The columns of a write view that show those of a table by which PostgreSQL refused a row, and of each whether the refusal is about it: its
- * own name, or a constraint or unique index over it. None: the table is not below the view. The role may read the catalogs, and no table of
- * the app. The table can be a partition of the one below the view.
- */
-function refusedColumns(view: string): Sql {
-  return `with recursive ${shownColumns(view)}
-    select distinct shown.name, a.attname in (
-      select i.attname from pg_attribute i where i.attrelid = c.oid and (i.attname = {refused.column} or i.attnum in (
-        select unnest(conkey) from pg_constraint where conrelid = c.oid and conname = {refused.constraint}
-        union all
-        select d.refobjsubid from pg_depend d join pg_class x on x.oid = d.objid and d.classid = 'pg_class'::regclass
-        where x.relname = {refused.constraint} and x.relnamespace = n.oid and d.refobjid = c.oid)))
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = {refused.schema} and c.relname = {refused.table}
-      join shown on shown.relation = c.oid or shown.relation in (select pg_partition_ancestors(c.oid))
-      join pg_attribute a on a.attrelid = shown.relation and a.attnum = shown.number`;
-}
-
-/** The CTE `shown`: the columns of a view by name, and the columns of the relations below it that they show, as the rules of the views say. */
-export function shownColumns(view: string): Sql {
-  return `shown (relation, number, name) as (
-      select attrelid, attnum, attname from pg_attribute where attrelid = '${quoted(view)}'::regclass and attnum > 0
-      union
-      select entry[3]::oid, entry[4]::smallint, shown.name
-      from shown join pg_attribute a on a.attrelid = shown.relation and a.attnum = shown.number
-        join pg_rewrite r on r.ev_class = shown.relation
-        cross join regexp_matches(r.ev_action::text, ':resno (\\d+) :resname (\\S+) :ressortgroupref \\d+ :resorigtbl (\\d+) :resorigcol (\\d+)', 'g') entry
-      where entry[1] = shown.number::text and entry[2] = a.attname::text
-    )`;
+/** The text of sql/check/NAME.sql, with the CTE of the columns that a view shows. */
+export function withShown(name: string, view: string): Sql {
+  const shown = projectText('sql/check/shown.sql').replace('{view}', quoted(view));
+  return projectText(`sql/check/${name}.sql`).replace('{shown}', () => shown);
 }

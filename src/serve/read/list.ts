@@ -100,11 +100,9 @@ export function urlOf({ baseUrl }: { baseUrl: string }, path: string, parameters
   return `${baseUrl}/${path}?${pairs.join('&')}`;
 }
 
-/** Characters that a query can have (RFC 3986 §3.4), and encodeURIComponent encodes; + is a space, as in HTML forms. */
-const plainInQuery = new Map(
-  Object.entries({ '%20': '+', '%24': '$', '%2F': '/', '%3A': ':', '%3B': ';', '%3F': '?', '%40': '@' }),
-);
-
+/** + is a space, as in HTML forms; a query can have the other characters (RFC 3986 §3.4) that encodeURIComponent encodes. */
 function encoded(value: string): string {
-  return encodeURIComponent(value).replace(/%\w\w/g, (code) => plainInQuery.get(code) ?? code);
+  return encodeURIComponent(value)
+    .replace(/%(24|2F|3A|3B|3F|40)/g, decodeURIComponent)
+    .replaceAll('%20', '+');
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../postgres/statement.js';
 import { fieldType } from '../../resource/definition/field-types.js';
+import type { Given } from '../../resource/definition/filter-kinds.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 
@@ -26,11 +27,7 @@ export interface PageSeries {
  * one of another list, is noticed. The digest is no signature and needs no secret: a forged cursor seeks to another place in
  * the forger's own workspace, which `page` does too, and its moment makes the forger's own request wait a little.
  */
-export function cursorContext(
-  workspace: string,
-  resource: string,
-  filters: Readonly<Record<string, string | readonly string[]>>,
-): string {
+export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, Given>>): string {
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 

@@ -37,7 +37,7 @@ export interface ListRequest extends Reading, PageSeries {
   readonly baseUrl: string;
 }
 
-/** Parameters of a URL; the values of a list stand apart, because one can have a comma. */
+/** Parameters of a URL. */
 export type Parameters = Readonly<Record<string, string | readonly string[]>>;
 
 /** The parts of a list request that need no check, and its query string. */
@@ -62,7 +62,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     const filter = resource.filters[name];
     return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
   });
-  const filters: Record<string, string | readonly string[]> = {};
+  const filters: Record<string, Parameters[string]> = {};
   const values: Record<string, string | null> = { timeZone: limits.timeZone };
   for (const [name, filter] of Object.entries(resource.filters)) {
     const value = lists.get(name) ?? given.get(name);
@@ -177,12 +177,6 @@ function choice<T extends string>(
   return chosen ?? byDefault;
 }
 
-/** The parameters of a query string by name, and the values of those that are lists. */
-interface Query {
-  readonly given: ReadonlyMap<string, string>;
-  readonly lists: ReadonlyMap<string, readonly string[]>;
-}
-
 /**
  * The parameters of a query string, never empty, and each at most once, but for lists, whose values commas separate; an encoded comma belongs
  * to a value. Faults are added for what is unknown, repeated, empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
@@ -192,7 +186,7 @@ export function parseQuery(
   known: readonly string[],
   faults: FieldError[],
   isList: (name: string) => boolean = () => false,
-): Query {
+): { given: ReadonlyMap<string, string>; lists: ReadonlyMap<string, readonly string[]> } {
   const given = new Map<string, string>();
   const lists = new Map<string, readonly string[]>();
   if (query === '') return { given, lists };

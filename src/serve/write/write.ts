@@ -233,7 +233,8 @@ async function refuse(
   error: unknown,
 ): Promise<never> {
   const refusal = refusalOf(error);
-  if (refusal === undefined || isPrimaryKey(error as pg.DatabaseError)) throw error;
+  const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // no client gave it: its sequence is behind its table
+  if (refusal === undefined || isId) throw error;
   const members = await membersRefused(transaction, write, request, error as pg.DatabaseError, refusal);
   if (members === null) throw error;
   const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
@@ -264,11 +265,6 @@ async function membersRefused(
     if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(given, name));
   }
   return members.filter(({ name, type }) => (types === 'all' || types.includes(type)) && textOf(given, name) !== null);
-}
-
-/** Whether an id is taken that no client gave, such as by a sequence that was restored behind its table; by PostgreSQL's name of the index. */
-function isPrimaryKey({ constraint }: pg.DatabaseError): boolean {
-  return constraint?.endsWith('_pkey') === true;
 }
 
 /** The writable members of a record, in PostgreSQL's text form. */
