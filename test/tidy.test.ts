@@ -16,11 +16,12 @@ const imports = src.flatMap(importsOf);
 
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
 const layers = words(`
-  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts base/flow
+  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/listed.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts
+  base/flow
   postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
   resource/projection resource
   serve/settings.ts serve/read serve/sync serve/write serve/peers serve/openapi serve/fitness serve/http serve/ops serve/app.ts
-  serve/gateway.ts serve/workers operate/check operate/export operate/migrate operate/adopt cli main.ts`);
+  serve/gateway.ts serve/workers operate/words.ts operate/check operate/export operate/migrate operate/adopt cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {
@@ -33,7 +34,7 @@ test('imports point downwards only', (t) => {
     layers.includes(file) ? file : layers.find((layer) => file.startsWith(`${layer}/`));
   const wrong: string[] = [];
   for (const { from, to } of imports) {
-    if (to === 'config/settings.schema.json') continue; // for its types: a JSON file imports nothing
+    if (['config/settings.schema.json', 'config/adopt/words.json'].includes(to)) continue; // for its types: a JSON file imports nothing
     if (!to.startsWith('src/')) {
       wrong.push(`${from} imports ${to}, which is not part of the product`);
       continue;

@@ -75,12 +75,12 @@ with recursive need as (
   from fact join pg_auth_members a on a.member = me and a.roleid = to_regrole(role)
   where not is_super and (a.admin_option or not pg_has_role(me, a.roleid, 'usage'))
   union all
-  select 'role', 'refused', 'it owns ' || string_agg(name, ', ' order by name)
+  select 'role', 'refused', 'it owns ' || string_agg(name, ', ' order by name) filter (where place <= 5)
+    || case when count(*) > 5 then ' and ' || count(*) - 5 || ' more' else '' end
   from (
-    select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    select n.nspname || '.' || c.relname as name, row_number() over (order by n.nspname, c.relname) as place from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relowner in (select oid from held) and not (select is_super from fact) and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
-      and n.nspname not like 'pg\_temp%'
-    order by 1 limit 5) o
+      and n.nspname not like 'pg\_temp%') o
   having count(*) > 0
   union all
   select 'role', 'refused', 'it may create in schema ' || n.nspname
@@ -93,8 +93,10 @@ with recursive need as (
   having count(*) > 0
   union all
   -- Privileges beyond those that the gateway grants, to the login or to PUBLIC, outside the system's schemas and extensions. The writer
-  -- has some on all relations of the schema gateway; its write views are checked by column.
-  (select 'privileges', 'refused', excess from (
+  -- has some on all relations of the schema gateway; its write views are checked by column. A trigger's function is no privilege, because
+  -- PostgreSQL lets no statement call it.
+  (select 'privileges', 'refused', case when place > 20 then 'and ' || total - 20 || ' more' else excess end from (
+    select excess, row_number() over (order by excess) as place, count(*) over () as total from (
     select 'it may ' || string_agg(lower(p.privilege), ', ' order by p.privilege) || ' on ' || n.nspname || '.' || c.relname as excess
     from fact cross join pg_class c
       join pg_namespace n on n.oid = c.relnamespace
@@ -114,7 +116,7 @@ with recursive need as (
     union all
     select 'it may execute the SECURITY DEFINER function ' || p.oid::regprocedure
     from fact, pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where p.prosecdef and not is_super
+    where p.prosecdef and not is_super and p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
       and n.nspname not in ('information_schema', 'gateway') and n.nspname not like 'pg\_%'
       and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
       and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
@@ -122,10 +124,10 @@ with recursive need as (
     -- PostgreSQL evaluates conditions in the order of their cost: such a function would see rows before the tenant wall does.
     select 'it may execute the function ' || p.oid::regprocedure || ', whose cost of ' || p.procost || ' is below 1'
     from fact, pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where p.procost < 1 and not is_super
+    where p.procost < 1 and not is_super and p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
       and n.nspname <> 'information_schema' and n.nspname <> 'pg_catalog'
-      and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) e
-  order by excess limit 10)
+      and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) e) counted
+  where place <= 21 order by place)
   union all
   select 'privileges', 'warning', 'it may execute ' || string_agg(distinct p.proname, ', ') || ', which a superuser can revoke from PUBLIC: it can store large objects, or write messages into the WAL'
   from fact, pg_proc p where p.pronamespace = 'pg_catalog'::regnamespace and p.proname in ('lo_create', 'lo_from_bytea', 'lo_put', 'pg_logical_emit_message')

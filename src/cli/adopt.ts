@@ -7,10 +7,10 @@ const text = { type: 'string' } as const;
 /** `adopt`: drafts views and definitions for an app's schema. */
 export const adoptCommand = command(
   {
-    ...{ schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text },
+    ...{ schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text, show: text },
     'all-filters': { type: 'boolean', default: false },
   },
-  async ({ schema, out, tenant, tables, write = '', 'all-filters': allFilters }) => {
+  async ({ schema, out, tenant, tables, write = '', show = '', 'all-filters': allFilters }) => {
     const only = tables === undefined ? undefined : namesIn(tables);
     if (only?.length === 0) throw new UsageError('Give --tables the names of tables, with commas between them.');
     if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
@@ -18,6 +18,7 @@ export const adoptCommand = command(
       schema,
       out,
       write: namesIn(write),
+      show: namesIn(show),
       tenantColumn: tenant,
       only,
       allFilters,

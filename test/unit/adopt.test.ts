@@ -9,12 +9,14 @@ import { fieldsOf } from '../../src/operate/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
 import { leads } from '../../src/operate/adopt/indexes.js';
 import { idColumn, idPoint } from '../../src/operate/adopt/keys.js';
-import { camelCase, isNamed, singular, snakeCase } from '../../src/operate/adopt/names.js';
+import { camelCase, singular } from '../../src/operate/adopt/names.js';
 import { findUsers } from '../../src/operate/adopt/owners.js';
 import { partsOf } from '../../src/operate/adopt/parts.js';
+import { workspacesOf } from '../../src/operate/adopt/paths.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table } from '../../src/operate/adopt/schema.js';
 import { findTenant } from '../../src/operate/adopt/tenant.js';
 import { type Form, formOf } from '../../src/operate/check/forms.js';
+import { isNamed, snakeCase } from '../../src/operate/words.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 
@@ -69,9 +71,63 @@ test('workspaces are found by foreign keys, by names, and by the column of --ten
       ]),
     { message: /--tenant/ },
   );
+  const [family, account] = [column('family_id', 'integer'), column('account_id', 'bigint')];
+  const key = column('id', 'bigint');
+  const ofFamily = (name: string, ...more: Column[]): Table =>
+    table(name, [key, family, ...more], { family_id: 'families' });
+  const beside = [
+    ...[table('families', [column('id', 'bigint')]), ofFamily('accounts'), ofFamily('login', account)],
+    ...Array.from({ length: 9 }, (_, i) => ofFamily(`t${i}`)),
+    ...['x', 'y'].map((name) => table(name, [id, account], { account_id: 'accounts' })),
+  ];
+  const byMajority = findTenant('app', beside);
+  t.like(byMajority, { column: 'family_id', isSure: false });
+  t.regex(
+    byMajority.reason,
+    /^family_id \(integer\) is in 11 of 14 tables; references lead to app\.families; next: account_id of app\.accounts \(3\)$/,
+  );
+  t.is(findTenant('app', beside, 'family_id').root?.name, 'families', 'the table to which the given column refers');
+  const wide = { ...column('account_id', 'integer'), refers: false };
+  const tickets = table('tickets', [id, wide]);
+  const agents = table('agents', [id, account], { account_id: 'accounts' });
+  t.is(findTenant('app', [table('accounts', [column('id', 'integer')]), agents, tickets]).columnIn(tickets), wide);
   t.throws(() => findTenant('app', [table('a', [id])]), { message: /--tenant COLUMN/ });
   t.throws(() => findTenant('app', [table('a', [id])], 'x'), { message: /has the column "x"/ });
   t.throws(() => findTenant('app', [table('a', [column('made_at', 'date')])], 'made_at'), { message: /of type date/ });
+});
+
+test('a row belongs to the workspace of the record that it is about, however far, before that of the person who wrote it', (t) => {
+  const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
+  const to = (name: string): Column => column(name, 'bigint');
+  const of = { company_id: 'companies' };
+  const tables = [
+    ...[
+      table('companies', [id]),
+      table('own_user', [id, company, column('email')], of),
+      table('projects', [id, company], of),
+    ],
+    table('work_orders', [id, to('project_id')], { project_id: 'projects' }),
+    table('history', [id, to('user_id'), to('work_order_id')], { user_id: 'own_user', work_order_id: 'work_orders' }),
+    table('views', [id, to('created_by'), to('project_id')], { created_by: 'own_user', project_id: 'projects' }),
+    table('links', [id, to('project_id'), to('work_order_id')], {
+      project_id: 'projects',
+      work_order_id: 'work_orders',
+    }),
+    table('pairs', [id, to('left_id'), to('right_id')], { left_id: 'projects', right_id: 'projects' }),
+    table('logins', [id, to('user_id')], { user_id: 'own_user' }),
+    table('login_pages', [id, to('login_id')], { login_id: 'logins' }),
+  ];
+  const found = workspacesOf(tables, findTenant('app', tables));
+  const pathOf = (name: string) => {
+    const way = [...found].find(([table]) => table.name === name)?.[1];
+    return [way?.steps.map(({ table }) => table.name).join(' '), way?.rivals.length];
+  };
+  t.deepEqual(pathOf('history'), ['work_orders projects', 0]);
+  t.deepEqual(pathOf('views'), ['projects', 0]);
+  t.deepEqual(pathOf('links'), ['projects', 0]);
+  t.deepEqual(pathOf('pairs'), ['projects', 1]);
+  t.deepEqual(pathOf('logins'), ['own_user', 0]);
+  t.deepEqual(pathOf('login_pages'), ['logins own_user', 0]);
 });
 
 test('the changes of an audit log are read in three shapes, with some entries of other forms', (t) => {
@@ -177,11 +233,29 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   for (const name of ['telling', 'hotel', 'rekening', 'postcode', 'mailing_list', 'spinnummer'])
     t.is(reasonToLeaveOut(column(name)), undefined, name);
   t.is(reasonToLeaveOut(column('email_count', 'integer')), undefined);
+  t.is(reasonToLeaveOut(column('phone', 'bigint')), 'personal data, by the name');
+  for (const name of words(`
+    emailable_type token_type trace_session_id training_session_name password_policy hash_algorithm email_template header
+    session_notes email_subject`))
+    t.is(reasonToLeaveOut(column(name)), undefined, name);
   for (const [name, type] of [
-    ['email_count', 'text'],
-    ['phone', 'bigint'],
+    ['accessTokenTtl', 'integer'],
+    ['prompt_tokens', 'bigint'],
+    ['password_lifetime', 'interval'],
+    ['token_kind', 'enum'],
   ] as const)
-    t.is(reasonToLeaveOut(column(name, type)), 'personal data, by the name');
+    t.is(reasonToLeaveOut(column(name, type)), undefined, name);
+  for (const name of words(`
+    bearer authorization session_id sessions set_cookie webhook_url callbackUrl request_headers client_dsn private_link consumer_key`))
+    t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
+  t.is(reasonToLeaveOut(column('pin', 'integer')), 'secrets, by the name');
+  for (const name of ['ip_address', 'last_sign_in_ip', 'remote_addr', 'ip'])
+    t.is(reasonToLeaveOut(column(name, 'inet')), 'personal data, by the name', name);
+  t.is(reasonToLeaveOut({ ...column('api_token'), isWanted: true }), undefined);
+  for (const name of words(`api_keys access_tokens user_sessions password_resets oauth_access_tokens secrets`))
+    t.true(isNamed('secretTable', name), name);
+  for (const name of words(`trace_sessions training_sessions password_policies token_usages hash_tags keys sessions`))
+    t.false(isNamed('secretTable', name), name);
   for (const type of ['tsvector', 'vector', 'extensions.halfvec', 'sparsevec', 'public.vector[]'])
     t.regex(reasonToLeaveOut(column('a', type)) ?? '', / of other columns, by the type$/);
   for (const name of ['hmac_key', 'signingKey', 'encryption_keys', 'passphrase']) t.true(isNamed('secret', name), name);
@@ -359,7 +433,16 @@ function drafted(
   const own = { ...table('jobs', [id, company, ...columns]), foreignKeys: [ofCompany, ...foreignKeys] };
   const part = table('job_parts', [column('job_id', 'bigint'), ...columns], { job_id: 'jobs' });
   const tenant = findTenant('app', [companies, staff, own, part]);
-  const subject: Subject = { table: own, id, tenant: company, steps: [], documents: [], parts: [part] };
+  const subject: Subject = {
+    table: own,
+    id,
+    tenant: company,
+    steps: [],
+    rivals: [],
+    crossings: new Set<string>(),
+    documents: [],
+    parts: [part],
+  };
   const survey = { tenant, subjects: [subject] } as unknown as Survey;
   const all = fieldsOf(subject, survey, []);
   const [list] = partsOf(subject, survey, all);

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { listed } from '../../base/listed.js';
 import { projectRoot } from '../../base/paths.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { openMark } from '../check/settings.js';
@@ -32,7 +33,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const { schema, out, write } = options;
   const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
   if (subjects.length === 0)
-    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${reasons.slice(0, 20).join('; ')}.`);
+    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listed(reasons, 20, '; ')}.`);
   if (subjects.length > draftsMax)
     throw new AdoptRefused(
       `The schema "${schema}" has ${subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,

@@ -1,6 +1,6 @@
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
+import { isNamed } from '../words.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './columns.js';
-import { isNamed } from './names.js';
 import type { AuditLog, Column, Survey, Table } from './schema.js';
 import { as, type SqlFile, sequenceGrant } from './sql.js';
 

@@ -1,6 +1,8 @@
 import pg from 'pg';
+import { listed } from '../../base/listed.js';
 import { projectText } from '../../base/paths.js';
-import { snakeCase, untaken } from './names.js';
+import { snakeCase } from '../words.js';
+import { untaken } from './names.js';
 import { AdoptRefused, type Column, type Table } from './schema.js';
 
 /** The tables of a schema. Throws AdoptRefused when there are none. */
@@ -8,10 +10,10 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
   const { rows: tables } = await client.query<Table>(projectText('sql/adopt/tables.sql'), [schema]);
   if (tables.length === 0) {
     const { rows } = await client.query<{ name: string }>(
-      `select distinct schemaname as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema', 'gateway') order by 1 limit 20`,
+      `select distinct schemaname as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema', 'gateway') order by 1`,
     );
     throw new AdoptRefused(
-      `There is no table in a schema "${schema}". Schemas with tables: ${rows.map(({ name }) => name).join(', ') || 'none'}.`,
+      `There is no table in a schema "${schema}". Schemas with tables: ${listed(rows.map(({ name }) => name)) || 'none'}.`,
     );
   }
   refuseUnprintable(schema, tables);
@@ -27,9 +29,9 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
   );
   const refused = [schema, ...tables.map(({ name }) => name), ...ofColumns].filter((name) => unprintable.test(name));
   if (refused.length === 0) return;
-  const listed = [...new Set(refused.map((name) => JSON.stringify(name)))].slice(0, 20).join(', ');
+  const names = [...new Set(refused.map((name) => JSON.stringify(name)))];
   throw new AdoptRefused(
-    `Nothing is drafted from names with control characters, line ends or marks of direction: ${listed}. Rename them.`,
+    `Nothing is drafted from names with control characters, line ends or marks of direction: ${listed(names)}. Rename them.`,
   );
 }
 

@@ -1,6 +1,7 @@
 import type { FieldType } from '../../resource/definition/field-types.js';
-import { areAddresses, type Form, formOf } from '../check/forms.js';
-import { isNamed } from './names.js';
+import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
+import { type Form, formOf } from '../check/forms.js';
+import { isNamed, type Purpose } from '../words.js';
 import type { Column } from './schema.js';
 
 /** A column of a view, made of one of the table. */
@@ -108,6 +109,10 @@ export function isInteger({ type }: Column): boolean {
   return types[type] === 'integer';
 }
 
+function isNumber(column: Column): boolean {
+  return isInteger(column) || /^(numeric|real|double precision|money)$/.test(column.type);
+}
+
 /** Whether its type is one of documents or lists. */
 export function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
@@ -133,13 +138,20 @@ const reasonsByName: Reasons = {
   'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
   'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
   'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
-  'secrets, by the name': (column) => holdsValue(column) && isNamed('secret', column.name),
+  // A count of tokens and the lifetime of a session are no secrets, but a PIN can be stored as a number.
+  'secrets, by the name': (column) =>
+    holdsValue(column) && speaksOf('secret', column) && (!isNumber(column) || isNamed('numericSecret', column.name)),
   // A telephone number may be stored as a number, and a count of mails is none; a day of birth is a date.
   'personal data, by the name': (column) =>
     (column.type !== 'boolean' && isNamed('birth', column.name)) ||
-    (holdsValue(column) && isNamed('contact', column.name) && !(isInteger(column) && /mail/i.test(column.name))),
+    (holdsValue(column) && speaksOf('contact', column) && !(isInteger(column) && /mail/i.test(column.name))),
   'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
 };
+
+/** Whether the name means such a value, not one about it, such as its type or its lifetime. */
+function speaksOf(purpose: Purpose, { name }: Column): boolean {
+  return isNamed(purpose, name) && !isNamed('aboutSecret', name);
+}
 
 /** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
 export const sealed =
@@ -147,6 +159,10 @@ export const sealed =
 
 const reasonsByValues: Reasons = {
   'states of other records, by the name': (column) => isNamed('state', column.name) && holdsDocuments(column),
+  // The sample can be of an app that has not used the column yet.
+  'no value in the sample, and a name of what can hold secrets': (column) =>
+    column.values.length === 0 && (isDocument(column) || isTextual(column)) && isNamed('secretDocument', column.name),
+  'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => secretIn(value) !== undefined),
   'e-mail addresses, by the values': ({ values }) => areAddresses(values),
   'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
   [sealed]: ({ values }, form) => form === 'sealed' && !isPreset(values),
@@ -154,11 +170,13 @@ const reasonsByValues: Reasons = {
 
 /** Why no field shows the column, by its type or its name; undefined: one does. */
 export function reasonToLeaveOut(column: Column): string | undefined {
+  if (column.isWanted) return undefined;
   return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
 }
 
 /** Why no field shows the column, by its name, its type and its values; undefined: one does. */
 export function reasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
+  if (column.isWanted) return undefined;
   const { kind } = formOfColumn(column);
   return (
     reasonToLeaveOut(column) ??
@@ -212,7 +230,7 @@ function isPreset(values: readonly string[]): boolean {
 }
 
 function holdsValue({ type }: Column): boolean {
-  return type !== 'boolean' && !/timestamp|date/.test(type);
+  return type !== 'boolean' && type !== 'enum' && !/^(timestamp|date|time|interval)/.test(type);
 }
 
 /** Whether all values are times in UTC (RFC 3339) that are kept as texts. */
@@ -228,21 +246,4 @@ export function momentOf(text: string): string {
     `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +
     `rtrim(substr(${text}, 18), 'Z')::float8) at time zone 'UTC'`
   );
-}
-
-/** How documents begin, and the names of their members: JSON, also that the sample has cut, hstore, YAML, XML, and PHP's own form. */
-const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
-  [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
-  [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
-  [/^---\s/, /^[ \t-]*:?["']?(\w[\w .-]{0,100}?)["']?:(?!\s*(?:true|false)\b)/gm],
-  [/^\s*</, /<([\w.-]{1,100})/g],
-  [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
-];
-
-/** Whether a member has a name that speaks of personal data or of secrets, at any depth; one that says yes or no tells nothing. */
-function isPersonalDocument(text: string): boolean {
-  const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
-  const isPersonal = (name: string): boolean =>
-    (['contact', 'birth', 'secret'] as const).some((purpose) => isNamed(purpose, name));
-  return names !== undefined && [...text.matchAll(names)].some(([, name = '']) => isPersonal(name));
 }

@@ -1,5 +1,5 @@
+import { isNamed } from '../words.js';
 import { alias, isMoments, isTextual } from './columns.js';
-import { isNamed } from './names.js';
 import { type Column, columnOf, type Subject, type Table, type Tenant } from './schema.js';
 import { aliasOf, workspaceSql } from './sql.js';
 
@@ -12,8 +12,6 @@ interface Mark {
   readonly kept: (sql: string) => string;
   /** The same as PostgreSQL prints it for a partial index. */
   readonly printed: readonly string[];
-  /** Whether it depends on the moment, so that no index can have it. */
-  readonly isOfNow?: true;
 }
 
 const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
@@ -21,49 +19,35 @@ const isCount = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeri
 /** Words of a text that say no, and those that say yes. */
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
-/** Of a status, words that mean a deleted row. */
+const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
+/** Words of a status that mean a deleted row, and those that take a workspace or a user the right to be served. */
 const deletedWords = /^(soft_?)?(deleted|trashed|trash|verwijderd|gewist)$/i;
+const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|closed|archived)$/i;
 
-/** The meaning of a mark of deletion by its type: the first rule that holds. */
+/** The meaning of a mark by its type, the first that holds, with conditions of indexes that hold for all kept rows; ? is the column. */
 const rules: readonly (readonly [
   holds: (column: Column) => boolean,
-  mark: (quoted: string) => Omit<Mark, 'column'>,
+  kept: (sql: string) => string,
+  ...printed: string[],
 ])[] = [
-  [
-    ({ type, notNull }) => type === 'boolean' && notNull,
-    (q) => ({ kept: (sql) => `not ${sql}`, printed: [`(NOT ${q})`, `(${q} = false)`] }),
-  ],
-  [({ type }) => type === 'boolean', (q) => ({ kept: (sql) => `${sql} is not true`, printed: [`(${q} IS NOT TRUE)`] })],
-  [
-    (column) => isTime(column) && !column.notNull && !isPlanned(column),
-    (q) => ({ kept: (sql) => `${sql} is null`, printed: [`(${q} IS NULL)`] }),
-  ],
+  [({ type, notNull }) => type === 'boolean' && notNull, (sql) => `not ${sql}`, '(NOT ?)', '(? = false)'],
+  [({ type }) => type === 'boolean', (sql) => `${sql} is not true`, '(? IS NOT TRUE)'],
+  [(column) => isTime(column) && !column.notNull && !isPlanned(column), (sql) => `${sql} is null`, '(? IS NULL)'],
   // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01. An offset of hours is no matter.
+  [isTime, (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`],
+  [(column) => isCount(column) && column.notNull, (sql) => `${sql} = 0`, '(? = 0)'],
+  [isCount, (sql) => `coalesce(${sql}, 0) = 0`],
+  [(column) => isTextual(column) && isMoments(column.values), (sql) => `coalesce(${sql}, '') = ''`],
   [
-    isTime,
-    () => ({
-      kept: (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`,
-      printed: [],
-      isOfNow: true as const,
-    }),
-  ],
-  [(column) => isCount(column) && column.notNull, (q) => ({ kept: (sql) => `${sql} = 0`, printed: [`(${q} = 0)`] })],
-  [isCount, () => ({ kept: (sql) => `coalesce(${sql}, 0) = 0`, printed: [] })],
-  [
-    (column) => isTextual(column) && isMoments(column.values),
-    (q) => ({ kept: (sql) => `coalesce(${sql}, '') = ''`, printed: [`(${q} IS NULL)`] }),
-  ],
-  [
-    (column) =>
-      isTextual(column) &&
-      column.values.length > 0 &&
-      column.values.every((value) => [...no, ...yes].includes(value.trim().toLowerCase())),
-    () => ({
-      kept: (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${no.map((word) => `'${word}'`).join(', ')})`,
-      printed: [],
-    }),
+    (column) => isTextual(column) && column.values.length > 0 && column.values.every(isFlag),
+    (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${no.map((word) => `'${word}'`).join(', ')})`,
   ],
 ];
+
+function markOf(column: Column): Mark[] {
+  const [, kept, ...printed] = rules.find(([holds]) => holds(column)) ?? [];
+  return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
+}
 
 /** Whether the time of a deletion can be one to come, or one that means none. */
 function isPlanned({ name, values }: Column): boolean {
@@ -75,10 +59,7 @@ function isPlanned({ name, values }: Column): boolean {
 /** Every mark of a table by which a draft leaves rows out. */
 function marksOf({ columns }: Table): Mark[] {
   return columns.flatMap((column): Mark[] => {
-    if (isNamed('deleted', column.name)) {
-      const [, mark] = rules.find(([holds]) => holds(column)) ?? [];
-      return mark ? [{ column, ...mark(column.quoted) }] : [];
-    }
+    if (isNamed('deleted', column.name)) return markOf(column);
     return isNamed('status', column.name) ? statusMarks(column, deletedWords) : [];
   });
 }
@@ -103,7 +84,7 @@ export function keptConditions(table: Table, as = alias): string[] {
 
 /** Those of the conditions that an index can have. */
 export function indexConditions(table: Table): string[] {
-  return marksOf(table).flatMap(({ column, kept, isOfNow }) => (isOfNow ? [] : [kept(`${alias}.${column.quoted}`)]));
+  return keptConditions(table).filter((condition) => !condition.includes('now()'));
 }
 
 /** The conditions of partial indexes that hold for all rows that are not deleted, as PostgreSQL prints them. */
@@ -111,25 +92,15 @@ export function printedConditions(table: Table): string[] {
   return marksOf(table).flatMap(({ printed }) => printed);
 }
 
-/** Of a status of a workspace or a user, words that take the right to be served. */
-const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|closed|archived)$/i;
-
 /** Every mark by which a workspace or a user is gone: deleted, or out of use. */
 function goneMarks(table: Table): Mark[] {
-  const barred = table.columns.filter(({ name }) => isNamed('barred', name));
-  return [
-    ...marksOf(table),
-    ...barred.flatMap((column): Mark[] => {
-      const isActive = /active|actief|enabled/i.test(column.name) && !/inacti|deacti/i.test(column.name);
-      if (isActive) {
-        if (column.type !== 'boolean') return [];
-        return [{ column, kept: (sql) => `${sql} is not false`, printed: [] }];
-      }
-      const [, mark] = rules.find(([holds]) => holds(column)) ?? [];
-      return mark && (column.type === 'boolean' || isTime(column)) ? [{ column, ...mark(column.quoted) }] : [];
-    }),
-    ...table.columns.flatMap((column) => (isNamed('status', column.name) ? statusMarks(column, barredWords) : [])),
-  ];
+  const barred = table.columns.flatMap((column): Mark[] => {
+    if (isNamed('status', column.name)) return statusMarks(column, barredWords);
+    if (!isNamed('barred', column.name) || !(column.type === 'boolean' || isTime(column))) return [];
+    if (!/^(is_?)?(active|actief|enabled)/i.test(column.name)) return markOf(column);
+    return column.type === 'boolean' ? [{ column, kept: (sql) => `${sql} is not false`, printed: [] }] : [];
+  });
+  return [...marksOf(table), ...barred];
 }
 
 /** SQL conditions of the workspaces or users that are there and in use; `as` is the alias of the table. */

@@ -1,12 +1,15 @@
+import { isNamed, snakeCase } from '../words.js';
 import { logWrite } from './audit-log.js';
 import { alias, leftPoints, rowXid } from './columns.js';
+import { crossingsPoint } from './crossings.js';
 import { deletedPoints, markColumns, ownersOf, ownersPoint, viewConditions } from './deletion.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { idPoint } from './keys.js';
 import { leadOf, listOf } from './lists.js';
-import { isNamed, namesOf, singular, snakeCase } from './names.js';
+import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
+import { pathPoints } from './paths.js';
 import type { Subject, Survey } from './schema.js';
 import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
@@ -77,7 +80,6 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ...(sync.sync ? [`${alias}.xmin as ${rowXid}`] : []),
     ...(write?.items ?? []),
   ];
-  const way = steps.map((step) => `${step.from.name} of ${step.table.quoted}`).join(', ');
   const read = [table, ...steps.map((step) => step.table), ...subject.parts];
   const hidden = read.filter(({ rowSecurity }) => rowSecurity);
   const file = {
@@ -91,8 +93,8 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ...leftPoints('', drafted.leftOut),
       subject.tenant.name !== survey.tenant.column &&
         `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
-      steps.length > 0 &&
-        `its workspace is that of ${way}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
+      ...pathPoints(subject),
+      crossingsPoint(subject),
       ...drafted.open,
       ...deletedPoints('rows', table),
       ownersPoint(subject, owners),

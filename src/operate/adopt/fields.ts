@@ -1,6 +1,8 @@
+import { isNamed } from '../words.js';
 import {
   formOfColumn,
   insideJson,
+  isDocument,
   isMoments,
   isTextual,
   type Judged,
@@ -14,7 +16,7 @@ import {
   shownId,
 } from './columns.js';
 import type { Key } from './indexes.js';
-import { camelCase, isNamed, namesOf, untaken } from './names.js';
+import { camelCase, namesOf, untaken } from './names.js';
 import type { Column, Subject, Survey } from './schema.js';
 
 /** A member of the definition's `fields`. */
@@ -48,6 +50,11 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
     const field = { column: name, type, ...nullable, description: of.comment ?? `The ${name}.`, ...json };
     return { of, name, select, member: untaken(member, members, ''), field };
   });
+  const unseen = fit.filter((of) => isDocument(of) && !of.isArray && of.values.length === 0 && !of.isWanted);
+  if (unseen.length > 0)
+    open.push(
+      `no row of the sample has a value in ${unseen.map(({ name }) => name).join(', ')}: clients see whatever the app writes there.`,
+    );
   return { columns, leftOut, open };
 }
 
@@ -73,7 +80,8 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
   if (column === id) return { ...asId, name: 'id', json: { nullable: undefined, description: 'Opaque identifier.' } };
   if (column === log?.entityId) return { ...asId, member: 'entityId' };
   const reference = referenceOf(subject, survey, column);
-  if (reference?.isById) return { ...asId, json: { references: namesOf(reference.target, survey).name } };
+  if (reference?.isById && !subject.crossings.has(column.name))
+    return { ...asId, json: { references: namesOf(reference.target, survey).name } };
   if (column === log?.entity) return { ...plain, member: 'entity' };
   if (column === log?.diff) return { ...plain, json: diffOf(subject) };
   if (reference) return asId;
@@ -106,7 +114,7 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
 /** The subject that the column refers to by a foreign key, of one column or with the workspace. */
 export function referenceOf(
   { table, tenant }: Subject,
-  { subjects }: Survey,
+  { subjects }: Pick<Survey, 'subjects'>,
   column: Column,
 ): { target: Subject; isById: boolean } | undefined {
   const keys = table.foreignKeys.flatMap(({ columns, table: to, references }) => {

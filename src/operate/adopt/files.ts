@@ -1,14 +1,15 @@
+import { isNamed } from '../words.js';
 import { preset } from './columns.js';
 import { gonePoint, presentConditions } from './deletion.js';
 import type { ViewColumn } from './fields.js';
-import { isNamed } from './names.js';
+import { guessesPoint } from './guesses.js';
 import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
 import { as, literal, type Points, type SqlFile } from './sql.js';
 
 /** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
 export function tokensFile(found: Survey): SqlFile {
-  const { tenant, users, subjects } = found;
+  const { tenant, users, subjects, tables } = found;
   const { root, rootId, isSure, reason } = tenant;
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
   const id = rootId?.quoted;
@@ -24,6 +25,7 @@ export function tokensFile(found: Survey): SqlFile {
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
     root && gonePoint('workspaces', root),
     owners.open,
+    guessesPoint(tables),
     users && gonePoint('users', users),
   ];
   return {

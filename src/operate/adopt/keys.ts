@@ -116,8 +116,15 @@ export function partKeys(
   const own = tenant.columnIn(part);
   const [link] = links;
   if (link === undefined || links.includes(undefined) || partId === undefined) return undefined;
-  if (own) return { tenant: own, steps: [], link: id.composedOf ? composed(links as Column[]) : link, id: partId };
+  if (own)
+    return { tenant: own, steps: [], rivals: [], link: id.composedOf ? composed(links as Column[]) : link, id: partId };
   // A step compares one column.
   if (id.composedOf) return undefined;
-  return { tenant: workspace.tenant, steps: [{ from: link, table, to: id }, ...workspace.steps], link, id: partId };
+  return {
+    tenant: workspace.tenant,
+    steps: [{ from: link, table, to: id }, ...workspace.steps],
+    rivals: [],
+    link,
+    id: partId,
+  };
 }

@@ -1,7 +1,7 @@
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
+import { isNamed } from '../words.js';
 import { type FieldJson, type Fields, referenceOf, type ViewColumn } from './fields.js';
 import { isPlain, type Key, plainKey, proposedIndex, usableIndexes } from './indexes.js';
-import { isNamed } from './names.js';
 import type { Column, Index, Subject, Survey } from './schema.js';
 import type { SqlFile } from './sql.js';
 

@@ -1,7 +1,8 @@
+import { isNamed, snakeCase } from '../words.js';
 import { alias, isTextual } from './columns.js';
 import { presentConditions } from './deletion.js';
 import { idColumn } from './keys.js';
-import { isNamed, singular, snakeCase } from './names.js';
+import { singular } from './names.js';
 import {
   type Column,
   columnOf,
@@ -37,7 +38,7 @@ export function findOwners(
   if (members) return withRole(members, tables);
   const { root, rootId } = tenant;
   const user = root && referenceToUser(root, people, tenant, 'owner');
-  if (root && rootId && user) return { table: root, tenant: rootId, steps: [], user };
+  if (root && rootId && user) return { table: root, tenant: rootId, steps: [], rivals: [], user };
   return own && withRole({ table: people, ...own }, tables);
 }
 

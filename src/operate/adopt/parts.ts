@@ -1,4 +1,5 @@
 import { shortened } from '../migrate/indexes.js';
+import { snakeCase } from '../words.js';
 import { documentsIn } from './audit-log.js';
 import {
   alias,
@@ -15,7 +16,7 @@ import { deletedPoints, keptConditions, markColumns } from './deletion.js';
 import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
 import { type PartKeys, partKeys, referenceTo } from './keys.js';
-import { camelCase, namesOf, singular, snakeCase, untaken } from './names.js';
+import { camelCase, namesOf, singular, untaken } from './names.js';
 import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 

@@ -37,6 +37,8 @@ export interface Column {
   /** The sequence of its default (serial); an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
+  /** Whether the operator wants it to be shown, whatever it seems to hold. */
+  readonly isWanted?: true;
   readonly comment: string | null;
   /** Text forms of some values that are not NULL, as `sample` has found them; nothing of them gets into a draft but forms and words of logs. */
   readonly values: string[];
@@ -49,6 +51,8 @@ export interface ForeignKey {
   readonly references: readonly string[];
   /** Whether the row goes with the one it refers to (ON DELETE CASCADE). */
   readonly cascades: boolean;
+  /** Whether the name of the column alone says so: the schema has no such foreign key. */
+  readonly isGuess?: true;
 }
 
 /** An index that can give rows in order. */
@@ -118,6 +122,8 @@ export interface Step {
   readonly from: Column;
   readonly table: Table;
   readonly to: Column;
+  /** Whether no foreign key says so. */
+  readonly isGuess?: true;
 }
 
 /** Where the workspace of a row stands. */
@@ -126,6 +132,8 @@ export interface WorkspaceOf {
   readonly tenant: Column;
   /** The references that lead to the workspace; none: the table has its column. */
   readonly steps: readonly Step[];
+  /** Other ways to a workspace, of the same worth. */
+  readonly rivals: readonly WorkspaceOf[];
 }
 
 /** A table of which a resource is drafted. */
@@ -135,6 +143,8 @@ export interface Subject extends WorkspaceOf {
   readonly log?: AuditLog;
   /** Its columns with documents of an audit log, beside the diff. */
   readonly documents: readonly Column[];
+  /** Names of columns that refer to records of other workspaces in a sample. */
+  readonly crossings: ReadonlySet<string>;
   /** Tables whose rows are parts of its own, shown as a list in each record. */
   readonly parts: readonly Table[];
 }

@@ -1,142 +1,166 @@
-import { isNamed } from './names.js';
-import {
-  AdoptRefused,
-  type Column,
-  columnOf,
-  type ForeignKey,
-  type Step,
-  type Table,
-  type Tenant,
-  type WorkspaceOf,
-} from './schema.js';
+import { isNamed, snakeCase } from '../words.js';
+import { isPeople, workspacesOf } from './paths.js';
+import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 
-/** Types that gateway.workspace() can be cast to; `check` tries the wall with these. */
-const tenantTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
+/** Types that gateway.workspace() can be cast to, by the kind of their values; `check` tries the wall with these. */
+const tenantKinds: Readonly<Record<string, string>> = {
+  uuid: 'uuid',
+  bigint: 'integer',
+  integer: 'integer',
+  smallint: 'integer',
+  text: 'text',
+  'character varying': 'text',
+};
 
-/** Finds the workspaces by foreign keys, else by the names of columns. Throws AdoptRefused when nothing divides the rows. */
+/** Whether the values of two columns can be the same: integers of any width are, and texts of any length. */
+export function isSameKind(a: Column, b: Column): boolean {
+  return kindOf(a) === kindOf(b);
+}
+
+function kindOf({ type }: Column): string {
+  return tenantKinds[type] ?? type;
+}
+
+/** Finds the workspaces by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
 export function findTenant(schema: string, tables: readonly Table[], given?: string): Tenant {
-  const roots = rootsOf(tables);
-  const [best, second] = roots;
-  const column = given ?? best?.column ?? sharedColumn(tables);
+  const candidates = candidatesOf(tables);
+  const listed = given === undefined ? candidates[0] : (rootBy(given, tables) ?? undefined);
+  const column = given ?? listed?.column ?? sharedColumn(tables);
   if (column === undefined)
     throw new AdoptRefused(
       `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
     );
-  const found = given === undefined ? best : roots.find((each) => each.column === given);
-  const { table: root, id: rootId } = found ?? {};
-  const type = tables.flatMap((table) => columnOf(table, column) ?? [])[0]?.type;
-  if (type === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
-  if (!tenantTypes.includes(type))
-    throw new AdoptRefused(`The column "${column}" is of type ${type}; a workspace is ${tenantTypes.join(', ')}.`);
-  const isToRoot = (key: ForeignKey): boolean => key.table === root?.name && key.references[0] === rootId?.name;
-  const columnIn = (table: Table): Column | undefined => {
-    if (table === root) return undefined;
-    const named = columnOf(table, column);
-    // A column of that name can hold something else: then its foreign key leads to another table, by another column, or to another schema.
-    const isOfWorkspace = (key: ForeignKey): boolean =>
-      key.columns.includes(column) && (key.columns.length > 1 || isToRoot(key) || key.references[0] === column);
-    const leadsElsewhere = root !== undefined && named?.refers && !table.foreignKeys.some(isOfWorkspace);
-    if (named?.type === type && !leadsElsewhere) return named;
-    // Another reference to the workspaces can mean another one than that of the row, such as a supplier's.
-    const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
-    const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
-    return only?.notNull ? only : undefined;
-  };
-  const count = tables.filter((table) => columnIn(table) !== undefined).length;
-  const share = `${column} (${type}) is in ${count} of ${tables.length} tables`;
-  const other = second && given === undefined && second.score > (best?.score ?? 0) - 0.25 ? second.table.quoted : '';
+  const sample = mostFrequent(
+    tables.flatMap((table) => columnLike(table, column) ?? []),
+    kindOf,
+  );
+  if (sample === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
+  if (tenantKinds[sample.type] === undefined)
+    throw new AdoptRefused(
+      `The column "${column}" is of type ${sample.type}; a workspace is ${Object.keys(tenantKinds).join(', ')}.`,
+    );
+  const columnIn = columnsTo(column, sample, listed);
+  const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
+  const next = candidates.filter(({ table }) => table !== listed?.table).slice(0, 3);
+  const [rival] = given === undefined && listed !== undefined ? next : [];
+  const isClose = rival !== undefined && rival.score > (listed as Candidate).score - 0.25;
+  const isMost = count * 2 >= tables.length - 1;
   return {
-    ...(root && { root }),
-    ...(rootId && { rootId }),
+    ...(listed && { root: listed.table, rootId: listed.id }),
     columnIn,
     column,
-    reason: [share, root && `foreign keys lead to ${root.quoted}`, other && `${other} could be it, too`]
-      .filter((part) => part)
-      .join('; '),
-    isSure: given !== undefined || (root !== undefined && other === '' && isNamed('workspaces', root.name)),
+    reason: [
+      `${column} (${sample.type}) is in ${count} of ${tables.length} tables`,
+      ...(listed ? [`references lead to ${listed.table.quoted}`] : []),
+      ...(next.length > 0
+        ? [`next: ${next.map((each) => `${each.column} of ${each.table.quoted} (${each.count})`).join(', ')}`]
+        : []),
+    ].join('; '),
+    isSure:
+      given !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
   };
 }
 
-const stepsMax = 3;
-
-/**
- * The column of the workspace of each table that has one: its own, or that of the nearest table that required references lead to. Of
- * several at the same distance the row belongs to the one it is deleted with, and to the user who made it last of all.
- */
-export function workspacesOf(
-  tables: readonly Table[],
-  { columnIn }: Tenant,
-  users: Table | undefined,
-): ReadonlyMap<Table, WorkspaceOf> {
-  const found = new Map<Table, WorkspaceOf>();
-  for (const table of tables) {
-    const tenant = columnIn(table);
-    if (tenant) found.set(table, { tenant, steps: [] });
-  }
-  for (let count = 0; count < stepsMax; count++) {
-    const nearer = new Map(found);
-    for (const table of tables) {
-      const step = found.has(table)
-        ? undefined
-        : stepsFrom(table, tables, users).find((each) => nearer.has(each.table));
-      const { tenant, steps } = (step && nearer.get(step.table)) ?? {};
-      if (step && tenant && steps) found.set(table, { tenant, steps: [step, ...steps] });
-    }
-  }
-  return found;
-}
-
-function stepsFrom(table: Table, tables: readonly Table[], users: Table | undefined): Step[] {
-  const rank = (key: ForeignKey): number => (key.table === users?.name ? 2 : key.cascades ? 0 : 1);
-  return [...table.foreignKeys]
-    .sort((a, b) => rank(a) - rank(b))
-    .flatMap(({ table: name, columns, references }) => {
-      const to = tables.find((each) => each.name === name);
-      const [from, key] = [columnOf(table, columns[0]), to && columnOf(to, references[0])];
-      return columns.length === 1 && from?.notNull && to && key ? [{ from, table: to, to: key }] : [];
-    });
-}
-
+/** A table that can be the list of the workspaces. */
 interface Root {
   readonly table: Table;
   /** Name of the column by which most tables refer to it. */
   readonly column: string;
   /** The column that they refer to. */
   readonly id: Column;
+}
+
+interface Candidate extends Root {
+  /** Tables with its column. */
+  readonly count: number;
   readonly score: number;
 }
 
-/** Tables that others refer to, the likeliest list of workspaces first: by the share of tables and by name. */
-function rootsOf(tables: readonly Table[]): Root[] {
+/** The column of the workspace in a table: by its name, or a single required reference to the list of workspaces. */
+function columnsTo(column: string, sample: Column, root: Root | undefined): Tenant['columnIn'] {
+  const isToRoot = (key: ForeignKey): boolean => key.table === root?.table.name && key.references[0] === root.id.name;
+  return (table) => {
+    if (table === root?.table) return undefined;
+    const named = columnLike(table, column);
+    // A column of that name can hold something else: then its foreign key leads to another table, by another column, or to another schema.
+    const isOfWorkspace = (key: ForeignKey): boolean =>
+      named !== undefined &&
+      key.columns.includes(named.name) &&
+      (key.columns.length > 1 || isToRoot(key) || key.references[0] === column);
+    const leadsElsewhere = root !== undefined && named?.refers && !table.foreignKeys.some(isOfWorkspace);
+    if (named && isSameKind(named, sample) && !leadsElsewhere) return named;
+    // Another reference to the workspaces can mean another one than that of the row, such as a supplier's.
+    const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
+    const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
+    return only?.notNull && isSameKind(only, sample) ? only : undefined;
+  };
+}
+
+/** The column of that name, in any spelling. */
+function columnLike(table: Table, name: string): Column | undefined {
+  return columnOf(table, name) ?? table.columns.find((column) => snakeCase(column.name) === snakeCase(name));
+}
+
+/** The tables that can be the list of workspaces, the likeliest first: by the tables with its column, by those that lead to it, and by name. */
+function candidatesOf(tables: readonly Table[]): Candidate[] {
   return tables
-    .flatMap((table): Root[] => {
-      const keys = tables.flatMap(({ foreignKeys }) =>
-        foreignKeys
-          .filter((key) => key.table === table.name && key.columns.length === 1)
-          .map(({ columns, references }) => ({ column: columns[0] as string, id: references[0] as string })),
-      );
-      const column = mostFrequent(keys.map((key) => key.column));
-      const id = columnOf(table, mostFrequent(keys.filter((key) => key.column === column).map((key) => key.id)));
-      if (column === undefined || id === undefined) return [];
-      const share = tables.filter((other) => columnOf(other, column) !== undefined).length / tables.length;
-      const named = isNamed('workspaces', table.name) || isNamed('workspaceColumn', column);
+    .flatMap((table): Candidate[] => {
+      const root = rootOf(table, tables);
+      if (root === undefined) return [];
+      const columnIn = columnsTo(root.column, root.id, root);
+      const { length: count } = tables.filter((other) => columnIn(other) !== undefined);
+      const isOf = isNamed('workspaces', table.name) || isNamed('workspaceColumn', root.column);
+      const share = count / tables.length;
       const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
-      if (!named && (share < enough || tables.length < 4)) return [];
-      return [{ table, column, id, score: share + (named ? 1 : 0) }];
+      const isEnough = (share >= enough && tables.length >= 4) || (count >= 8 && share >= 0.25);
+      // Most rows name the user who made them, but they belong to the workspace of that user.
+      if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
+        return [];
+      const reach = workspacesOf(tables, { columnIn }).size / tables.length;
+      return [{ ...root, count, score: share + reach + (isOf ? 0.5 : 0) }];
     })
     .sort((a, b) => b.score - a.score);
 }
 
-/** A column with the name of a workspace that is in at least half of the tables. */
+/** A table as a list of workspaces, by most of the references to it. */
+function rootOf(table: Table, tables: readonly Table[]): Root | undefined {
+  const keys = tables.flatMap(({ foreignKeys }) =>
+    foreignKeys.flatMap(({ table: to, columns, references }) =>
+      to === table.name && columns.length === 1 ? [{ column: columns[0] as string, id: references[0] as string }] : [],
+    ),
+  );
+  const column = mostFrequent(keys.map((key) => key.column));
+  const id = columnOf(table, mostFrequent(keys.filter((key) => key.column === column).map((key) => key.id)));
+  return column === undefined || id === undefined ? undefined : { table, column, id };
+}
+
+/** The list of workspaces that a column of this name leads to. */
+function rootBy(name: string, tables: readonly Table[]): Root | undefined {
+  const keys = tables.flatMap((table) => {
+    const column = columnLike(table, name)?.name;
+    return table.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === column);
+  });
+  const key = mostFrequent(keys, ({ table, references }) => `${table} ${references[0]}`);
+  const table = tables.find((each) => each.name === key?.table);
+  const id = table && columnOf(table, key?.references[0]);
+  return table && id && { table, column: name, id };
+}
+
+/** A column with the name of a workspace that is in a fifth of the tables. */
 function sharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
   const named = names.filter((name) => isNamed('workspaceColumn', name));
   const column = mostFrequent(named);
-  return named.filter((name) => name === column).length * 2 >= tables.length ? column : undefined;
+  const { length: count } = named.filter((name) => name === column);
+  return count >= 2 && count * 5 >= tables.length ? column : undefined;
 }
 
-function mostFrequent(names: readonly string[]): string | undefined {
-  const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
+function mostFrequent<T>(items: readonly T[], keyOf: (item: T) => unknown = (item) => item): T | undefined {
+  const counts = new Map<unknown, { readonly item: T; count: number }>();
+  for (const item of items) {
+    const known = counts.get(keyOf(item));
+    if (known) known.count++;
+    else counts.set(keyOf(item), { item, count: 1 });
+  }
+  return [...counts.values()].sort((a, b) => b.count - a.count)[0]?.item;
 }

@@ -1,9 +1,9 @@
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
+import { isNamed, snakeCase } from '../words.js';
 import type { LogWrite } from './audit-log.js';
 import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
-import { isNamed, snakeCase } from './names.js';
 import { AdoptRefused, type Column, type Subject, type Table } from './schema.js';
 import { as, type Points, sequenceGrant } from './sql.js';
 

@@ -7,6 +7,7 @@ import { inspect, type MoreItems } from '../../serve/fitness/inspect.js';
 import type { Settings } from '../../serve/settings.js';
 import { checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
+import { checkReferences } from './references.js';
 import { checkOpenPoints, checkRedis } from './settings.js';
 import { checkUnique } from './unique.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
@@ -21,7 +22,7 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
   const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
   const { findings } = await inspect(settings, resources, thorough(ids, sealWith(wallKey)));
   if (settings.redisUrl !== '') items.push(await checkRedis(settings));
-  items.push(...resources.flatMap(checkOpenPoints));
+  items.push(...resources.flatMap(checkOpenPoints), ...(await checkReferences(settings.adminUrl, resources, ids)));
   return [...items.map((item) => found('settings', item)), ...findings];
 }
 

@@ -67,10 +67,3 @@ function isText(bytes: Buffer): boolean {
   const text = bytes.toString('utf8');
   return Buffer.from(text).equals(bytes) && !/[\p{Cc}\p{Cn}\p{Co}]/u.test(text.replace(/[\t\r\n]/g, ''));
 }
-
-const address = /[\w.+-]{1,64}@[\w-]+(\.[\w-]+)*\.[a-z]{2,}/i;
-
-/** Whether most values hold an e-mail address. */
-export function areAddresses(values: readonly string[]): boolean {
-  return values.filter((value) => value.includes('@') && address.test(value)).length > values.length / 2;
-}

@@ -9,8 +9,9 @@ import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '.
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';
-import { failure, type Item, type Level, verdict, withFile } from '../../serve/fitness/finding.js';
+import { failure, type Item, type Level, verdict, warning, withFile } from '../../serve/fitness/finding.js';
 import { trial } from '../../serve/fitness/session.js';
+import { unexpectedIn } from './contents.js';
 
 /** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
 const rowsPerEnd = 250;
@@ -56,6 +57,7 @@ export async function checkRecords(
     return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
   });
   const misfits = new Set<string>();
+  const unexpected = new Map<string, { count: number; readonly example: string }>();
   let count = 0;
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
@@ -69,6 +71,12 @@ export async function checkRecords(
           const { leaf, at } = member;
           const value = valueAt(record, leaf);
           if (isNoTime(leaf.field, texts[at], resource)) continue;
+          const kind = isChecked(leaf) ? unexpectedIn(leaf.path.at(-1) ?? '', value) : undefined;
+          if (kind !== undefined) {
+            const place = `${placeOf(leaf.path)} holds ${kind}`;
+            const known = unexpected.get(place);
+            unexpected.set(place, { count: (known?.count ?? 0) + 1, example: known?.example ?? id });
+          }
           if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
           else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
@@ -78,8 +86,19 @@ export async function checkRecords(
       if (rows.length > 0 && ++sampled === 2) break;
     }
     const [object, bad] = [resource.name, withFile([...misfits], resource).join('; ')];
+    const contents = [...unexpected].map(
+      ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
+    );
     return [
       valuesItem(resource, count, members),
+      contents.length > 0
+        ? warning('contents', `${withFile(contents, resource).join('; ')}.`, object)
+        : verdict(
+            'contents',
+            [],
+            'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.',
+            object,
+          ),
       misfits.size > 0
         ? failure('schema', `Records do not fit it: ${bad}.`, object)
         : verdict('schema', [], `${count} records fit it.`, object),
@@ -110,6 +129,11 @@ async function bothEnds(client: pg.Client, resource: Resource, sealed: string): 
 /** Whether it is the -infinity by which a view puts rows without a time first in the order of a list. */
 function isNoTime({ column }: Leaf['field'], text: string | null | undefined, { order }: Resource): boolean {
   return text === '-infinity' && order.some((each) => each.column === column);
+}
+
+/** Whether its value is text or JSON that clients see as it is: a list of members or an audit log is judged by its definition. */
+function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
+  return (type === 'text' || type === 'json') && clean !== 'audit-diff' && codec === undefined;
 }
 
 /** Counts a stored value, and whether its member is null. JSON may hold null itself, and cleaning removes values on purpose. */

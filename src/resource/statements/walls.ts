@@ -52,7 +52,7 @@ export function walledWrite(records: string): string {
 }
 
 /** "gateway.klanten" → "records.klanten". */
-function recordsOf(view: string): string {
+export function recordsOf(view: string): string {
   return view.replace(/^gateway\./, 'records.');
 }
 

@@ -40,6 +40,10 @@ export const advice = {
   scans:
     'Let each subquery and join of the view compare the column of the workspace, such as h.workspace_id = w.workspace_id.',
   workspaces: 'Give `check` the ADMIN_URL of `migrate`, run migrate, or create the policy.',
+  contents:
+    'Remove the field from view and definition, or let the view show the harmless part; a name that speaks of contact data, such as email, says that addresses are meant.',
+  references:
+    'Take the workspace of the record that the row is about, not that of the person who wrote it; where a record can rightly be of another workspace, remove "references" from the field.',
   ids: 'Let the view show an id that a unique index proves, or the newest of the rows with one id alone.',
   values:
     'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',

@@ -35,6 +35,17 @@ export const wrongServers: Configurations = {
     settings: (database) => ({ replicaUrls: replicaAs('postgres', database) }),
     also: ['session', 'role_settings'],
   }),
+  // A function of a trigger is none of them: no statement can call it.
+  'the roles can execute 23 functions of the app that read as their owner': refused(
+    'privileges',
+    /^(it may execute the SECURITY DEFINER function noisy[.]f\d+\(\); ){20}and 3 more[.]$/,
+    {
+      change: () => `create schema noisy; grant usage on schema noisy to public; do $$ begin for i in 1..23 loop
+        execute format('create function noisy.f%s() returns int language sql security definer as ''select 1''', i);
+        execute format('create function noisy.t%s() returns trigger language plpgsql security definer as ''begin return new; end''', i); end loop; end $$`,
+      undo: () => 'drop schema noisy cascade',
+    },
+  ),
   'the roles can create temporary objects': refused('role', /revoke TEMPORARY on the database from PUBLIC/, {
     change: ({ name }) => `grant temporary on database ${name} to public`,
     undo: ({ name }) => `revoke temporary on database ${name} from public`,

@@ -1,0 +1,44 @@
+import type pg from 'pg';
+import { referenceOf } from './fields.js';
+import type { Subject, Survey } from './schema.js';
+import { fromOf, workspaceSql } from './sql.js';
+
+const rowsMax = 1000;
+
+/**
+ * The columns of a subject by which rows of a sample refer to records of another workspace, such as their author who moved, or works for several: the API
+ * must not promise a client that it can read such a record.
+ */
+export async function crossingsOf(
+  client: pg.Client,
+  subject: Subject,
+  survey: Pick<Survey, 'subjects'>,
+): Promise<Set<string>> {
+  const { table } = subject;
+  const references = table.columns.flatMap((column) => {
+    const reference = referenceOf(subject, survey, column);
+    return reference?.isById && !reference.target.id.composedOf ? [{ column, target: reference.target }] : [];
+  });
+  if (references.length === 0) return new Set();
+  const percent = Math.min(100, (100 * rowsMax) / Math.max(table.rows, 1));
+  const sampled = `(select * from ${table.quoted} tablesample system (${percent}) repeatable (0) limit ${rowsMax})`;
+  const others = references.map(
+    ({ target }, i) =>
+      `coalesce(bool_or((select ${workspaceSql(target)}::text ${fromOf(target.table.quoted, target)}
+        where t.${target.id.quoted} = s.r${i}) <> s.own), false)`,
+  );
+  const { rows } = await client.query<boolean[]>({
+    text: `select ${others.join(', ')} from (select ${workspaceSql(subject)}::text as own,
+      ${references.map(({ column }, i) => `t.${column.quoted} as r${i}`).join(', ')} ${fromOf(sampled, subject)}) s`,
+    rowMode: 'array',
+  });
+  return new Set(references.flatMap(({ column }, i) => (rows[0]?.[i] ? [column.name] : [])));
+}
+
+/** The open point of references to records of other workspaces. */
+export function crossingsPoint({ crossings }: Subject): string | false {
+  return (
+    crossings.size > 0 &&
+    `${[...crossings].join(', ')} refers to records of other workspaces in some rows: is its workspace the right one? The field has no "references", because clients cannot read such a record.`
+  );
+}

@@ -1,0 +1,92 @@
+import { isNamed } from '../words.js';
+import {
+  type Column,
+  columnOf,
+  type ForeignKey,
+  type Step,
+  type Table,
+  type Tenant,
+  type WorkspaceOf,
+} from './schema.js';
+
+// How the rows of a table without a column of the workspace belong to one: by required references to rows of tables that have it.
+
+const stepsMax = 4;
+
+/** Whether the rows of a table are people who use the app. */
+export function isPeople({ name, columns }: Table): boolean {
+  const has = (purpose: 'email' | 'secret'): boolean => columns.some((column) => isNamed(purpose, column.name));
+  return isNamed('people', name) || (has('email') && has('secret') && isNamed('users', name));
+}
+
+/**
+ * The column of the workspace of each table that has one: its own, or that of a table that required references lead to. The row belongs to
+ * the record that it is about before the person who wrote it, then to the nearest, then to the one it is deleted with.
+ */
+export function workspacesOf(
+  tables: readonly Table[],
+  { columnIn }: Pick<Tenant, 'columnIn'>,
+): ReadonlyMap<Table, WorkspaceOf> {
+  const byName = new Map(tables.map((table) => [table.name, table]));
+  const keysOf = new Map(tables.map((table) => [table, requiredKeys(table, byName)]));
+  const found = new Map<Table, WorkspaceOf>();
+  for (const table of tables) {
+    const tenant = columnIn(table);
+    if (tenant) found.set(table, { tenant, steps: [], rivals: [] });
+  }
+  // A longer way through records goes before a shorter one through people, so those are looked for when all others are found.
+  for (const takesPeople of [false, true])
+    for (let steps = 0; steps < stepsMax; steps++) {
+      const nearer = new Map(found);
+      for (const table of tables) {
+        if (nearer.has(table)) continue;
+        const keys = (keysOf.get(table) ?? []).filter(({ isOfPerson }) => takesPeople || !isOfPerson);
+        const ways = keys.flatMap(({ step, isOfPerson }) => {
+          const above = nearer.get(step.table);
+          if (above === undefined || above.steps.length >= stepsMax) return [];
+          return [{ tenant: above.tenant, steps: [step, ...above.steps], rivals: [], isOfPerson }];
+        });
+        const way = ways.find(({ isOfPerson }) => !isOfPerson) ?? ways[0];
+        const rivals = ways.filter((each) => each !== way && each.isOfPerson === way?.isOfPerson);
+        if (way) found.set(table, { ...way, rivals });
+      }
+    }
+  return found;
+}
+
+/** The required references of one column each, those that delete the row first. */
+function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): { step: Step; isOfPerson: boolean }[] {
+  const rank = (key: ForeignKey): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
+  return [...table.foreignKeys]
+    .sort((a, b) => rank(a) - rank(b))
+    .flatMap((key) => {
+      const to = byName.get(key.table);
+      const [from, id] = [columnOf(table, key.columns[0]), to && columnOf(to, key.references[0])];
+      if (key.columns.length !== 1 || !from?.notNull || !to || !id || to === table) return [];
+      const step = { from, table: to, to: id, ...(key.isGuess && { isGuess: true as const }) };
+      return [{ step, isOfPerson: isPeople(to) || isOfAuthor(from) }];
+    });
+}
+
+function isOfAuthor({ name }: Column): boolean {
+  return isNamed('author', name);
+}
+
+/** The open points of a row whose workspace other records tell. */
+export function pathPoints({ steps, rivals }: WorkspaceOf): string[] {
+  if (steps.length === 0) return [];
+  const said = (way: readonly Step[]): string =>
+    way.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
+  const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
+  return [
+    `its workspace is that of ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
+    ...(rivals.length > 0
+      ? [
+          `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
+        ]
+      : []),
+    ...(guessed.length > 0
+      ? [`no foreign key proves what ${guessed.join(', ')} refers to, and the workspace of the row depends on it.`]
+      : []),
+  ];
+}

@@ -1,0 +1,54 @@
+import { isNamed } from '../words.js';
+
+// Values that clients should not see, whatever the name of their column.
+
+/** Forms of secrets within a text. */
+const secrets: Readonly<Record<string, RegExp>> = {
+  keys: /-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:[srp]k_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|xapp-|sk-|AKIA|ASIA|AIza|SG\.|shp(?:at|ss)_|npm_|hf_|dop_v1_|key-)[\w.-]{14,}/,
+  tokens:
+    /\beyJ[\w-]{6,}\.eyJ[\w-]{6,}\.|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}|:\/\/[^\s:/@]{0,64}:[^\s:/@]{3,}@|hooks\.slack\.com\/(?:services|workflows)\/|discord(?:app)?\.com\/api\/webhooks\/|webhook\.office\.com\/|api\.telegram\.org\/bot\d|[?&](?:access_token|api_?key|token|sig|signature|x-amz-signature)=[\w%.-]{12,}/i,
+  'password hashes': /\$2[abxy]\$\d\d\$|\$argon2i?d?\$|\bpbkdf2[_:]|\$scrypt\$|\{SSHA\}/,
+  cookies: /\bset-cookie\b|\bcookie: |;\s*(?:httponly|secure|samesite=\w+)\b/i,
+};
+
+/** The kind of a secret that the text holds; undefined: none is known by its form. */
+export function secretIn(text: string): string | undefined {
+  return Object.entries(secrets).find(([, form]) => form.test(text))?.[0];
+}
+
+const address = /[\w.+-]{1,64}@[\w-]+(\.[\w-]+)*\.[a-z]{2,}/i;
+const isAddress = new RegExp(`^"?${address.source}"?$`, 'i');
+
+/** Whether most values hold an e-mail address. */
+export function areAddresses(values: readonly string[]): boolean {
+  return values.filter((value) => value.includes('@') && address.test(value)).length > values.length / 2;
+}
+
+/** The kind of what clients see in a value although its name does not say so; undefined: none is known by its form. */
+export function unexpectedIn(name: string, value: unknown): string | undefined {
+  const isText = typeof value === 'string';
+  if (!isText && (typeof value !== 'object' || value === null)) return undefined;
+  const text = isText ? value : JSON.stringify(value);
+  const secret = secretIn(text);
+  if (secret !== undefined || isNamed('contact', name)) return secret;
+  if (!isText && isPersonalDocument(text)) return 'members named like secrets or personal data';
+  const addresses = isText ? [text] : (text.match(/"[^"\\]*@[^"\\]*"/g) ?? []);
+  return addresses.some((each) => isAddress.test(each)) ? 'e-mail addresses' : undefined;
+}
+
+/** How documents begin, and the names of their members: JSON, also that the sample has cut, hstore, YAML, XML, and PHP's own form. */
+const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
+  [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
+  [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
+  [/^---\s/, /^[ \t-]*:?["']?(\w[\w .-]{0,100}?)["']?:(?!\s*(?:true|false)\b)/gm],
+  [/^\s*</, /<([\w.-]{1,100})/g],
+  [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
+];
+
+/** Whether a member has a name that speaks of personal data or of secrets, at any depth; one that says yes or no tells nothing. */
+export function isPersonalDocument(text: string): boolean {
+  const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
+  const isPersonal = (name: string): boolean =>
+    (['contact', 'birth', 'secret'] as const).some((purpose) => isNamed(purpose, name));
+  return names !== undefined && [...text.matchAll(names)].some(([, name = '']) => isPersonal(name));
+}

@@ -1,0 +1,83 @@
+import pg from 'pg';
+import { asAdmin } from '../../postgres/admin.js';
+import type { WorkspaceId } from '../../postgres/statement.js';
+import { type Leaf, leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
+import { recordsOf } from '../../resource/statements/walls.js';
+import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
+import { trial } from '../../serve/fitness/session.js';
+
+/** Rows that are read of each workspace of the sample, and the time for a resource. */
+const rowsMax = 200;
+const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
+
+/**
+ * Compares the workspace of rows with those of the records that they refer to, over all workspaces of the sample, as the admin who may see
+ * them. Where another table tells the workspace of a row, such as that of its author, a reference to another one means that the row is shown
+ * to the wrong workspace: refused. Where the row has a column of its own, the reference alone is odd.
+ */
+export async function checkReferences(
+  adminUrl: string,
+  resources: readonly Resource[],
+  workspaces: readonly WorkspaceId[],
+): Promise<Item[]> {
+  const referring = resources.map((resource) => ({
+    resource,
+    references: leaves(resource).filter(({ field }) => field.references !== undefined),
+  }));
+  const asked = referring.filter(({ references }) => references.length > 0);
+  if (asked.length === 0 || workspaces.length === 0) return [];
+  try {
+    return await asAdmin(adminUrl, async (client) => {
+      const items: Item[] = [];
+      for (const { resource, references } of asked)
+        items.push(...(await compare(client, resource, references, resources, workspaces)));
+      return items;
+    });
+  } catch {
+    return []; // the item `workspaces` says that ADMIN_URL does not work
+  }
+}
+
+function compare(
+  client: pg.Client,
+  resource: Resource,
+  references: readonly Leaf[],
+  resources: readonly Resource[],
+  workspaces: readonly WorkspaceId[],
+): Promise<Item[]> {
+  const { name } = resource;
+  const view = recordsOf(resource.view);
+  const columns = references.map(({ field }) => pg.escapeIdentifier(field.column));
+  const ofWorkspace = (id: WorkspaceId): string =>
+    `(select workspace_id::text as own, ${columns.map((column, i) => `${column} as r${i}`).join(', ')} from ${view}
+      where workspace_id = ${pg.escapeLiteral(id)} limit ${rowsMax})`;
+  const ask = async (): Promise<Item[]> => {
+    const others = references.map(({ field }, i) => {
+      const target = recordsOf((resources.find((each) => each.name === field.references) as Resource).view);
+      return `count(*) filter (where (select o.workspace_id::text from ${target} o where o.id = s.r${i} limit 1) <> s.own)::int`;
+    });
+    const text = `select count(*)::int, ${others.join(', ')} from (${workspaces.map(ofWorkspace).join(' union all ')}) s`;
+    const { rows } = await client.query<number[]>({ text, rowMode: 'array' });
+    const [count = 0, ...foreign] = rows[0] ?? [];
+    const faults = references.flatMap(({ path }, i) =>
+      (foreign[i] ?? 0) > 0
+        ? [`${placeOf(path)}: ${foreign[i]} of ${count} rows refer to a record of another workspace`]
+        : [],
+    );
+    if (faults.length === 0)
+      return [verdict('references', [], `${count} records refer to those of their workspace.`, name)];
+    if (await isOwn(client, view)) return [warning('references', `${withFile(faults, resource).join('; ')}.`, name)];
+    return [verdict('references', withFile(faults, resource), '', name)];
+  };
+  const refused = ({ message }: Error): Item[] => [failure('references', `They cannot be compared: ${message}.`, name)];
+  return trial(client, { settings: bound, object: name }, ask, refused);
+}
+
+/** Whether the workspace of the rows stands in the table that has their ids. */
+async function isOwn(client: pg.Client, view: string): Promise<boolean> {
+  const text = `explain (verbose, costs off, format json) select workspace_id, id from ${view}`;
+  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: { Output: string[] } }] }>(text);
+  const [workspace, id] =
+    rows[0]?.['QUERY PLAN'][0].Plan.Output.map((sql) => /("(?:[^"]|"")+"|\w+)\./.exec(sql)?.[1]) ?? [];
+  return workspace === id;
+}

@@ -1,0 +1,27 @@
+import type words from '../../config/adopt/words.json';
+import { projectText } from '../base/paths.js';
+
+/** A purpose of tables and columns that their names tell, in English or Dutch; by it `adopt` guesses and `check` warns. */
+export type Purpose = keyof typeof words;
+
+const compiled = new Map<Purpose, RegExp>();
+
+/** Whether the name, of any spelling, is one of the purpose: one of its expressions in config/adopt/words.json matches it in snake case. */
+export function isNamed(purpose: Purpose, name: string): boolean {
+  if (compiled.size === 0) {
+    const texts = JSON.parse(projectText('config/adopt/words.json')) as Readonly<Record<Purpose, readonly string[]>>;
+    for (const [key, parts] of Object.entries(texts)) compiled.set(key as Purpose, new RegExp(parts.join('|')));
+  }
+  return (compiled.get(purpose) as RegExp).test(snakeCase(name));
+}
+
+/** "createdAt" and "Created-At" → "created_at". */
+export function snakeCase(name: string): string {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_+|_+$/g, '');
+  return /^[a-z]/.test(words) ? words.slice(0, 50) : `x_${words}`.slice(0, 50);
+}

@@ -1,0 +1,103 @@
+import { asAdmin } from '../../src/postgres/admin.js';
+import { adopted, adoptedShop, apiOf, newDatabase, shopOf, titleOf, wrong } from '../support/adopt/adopted.js';
+import { commandLine } from '../support/command-line.js';
+import { gatewayTest } from '../support/workspace.js';
+
+// Secrets and personal data that a draft must not show, by names, by values, and by values that come later.
+
+const test = gatewayTest();
+
+const hidden = {
+  'a webhook': 'https://hooks.slack.com/services/T0/B0/hidden',
+  'a token': `Bearer hidden${'0'.repeat(20)}`,
+  'a key': `sk_live_hidden${'0'.repeat(20)}`,
+  'a hash': `$2a$10$hidden${'0'.repeat(40)}`,
+  'a login in a link': 'postgres://app:hidden@db.internal/app',
+  'a cookie': 'id=hidden; Path=/; HttpOnly',
+};
+const values = Object.values(hidden).map((value) => `'${value}'`);
+
+const app = shopOf(`
+  create table calls ($own, title text not null, request_headers jsonb, bearer text, callback_url text, ip inet, remark text, extra jsonb, settings jsonb,
+    accessTokenTtl integer default 60, emailable_type text default 'order', prompt_tokens integer default 3, created_at timestamptz not null default now());
+  create table trace_sessions ($own, title text not null);
+  create table sessions ($own, title text not null, session_token text);
+  create table api_keys ($own, title text not null, key text);
+  insert into calls (company_id, title, request_headers, bearer, callback_url, ip, remark, extra)
+    select 1, 'a', '{"Authorization": "hidden"}', 'hidden', 'https://x.example/hidden', '10.0.0.1', value, jsonb_build_object('X-Api-Key', 'hidden')
+    from unnest(array[${values}]) v (value);
+  insert into trace_sessions (company_id, title) values (1, 'a');
+  insert into sessions (company_id, title, session_token) values (1, 'a', 'hidden');
+  insert into api_keys (company_id, title, key) values (1, 'a', 'hidden')`);
+
+test.serial('a draft shows no secrets, and what only sounds like one', async (t) => {
+  const draft = await adoptedShop(t, app);
+  const names = ['calls', 'sessions', 'trace-sessions'];
+  t.deepEqual([...draft.resources.keys()], names);
+  const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
+  const { body } = await ask<{ data: object[] }>('/calls');
+  t.deepEqual(Object.keys(body.data[0] ?? {}), [
+    'id',
+    'title',
+    'accesstokenttl',
+    'emailableType',
+    'promptTokens',
+    'createdAt',
+  ]);
+  for (const name of names) t.notRegex(JSON.stringify((await ask(`/${name}`)).body), /hidden|10\.0/, name);
+  for (const point of [
+    'shop.api_keys: its name speaks of secrets: name it in --tables',
+    'left out: request_headers, bearer, callback_url (secrets, by the name)',
+    'left out: settings (no value in the sample, and a name of what can hold secrets)',
+    'left out: remark (keys, tokens or cookies, by the values)',
+    'left out: extra (documents with personal data, by the names of their members)',
+  ])
+    t.true(draft.output.includes(point), `${point} in ${draft.output}`);
+});
+
+test.serial('what the operator names is drafted, and nothing else that is named wrongly', async (t) => {
+  const settings = await newDatabase(t, 'named', (client) => client.query(app));
+  const show = ['--schema', 'shop', '--tables', 'api_keys,calls', '--show', 'calls.remark,calls.settings'];
+  const { resources, run } = await adopted(t, settings, ...show);
+  t.deepEqual([...resources.keys()], ['api-keys', 'calls']);
+  const { fields } = resources.get('calls') ?? { fields: {} };
+  t.true('remark' in fields && 'settings' in fields && !('bearer' in fields));
+  const wrongly = await run('adopt', '--schema', 'shop', '--show', 'calls.remarks,calls.extra');
+  t.is(wrongly.code, 1);
+  t.regex(wrongly.stderr, /--show names what is no TABLE\.COLUMN: calls\.remarks\./);
+  t.regex((await commandLine(['adopt', '--help'], {})).stdout, /--show TABLE\.COLUMN/);
+});
+
+const later = shopOf(`
+  create table notes ($own, email text, remark text, extra jsonb, data jsonb, created_at timestamptz not null default now());
+  insert into notes (company_id, remark, extra) select 1, 'plain ' || n, jsonb_build_object('size', n) from generate_series(1, 20) n`);
+
+test.serial('check warns of secrets and addresses that texts and JSON came to hold', async (t) => {
+  const settings = await newDatabase(t, 'later', (client) => client.query(later));
+  const draft = await adopted(t, settings, '--schema', 'shop', '--show', 'notes.email');
+  t.deepEqual((await wrong(t, draft)).map(titleOf), []);
+  t.true(draft.output.includes('no row of the sample has a value in data: '));
+  const contents = async (sql: string) => {
+    await asAdmin(settings.adminUrl as string, (client) => client.query(sql));
+    return (await wrong(t, draft)).map(({ level, code, detail }) => `${level} ${code} ${detail.split(';')[0]}`);
+  };
+  const cases: readonly (readonly [sql: string, detail?: string])[] = [
+    [`email = 'a@x.example'`],
+    [
+      `email = null, data = '{"api": {"Authorization": "x"}}'`,
+      'data holds members named like secrets or personal data',
+    ],
+    [`data = '{"to": "a@x.example"}'`, 'data holds e-mail addresses'],
+    [`data = '[{"note": "${hidden['a key']}"}]'`, 'data holds keys'],
+    [`data = null, remark = 'see ${hidden['a cookie']}'`, 'remark holds cookies'],
+    [`remark = '${hidden['a token']}'`, 'remark holds tokens'],
+    [`remark = 'a@x.example'`, 'remark holds e-mail addresses'],
+    [`remark = 'ask a@x.example'`],
+  ];
+  for (const [sql, detail] of cases)
+    t.deepEqual(
+      await contents(`update shop.notes set ${sql} where id = 7`),
+      detail === undefined ? [] : [`warning contents /fields/${detail} in 1 of 20 records, such as 7`],
+      sql,
+    );
+});
