@@ -35,6 +35,10 @@ export interface RunOptions {
   readonly cost?: number;
 }
 
+/** An `onRow` returns it when it takes no further row. */
+export const enough = Symbol('enough');
+type OnRow = (row: Row) => unknown;
+
 /** SQLSTATE of statement_timeout and of pg_cancel_backend; PostgreSQL tells them apart only by a text in its own language. */
 const queryCanceled = '57014';
 
@@ -104,12 +108,15 @@ export class ConnectionPool {
     return [...this.#connections].reduce((sum, connection) => sum + connection.inFlight, 0);
   }
 
-  /** Runs one statement. Rejects with Problem `overloaded` when no connection is free in time. */
-  run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+  /**
+   * Runs one statement. Resolves with false when `onRow` returned `enough`, which ends the connection: PostgreSQL would send the other rows.
+   * Rejects with Problem `overloaded` when no connection is free in time.
+   */
+  run(run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
     return inSqlSpan([run.statement], () => this.#run(run, options, onRow));
   }
 
-  #run(run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+  #run(run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.sharing?.activeWorkspaces.touch(workspace);
     return this.#enter(workspace, options, (connection) => this.#start(connection, run, options, onRow));
@@ -199,15 +206,21 @@ export class ConnectionPool {
     return best;
   }
 
-  #start(connection: Connection, run: Run, options: RunOptions, onRow: (row: Row) => void): Promise<void> {
+  #start(connection: Connection, run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.#limits.depth === 1;
     const startedMs = performance.now();
     const release = this.#gate.take(run.workspace ?? '', cost);
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
-    const unlessAborted = signal === undefined ? onRow : (row: Row) => signal.aborted || onRow(row);
-    return new Promise<void>((resolve, reject) => {
+    let isOver = false;
+    return new Promise<boolean>((resolve, reject) => {
+      const take = (row: Row): void => {
+        if (isOver || signal?.aborted || onRow(row) !== enough) return;
+        isOver = true;
+        resolve(false);
+        connection.destroy();
+      };
       let grace: NodeJS.Timeout | undefined;
       // The connection is free only once the statement or the connection has ended, so that many aborts open no more than the pool's bound.
       // No CancelRequest is sent: it could hit the backend's next statement.
@@ -221,12 +234,12 @@ export class ConnectionPool {
         signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
         release();
-        if (error === null) return resolve();
+        if (error === null) return resolve(true);
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
         reject(isCancelled ? new StatementEnded() : error);
       };
-      connection.start(run, unlessAborted, done, stallMsMax, isAlone);
+      connection.start(run, take, done, stallMsMax, isAlone);
     });
   }
 

@@ -243,7 +243,8 @@ test('a workspace has its whole share while no other is served, and an eighth of
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
   await sleep(1300);
   await setUp.pace(100); // long enough that all of a crowd arrive meanwhile
-  t.is(await busiest(crowd()), 16);
+  const whole = await busiest(crowd());
+  t.true(whole === 16 || whole === 17, `${whole} statements, of which one can look up the token`);
   await setUp.pace(20); // short enough that none of a few waits for a second, after which its workspace counts as away
   let isOver = false;
   const ofOther = () => readPage(gateway.url('/klanten?perPage=1'), { token: other });

@@ -95,8 +95,12 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
   return admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
     const request = parseList({ compiled, ...callOf(deps, ctx, access) }, deps.listLimits);
-    if (request.perPage > deps.reads.chunkRowsMax) await enterLargePage(deps, ctx, access);
-    return inSpan('read', () => readList(deps.reads, request));
+    const isLarge = request.perPage > deps.reads.chunkRowsMax;
+    if (isLarge) await enterLargePage(deps, ctx, access);
+    const reply = await inSpan('read', () => readList(deps.reads, request));
+    // A page of heavy rows is sent in chunks, however few they are.
+    if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, access);
+    return reply;
   });
 }
 

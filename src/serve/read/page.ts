@@ -1,4 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import { Problem } from '../../base/errors.js';
+import { enough } from '../../postgres/connection-pool.js';
 import type { Values } from '../../postgres/statement.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
@@ -50,6 +52,10 @@ export interface Range {
 
 /** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
 const firstChunkRows = 100;
+/** Bytes at which the first chunk of a page ends: pages of up to chunkRowsMax rows of usual size are one chunk. */
+const firstChunkBytes = 4_194_304;
+/** A later chunk ends at so many times the bytes that it aims at. */
+const excess = 4;
 /** A backend that sends nothing for so long may be frozen: the chunk is read again, this time with the statement's time limit only. */
 const firstStallMsMax = 1200;
 /** A statement of so many rows costs as much as one detail. */
@@ -89,9 +95,11 @@ export function readFirstChunk(
   requirement: Requirement,
 ): Promise<Chunk> {
   const isLarge = pageRows > deps.chunkRowsMax;
-  const rows = isLarge ? Math.min(pageRows, firstChunkRows) : pageRows;
+  const fitting = deps.chunkMemory.rowsFitting(request, firstChunkBytes);
+  const rows = Math.min(fitting, isLarge ? firstChunkRows : pageRows);
   const pool = isLarge || pageRows > firstChunkRows * 2 ? 'long' : 'short';
-  return readChunk(deps, request, { after, until: null }, rows, pool, requirement);
+  const size = { rows: Math.max(1, rows), bytes: firstChunkBytes };
+  return readChunk(deps, request, { after, until: null }, size, pool, requirement);
 }
 
 export async function lastKey(deps: ReadDeps, request: Reading, requirement: Requirement): Promise<Key | null> {
@@ -100,27 +108,26 @@ export async function lastKey(deps: ReadDeps, request: Reading, requirement: Req
 }
 
 /**
- * Reads the first `rows` rows of a range, by one statement on one server. Every list is made of such chunks: a chunk can be
- * repeated on another replica when its own is lost, and it leaves no portal open for a slow client.
+ * Reads the first rows of a range, by one statement on one server; where they have more than `bytes`, those that fit, by another one. Every list
+ * is made of such chunks: a chunk can be repeated on another replica when its own is lost, and it leaves no portal open for a slow client.
  */
 async function readChunk(
   deps: ReadDeps,
   request: Reading,
   range: Range,
-  rows: number,
+  { rows, bytes }: { readonly rows: number; readonly bytes: number },
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { serializer, signal } = request;
+  const { serializer, signal, caller } = request;
   const { keyAt } = serializer;
-  const { workspace } = request.caller;
   const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
   const statement = request.statements.rows[bounds];
   const values = { limit: rows + 1, ...request.values, ...rangeValues(range) };
   const isContinuation = requirement.ofPage !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  return withReadTarget(deps, request, requirement, async (attempt) => {
+  const chunk = await withReadTarget(deps, request, requirement, async (attempt) => {
     let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
     const begin = (): JsonBytes => {
       borrowed = deps.chunkMemory.borrow(pool);
@@ -134,24 +141,25 @@ async function readChunk(
     const { target, asOfMs, failures, replica } = attempt;
     const judged = request.attempt?.();
     const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
-    await target[pool].run(
-      { statement, workspace, values, onMark: judged?.onMark },
+    const isWhole = await target[pool].run(
+      { statement, workspace: caller.workspace, values, onMark: judged?.onMark },
       { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal },
       (row) => {
-        if (count === rows) {
-          more = true;
-          return;
-        }
+        more = count === rows;
+        if (more || (borrowed?.length ?? 0) >= bytes) return more || enough;
         const json = borrowed ?? begin();
         if (isContinuation || count > 0) json.comma();
-        serializer.write(row, workspace, json);
+        serializer.write(row, caller.workspace, json);
         count++;
         for (let i = 0; i < keyAt.length; i++) {
           const at = keyAt[i] as number;
           last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
         }
+        return undefined;
       },
     );
+    deps.chunkMemory.learn(request, (borrowed ?? begin()).length, count);
+    if (!isWhole) return count;
     judged?.succeed();
     signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     return {
@@ -160,6 +168,8 @@ async function readChunk(
       last: count === 0 ? null : last.map((bytes) => Buffer.from(bytes, 'latin1').toString()),
     };
   });
+  if (typeof chunk !== 'number') return chunk;
+  return readChunk(deps, request, range, { rows: chunk, bytes: Number.POSITIVE_INFINITY }, pool, requirement);
 }
 
 /** The keys of a range as the statements' parameters: after0, after1, … until0, until1, … */
@@ -218,7 +228,8 @@ async function* streamPage(
       chunkMemory.use('chunks', bytesHeld);
       rows = nextRows(deps, rows, chunk, bytesWanted, request.perPage - count);
       const range = { after: last, until };
-      const read = (): Promise<Chunk> => readChunk(deps, request, range, rows, 'long', continuation);
+      const size = { rows, bytes: bytesWanted * excess };
+      const read = (): Promise<Chunk> => readChunk(deps, request, range, size, 'long', continuation);
       let ahead = isSlow ? null : read();
       ahead?.catch((error) => {
         const isLate = error instanceof Problem && error.code === 'query_timeout';
@@ -252,12 +263,14 @@ async function* streamPage(
 /** The number of rows that make about so many bytes, judged by the chunk before; about as many as are left of a page at its end. */
 function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number, left: number): number {
   const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
-  const most = Math.max(10, Math.min(fitting, rows * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
+  const most = Math.max(1, Math.min(fitting, rows * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
   return Math.min(most, Math.max(firstChunkRows, left));
 }
 
 /** A new buffer, and the capacity of those that are kept and their number, by pool: short lists would be copied out of large buffers. */
 const buffers = { atFirst: 65_536, short: { kept: 8, bytesMax: 262_144 }, long: { kept: 4, bytesMax: 2_097_152 } };
+/** Of lighter rows chunkRowsMax are less than the first chunk may have. */
+const heavyRowBytes = 2048;
 /** The budget of all large pages under way: their chunks, and their compressors up to two thirds of it. */
 const largePageBytes = 12_582_912;
 
@@ -268,6 +281,22 @@ const largePageBytes = 12_582_912;
 export class ChunkMemory {
   readonly #spare: Readonly<Record<'short' | 'long', JsonBytes[]>> = { short: [], long: [] };
   readonly #used = { chunks: 0, compressors: 0 };
+  /** Bytes of a row in the lists of a workspace that have heavy rows. */
+  readonly #heavy = new LRUCache<string, number>({ max: 1000 });
+
+  /** Notes how heavy the rows of a chunk are, so that the first chunk of the next page has as many as fit. Light ones count half. */
+  learn({ caller, compiled }: Reading, bytes: number, rows: number): void {
+    const key = `${caller.workspace} ${compiled.resource.name}`;
+    const [now, before] = [bytes / Math.max(1, rows), this.#heavy.get(key) ?? 0];
+    const known = Math.max(now, (now + before) / 2);
+    if (known > heavyRowBytes) this.#heavy.set(key, known);
+    else if (before > 0) this.#heavy.delete(key);
+  }
+
+  /** The number of rows of which about so many bytes are made. */
+  rowsFitting({ caller, compiled }: Reading, bytes: number): number {
+    return Math.floor(bytes / (this.#heavy.get(`${caller.workspace} ${compiled.resource.name}`) ?? 1));
+  }
 
   /** An empty buffer. One whose chunk failed is never given back, as rows may still be written to it. */
   borrow(pool: 'short' | 'long'): JsonBytes {
