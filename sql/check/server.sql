@@ -36,6 +36,9 @@ with recursive need as (
     ('standby', 'warning', current_setting('hot_standby_feedback') = 'off' and conflict_ms between 0 and "statementTimeoutMs" - 1,
       'hot_standby_feedback is off, and replay ends a statement that it waits for after ' || conflict_ms
         || ' ms (max_standby_streaming_delay): pages break off while the primary vacuums'),
+    ('standby', 'warning', recovers and current_setting('recovery_min_apply_delay') <> '0',
+      'recovery_min_apply_delay is ' || current_setting('recovery_min_apply_delay')
+        || ': every change is shown that much later, and a read after a write finds no replica that has it'),
     ('session', 'refused', current_setting('server_encoding') <> 'UTF8',
       'the database''s encoding is ' || current_setting('server_encoding') || ', not UTF8, which only a new database can change'),
     ('clock', 'failed', distance_ms > 2000, 'It is ' || distance || '; expiry of tokens is judged by the gateway''s clock'),

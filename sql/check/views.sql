@@ -65,7 +65,7 @@ with recursive need as (
       where p.polrelid = t.oid and p.polcmd in ('r', '*') and (role = 0 or pg_has_role(b.oid, role, 'usage'))) is not true
   group by v.place, prefix, b.rolname
   union all
-  select v.place, 10004, prefix || 'the role ' || b.rolname || ' cannot select ' || string_agg(distinct concat_ws('.', t.oid::regclass, case when has_any_column_privilege(b.oid, t.oid, 'select') then quote_ident(a.attname) end), ', ')
+  select v.place, 10005, prefix || 'the role ' || b.rolname || ' cannot select ' || string_agg(distinct concat_ws('.', t.oid::regclass, case when has_any_column_privilege(b.oid, t.oid, 'select') then quote_ident(a.attname) end), ', ')
     || ': grant it'
   from there v join below on below.view = v.oid join pg_class w on w.oid = below.relation and w.relkind = 'v' join pg_roles b on b.oid = below.reader
     join pg_rewrite r on r.ev_class = w.oid
@@ -83,7 +83,9 @@ with recursive need as (
 )
 select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) = 10004 then 'failed' else 'refused' end as level, n.code, n.object,
   coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
-  case when min(f.rank) = 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.' end as advice
+  case min(f.rank) when 10003 then 'Create the policy, or disable row-level security there; nothing else is to be done.'
+    when 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.'
+    when 10005 then 'Grant it again to the role; nothing else is to be done.' end as advice
 from need n left join fault f on f.place = n.place and f.text is not null
   and (f.rank = 0 or not exists (select from fault m where m.place = n.place and m.rank = 0))
 group by n.place, n.code, n.object, n.file, n.ok order by n.place

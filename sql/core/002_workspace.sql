@@ -66,7 +66,7 @@ create function gateway.digest_of(objects text[]) returns text
 -- The tables and columns that these views read, and their queries: `tree` is a digest of their queries as PostgreSQL keeps them, which a new name below leaves as
 -- it is, and `tables` and `columns` are the names. Beside the digest it tells a view that was changed from one below which a name was.
 create function gateway.sources_of(objects text[]) returns jsonb
-  language sql stable set search_path = ''
+  language sql stable set search_path = '' set quote_all_identifiers = off
   as $$
     with rule as (
       select r.* from pg_catalog.pg_namespace n join pg_catalog.pg_class c on c.relnamespace = n.oid join pg_catalog.pg_rewrite r on r.ev_class = c.oid

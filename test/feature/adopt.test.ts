@@ -107,7 +107,7 @@ test.serial(
       ['sql/views/customers.sql', 'select\n', 'select t.sealed, t.vault_key,\n'],
       ['config/resources/customers.json', '"fields": {', `${codecs} "fields": { ${fields}`],
       ['sql/views/key_ids.sql', 'create function', `${grants} create function`],
-      ['sql/views/key_ids.sql', 'select null::text, 0::bigint where false', keyIds ?? ''],
+      ['sql/views/key_ids.sql', 'select null::text, 0::bigint, null::text[] where false', keyIds ?? ''],
     ];
     for (const [file, before, after] of changes) {
       const text = readFileSync(join(folder, file), 'utf8');

@@ -2,6 +2,7 @@ import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
 import { soakMigrate } from './migrate.js';
 import { soakMixed } from './mixed.js';
+import { soakOncall } from './oncall.js';
 import { soakPages } from './pages.js';
 import { soakPullDamage } from './pull-damage.js';
 import { soakPullLarge } from './pull-large.js';
@@ -30,6 +31,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   fuzz: soakFuzz,
   mixed: soakMixed,
   migrate: soakMigrate,
+  oncall: soakOncall,
   'pull-damage': soakPullDamage,
   'pull-large': soakPullLarge,
   'pull-memory': soakPullMemory,

@@ -73,17 +73,17 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
   });
   const body =
     scans.length === 0
-      ? 'select null::text, 0::bigint where false'
-      : `select split_part(used.value, ':', 3), count(*) from (\n${scans.join('\n      union all\n')}\n    ) used where used.value like 'enc:v_:%' group by 1`;
+      ? 'select null::text, 0::bigint, null::text[] where false'
+      : `select split_part(used.value, ':', 3), count(*), (array_agg(used.value order by length(used.value) desc))[1:3] from (\n${scans.join('\n      union all\n')}\n    ) used where used.value like 'enc:v_:%' group by 1`;
   return {
     path: 'key_ids.sql',
     about: [
       'The ids of the data keys in use, over all workspaces, with the number of values seen: `check` and `serve` compare them with',
-      'the keyring. SECURITY DEFINER because the wall shows no row without a workspace; all that comes out are key ids and counts.',
+      'the keyring. SECURITY DEFINER because the wall shows no row without a workspace; all that comes out are key ids, counts and a few sealed values without their rows.',
       'Columns, prefixes and key ids are those of the codecs in the definitions: change both together.',
       'Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.',
     ],
-    sql: `${grants.join('')}create function gateway.key_ids() returns table (key_id text, seen bigint)
+    sql: `${grants.join('')}create function gateway.key_ids() returns table (key_id text, seen bigint, samples text[])
   language sql stable security definer set search_path = ''
   as ${dollarQuoted(`
     ${body}

@@ -5,7 +5,7 @@ import type { Resource } from '../../resource/definition/resource.js';
 import { type Finding, found, type Item } from '../../serve/fitness/finding.js';
 import { inspect, type MoreItems } from '../../serve/fitness/inspect.js';
 import type { Settings } from '../../serve/settings.js';
-import { checkPlans } from './plans.js';
+import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
 import { checkReferences } from './references.js';
 import { checkOpenPoints, checkRedis } from './settings.js';
@@ -30,6 +30,7 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
 function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {
   return {
     async *replica(client, { resources, projection }, views, scans): AsyncGenerator<Item[]> {
+      yield await checkIndexes(client);
       const locked = scans.filter(({ code }) => code === 'connection');
       for (const [i, resource] of resources.entries()) {
         if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;

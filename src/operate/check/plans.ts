@@ -58,6 +58,23 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
   ]);
 }
 
+/** Checks that the indexes which `migrate --indexes` made are still there: plans without one can use another, many times as slow. */
+export function checkIndexes(client: pg.Client): Promise<Item[]> {
+  const look = async (): Promise<Item[]> => {
+    const { rows } = await client.query<{ name: string }>(missingIndexes);
+    const names = rows.map(({ name }) => name).join(', ');
+    if (names !== '')
+      return [failure('indexes', `Gone, or not valid, since \`migrate --indexes\` made them: ${names}.`)];
+    return [verdict('indexes', [], 'Those that `migrate --indexes` made are there.')];
+  };
+  const bounds = { object: null, settings: 'set local quote_all_identifiers = off' };
+  return trial(client, bounds, look, ({ message }) => [failure('indexes', `They cannot be read: ${message}.`)]);
+}
+
+const missingIndexes = `select f.name from gateway.applied_files f where f.root = 'indexes' and not exists (
+    select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
+    where format('%I.%I', n.nspname, c.relname) = f.name and i.indisvalid) order by 1`;
+
 function shapesOf(resource: Resource): [string, Statement[]][] {
   const { list, detail } = compileStatements(resource);
   const names = Object.keys(resource.filters);

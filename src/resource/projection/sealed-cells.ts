@@ -80,6 +80,29 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
   };
 }
 
+/** Fewer bytes can look like text under a wrong key. */
+const tellingBytes = 6;
+
+/**
+ * Whether a stored value gives text under a key, without the associated data that its tag needs; null where it is none of the codec, or too short
+ * to tell.
+ */
+export function opensAsText(codec: Codec, stored: string, key: KeyObject): boolean | null {
+  const header = headerReader(codec)(stored);
+  const layout = sealLayout(codec.layout ?? []);
+  if (header === null || layout === null) return null;
+  const { decode, bytesMax } = encodingOf(codec.encoding);
+  const encoded = Buffer.from(stored.slice(header.text.length));
+  const sealed = Buffer.alloc(bytesMax(encoded.length));
+  const dataBytes = decode(encoded, 0, encoded.length, sealed, 0) - layout.overheadBytes;
+  if (dataBytes < tellingBytes) return null;
+  const nonce = Buffer.alloc(layout.nonce.bytes);
+  copyPart(sealed, layout.nonce, dataBytes, nonce);
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: layout.tag.bytes });
+  const opened = decipher.update(sealed.subarray(layout.data.at, layout.data.at + dataBytes));
+  return isText(opened, 0, opened.length);
+}
+
 /** Opens sealed bytes. Nonce and tag are copied out of them into buffers that are used again, because a view of each costs more. */
 class Opener {
   readonly #nonce: Buffer;

@@ -32,7 +32,8 @@ export const advice = {
   wall_key:
     'Give `migrate`, `serve` and `check` the same WALL_KEY, the base64 of 32 random bytes, as `openssl rand -base64 32` prints it.',
   token_look_up: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
-  keyring: 'Add the missing key to DATA_KEYS, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
+  keyring:
+    'Give DATA_KEYS the missing key, or the one with which the app sealed the values, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
   schema_usage: 'Grant it: grant usage on schema gateway to gateway_reader, gateway_writer.',
   view: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
   migrated:
@@ -48,6 +49,8 @@ export const advice = {
   values:
     'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; where JSON has no such value (NaN, infinity), let the view show another. The row named is an example.',
   schema: 'Let the view give the types of the contract (docs/reference/definitions.md), or change the definition.',
+  indexes:
+    'Run migrate --indexes; where you dropped one on purpose, remove its file and its row in gateway.applied_files.',
   plans:
     'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   sorted_lists: 'Where a workspace has many such rows, give the table a column of the workspace.',

@@ -134,7 +134,7 @@ async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGe
   yield await checkTimeZone(client, settings.timeZone);
   yield await checkWall(client, settings);
   yield await checkTokens(client);
-  yield await checkKeyring(client, settings);
+  yield await checkKeyring(client, settings, resources);
   const views = await checkViews(client, resources.map(viewNeed));
   yield views;
   yield await checkApplied(client, resources);

@@ -6,6 +6,7 @@ import type { WorkspaceId } from '../../postgres/statement.js';
 import { sessionSettings } from '../../postgres/wire/session.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
+import { opensAsText } from '../../resource/projection/sealed-cells.js';
 import { viewsOf } from '../../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
@@ -94,23 +95,47 @@ export function checkTokens(client: pg.Client): Promise<Item[]> {
   ]);
 }
 
+const ownerGrants =
+  'Grant it to gateway_owner, which owns gateway.key_ids(): key_ids.sql has the grants, also those on schemas. Or grant EXECUTE on the function to gateway_reader.';
+
 /** Time of the look for key ids; the check itself gives up a statement after 5 s, and would say that the server does not answer. */
 const keyIdsMsMax = 3000;
 
-/** Checks that the keyring holds every key in use. */
-export function checkKeyring(client: pg.Client, { dataKeys }: Settings): Promise<Item[]> {
+/** Checks that the keyring holds every key in use, and under each id the one that opens values: all of an id can be those of a few workspaces. */
+export function checkKeyring(
+  client: pg.Client,
+  { dataKeys }: Settings,
+  resources: readonly Resource[],
+): Promise<Item[]> {
+  const codecs = resources
+    .flatMap(({ codecs }) => Object.values(codecs))
+    .flatMap((codec) => [codec, ...(codec.older ? [codec.older] : [])])
+    .filter(({ cipher }) => cipher === 'aes-256-gcm');
   const compare = async (): Promise<Item[]> => {
-    const { rows } = await client.query<{ id: string }>('select key_id as id from gateway.key_ids() order by 1');
-    const known = parseKeyring(dataKeys || '{}').ids;
+    const text = 'select key_id as id, samples from gateway.key_ids() order by 1';
+    const { rows } = await client.query<{ id: string; samples: string[] | null }>(text);
+    const keyring = parseKeyring(dataKeys || '{}');
     const used = rows.map(({ id }) => id);
-    const missing = used.filter((id) => !known.includes(id));
-    const faults = faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`);
+    const missing = used.filter((id) => !keyring.ids.includes(id));
+    const wrong = rows.filter(({ id, samples }) => {
+      const key = keyring.get(id);
+      if (key === undefined) return false;
+      const opened = (samples ?? []).flatMap((value) => codecs.map((codec) => opensAsText(codec, value, key)));
+      return opened.includes(false) && !opened.includes(true);
+    });
+    const faults = [
+      ...faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`),
+      ...wrong.map(({ id }) => `DATA_KEYS has another key under ${id} than the database: no value of it opens`),
+    ];
     return [verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];
   };
   const bounds = { settings: `set local statement_timeout = ${keyIdsMsMax}`, object: 'gateway.key_ids()' };
   return trial(client, bounds, compare, ({ code, message }) => [
     code === queryCanceled
       ? failure('keyring', `gateway.key_ids() takes more than 3 s: let it take a smaller sample, or run ANALYZE.`)
-      : verdict('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
+      : {
+          ...verdict('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
+          advice: code === '42501' ? ownerGrants : undefined,
+        },
   ]);
 }

@@ -62,7 +62,8 @@ export function checkApplied(
   const walls = wallsOf(resources).map(({ name, hash }) => ({ name, hash, views: views.get(name) ?? [] }));
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(checkSql('migrated'), [JSON.stringify(walls), only])).rows;
-  return trial(client, { object: null }, compare, ({ message }) => [
+  const bounds = { object: null, settings: 'set local quote_all_identifiers = off' }; // names as `migrate` noted them
+  return trial(client, bounds, compare, ({ message }) => [
     verdict('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
   ]);
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { urlAs } from '../../../demo/cluster/passwords.js';
 import { shared } from '../workspace.js';
 import { type Configurations, failed, primaryAs, refused, replicaAs, warning } from './configuration.js';
@@ -79,6 +80,39 @@ export const wrongServers: Configurations = {
     /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_tag(, bad_format)?\), such as in row [-0-9a-f]{36}/,
     {
       settings: () => ({ dataKeys: JSON.stringify({ k1: shared.keys.k2, k2: shared.keys.k3, k3: shared.keys.k1 }) }),
+      also: ['keyring'],
+      thorough: true,
+    },
+  ),
+  'DATA_KEYS has another key under one of the ids in use': refused(
+    'keyring',
+    /^DATA_KEYS has another key under k3 than the database: no value of it opens[.]$/,
+    { settings: () => ({ dataKeys: JSON.stringify({ ...shared.keys, k3: randomBytes(32).toString('base64') }) }) },
+  ),
+  'gateway_owner cannot use the schema of the app': refused(
+    'keyring',
+    /^gateway[.]key_ids[(][)] cannot be executed: permission denied for schema app[.]$/,
+    {
+      change: () => 'revoke usage on schema app from gateway_owner',
+      undo: () => 'grant usage on schema app to gateway_owner',
+    },
+  ),
+  'the reader cannot use the schema of the views': refused(
+    'schema_usage',
+    /^permission denied for schema gateway[.]$/,
+    {
+      change: () => 'revoke usage on schema gateway from gateway_reader',
+      undo: () => 'grant usage on schema gateway to gateway_reader',
+      also: ['wall_key', 'token_look_up', 'keyring', 'migrated', 'scans', 'privileges', 'connection'],
+    },
+  ),
+  'an index of the gateway was dropped': failed(
+    'indexes',
+    /^Gone, or not valid, since `migrate --indexes` made them: app[.]werkbonnen_gone[.]$/,
+    {
+      change: () =>
+        `insert into gateway.applied_files (root, name, hash) values ('indexes', 'app.werkbonnen_gone', '')`,
+      undo: () => `delete from gateway.applied_files where root = 'indexes' and name = 'app.werkbonnen_gone'`,
       thorough: true,
     },
   ),

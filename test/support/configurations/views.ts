@@ -190,12 +190,14 @@ export const wrongViews: Configurations = {
     },
   ),
   'a list has no index': failed('plans', /^No index fits: the list sorts/, {
+    also: ['indexes'],
     change: () => 'drop index app.klanten_lijst, app.gateway_klanten_gewijzigd',
     undo: () => `create index klanten_lijst on app.klanten (workspace_id, created_at, id);
       create index gateway_klanten_gewijzigd on app.klanten (workspace_id, created_at, id, updated_at)`,
     thorough: true,
   }),
   'a filter of nearly unique values has no index': failed('plans', /^No index fits: the list by serienummer sorts\.$/, {
+    also: ['indexes'],
     change: () => 'drop index app.gateway_installaties_serienummer',
     undo: () =>
       'create index gateway_installaties_serienummer on app.installaties (workspace_id, serienummer, created_at, id)',
@@ -206,6 +208,7 @@ export const wrongViews: Configurations = {
     'plans',
     /^No index fits: the list by updatedSince sorts\.$/,
     {
+      also: ['indexes'],
       change: () => 'drop index app.gateway_werkbonnen_sinds',
       undo: () => 'create index gateway_werkbonnen_sinds on app.werkbonnen (workspace_id, updated_at, datum, id)',
       resource: 'werkbonnen',
@@ -216,6 +219,7 @@ export const wrongViews: Configurations = {
     'plans',
     /^No index fits: uren by since sorts; digest and ids scans werkbon_uren\.$/,
     {
+      also: ['indexes'],
       change: () => 'drop index app.werkbon_uren_sync',
       undo: () => 'create index werkbon_uren_sync on app.werkbon_uren (workspace_id, werkbon_id, id)',
       resource: 'werkbonnen',
