@@ -116,10 +116,14 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
     throw new Refused(reply.status, `The server at --base answers with ${plain(type)}, as a gateway does not.`);
   if (reply.ok) return;
   const passes = passing.has(reply.status);
-  const body = passes && reply.status !== 504 ? '' : await text(); // 504 of a proxy passes, that of the gateway does not
+  const body = await (passes ? text().catch(() => '') : text()); // 504 of a proxy passes, that of the gateway does not
   if (!passes || body.includes('"code":"query_timeout"'))
     throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(body)}`);
-  throw new Later(`it answers ${reply.status}`, retryAfterMs(reply.headers.get('retry-after')));
+  const detail = detailOf(body).replace(/[.;]+$/, '');
+  throw new Later(
+    `it answers ${reply.status}${detail && ` (${detail})`}`,
+    retryAfterMs(reply.headers.get('retry-after')),
+  );
 }
 
 /** The text of a body, while it comes. */

@@ -10,11 +10,16 @@ export interface Display {
   note(sentence: string): void;
 }
 
+/** A wait is told from this length on; shorter ones when they follow each other for so long, then again after a while. */
 const toldMsMin = 4000;
+const toldAgainMs = 30_000;
+/** Waits that are further apart do not belong together. */
+const gapMsMax = 15_000;
 const noteLengthMax = 3000;
 
 export function display(isTerminal = process.stdout.isTTY === true): Display {
   let bar: Bar | null = null;
+  const isTold = waitsTold();
   const clear = (): void => {
     bar?.stop();
     bar = null;
@@ -37,10 +42,24 @@ export function display(isTerminal = process.stdout.isTTY === true): Display {
       process.stdout.write(`${isTerminal ? sentenceOf(report) : JSON.stringify(report)}\n`);
     },
     waiting: (reason, waitMs, whom = 'gateway') => {
-      if (waitMs === 0 || waitMs >= toldMsMin)
+      if (isTold(waitMs))
         note(`Waiting for the ${whom}: ${reason}${waitMs === 0 ? '' : `; again in ${Math.ceil(waitMs / 1000)} s`}.`);
     },
     note,
+  };
+}
+
+/** Decides which waits are told. */
+export function waitsTold(now = () => performance.now()): (waitMs: number) => boolean {
+  let [firstMs, lastMs, toldMs] = Array<number>(3).fill(Number.NEGATIVE_INFINITY) as [number, number, number];
+  return (waitMs) => {
+    const nowMs = now();
+    if (nowMs - lastMs > gapMsMax) firstMs = nowMs;
+    lastMs = nowMs + waitMs;
+    const isLong = waitMs === 0 || waitMs >= toldMsMin;
+    const isDue = nowMs + waitMs - firstMs >= toldMsMin && nowMs - toldMs >= toldAgainMs;
+    if (isLong || isDue) toldMs = nowMs;
+    return isLong || isDue;
   };
 }
 

@@ -64,6 +64,8 @@ export function parsePosition(text: string): WritePosition {
 export interface ReplicaMark extends WalPosition {
   /** The oldest transaction that the snapshot counts as running, 64 bits (PostgreSQL 9.26.8): all before it are over, and visible if they were committed. */
   readonly xmin: bigint;
+  /** The first transaction that had not ended; it never goes back in one history. */
+  readonly xmax: bigint;
   /** Commit time of the last replayed transaction by the primary's clock, epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
 }
@@ -79,15 +81,19 @@ export const markStatement = prepared(
   `select pg_snapshot_xmin(pg_current_snapshot()),
     case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end,
     lpad(upper(to_hex(greatest(c.timeline_id, r.min_recovery_end_timeline, gateway.received_timeline()))), 8, '0'), s.system_identifier,
-    (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
+    (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint, pg_snapshot_xmax(pg_current_snapshot())
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
 );
 
+/** For its marks alone. */
+export const lookStatement = prepared('history', 'select 1');
+
 /** The mark in a row of the statement; null from a server that is no replica. */
-export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs]: TextRow): ReplicaMark | null {
+export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs, xmax]: TextRow): ReplicaMark | null {
   if (lsn == null) return null;
   return {
     xmin: BigInt(xmin as string),
+    xmax: BigInt(xmax as string),
     lsn: parseLsn(lsn),
     timeline: timeline as string,
     systemIdentifier: systemIdentifier as string,

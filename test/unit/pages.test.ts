@@ -175,6 +175,7 @@ const mark = (xmin: number, lsn: string | null, timeline = '00000001', cluster =
   timeline,
   cluster,
   '1767225600000',
+  String(xmin + 5),
 ];
 const before: SyncPosition = {
   systemIdentifier: system,
@@ -240,6 +241,12 @@ test('another history expires the token: a timeline of the replica or of the pri
     expired,
   );
   t.notThrows(() => judge(new Pass(null, before, primaryOn('00000001')), mark(130, '0/60')));
+});
+
+test('a replica that has reached the position in fewer transactions is of another history', (t) => {
+  const row = mark(50, '0/60');
+  t.throws(() => judge(new Pass(null, before, primaryOn('00000001')), row), { message: /another history/ });
+  t.throws(() => judge(new Pass(null, before, primaryOn('00000001')), mark(50, '0/40')), { message: /behind/ });
 });
 
 test('no pass begins on a replica that does not show the timeline of the primary', (t) => {

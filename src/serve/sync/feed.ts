@@ -9,6 +9,7 @@ import { type Page, pageReply, readFirstChunk, readPage } from '../read/page.js'
 import type { Reading } from '../read/parse.js';
 import { dataAsOf, type Reply } from '../read/reply.js';
 import { type ReadDeps, readRows } from '../read/routing.js';
+import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
 import { type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
 import { type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
@@ -30,7 +31,7 @@ interface FeedPage extends Page {
 export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Reply> {
   const startedMs = performance.now();
   const { place, prefix, contexts, perPage, fields } = request;
-  const passing = passingOf(deps, request, place?.pass ?? null);
+  const passing = await passingOf(deps, request, place?.pass ?? null);
   const since = place === null ? request.since : place.since;
   const page = await (prefix === null && since === null
     ? pageOfAll(passing, place)
@@ -56,18 +57,19 @@ export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Re
 }
 
 /** A pass under way: each of its statements is judged by the marks of its replica, and runs on one that is as current as the pass. */
-function passingOf(
+async function passingOf(
   { reads, latestTimeline }: SyncDeps,
   request: FeedRequest | HashRequest,
   soFar: SyncPosition | null,
 ) {
   const pass = new Pass(soFar, request.since, latestTimeline);
   const list = { ...request, attempt: pass.attempt };
+  await requireHistory(reads, request, pass);
   const read: ReadInPass = (statement, values) => readRows(reads, list, statement, values, pass.requirement);
   return { reads, pass, list, read };
 }
 
-type Passing = ReturnType<typeof passingOf>;
+type Passing = Awaited<ReturnType<typeof passingOf>>;
 
 /** A page of everything, in the order of the list. */
 async function pageOfAll({ reads, list, pass }: Passing, place: ScanPlace | null): Promise<FeedPage> {
@@ -144,7 +146,7 @@ async function hashReply(
   dataOf: (rows: AsyncIterable<TextRow>) => Promise<readonly object[]>,
 ): Promise<Reply> {
   const startedMs = performance.now();
-  const { read } = passingOf(deps, request, null);
+  const { read } = await passingOf(deps, request, null);
   let asOfMs: number | null | undefined;
   async function* rowsOfRanges(): AsyncGenerator<TextRow> {
     for await (const range of rangesOf(read, request.sync.hashed, null, values, hashedRows, hashedRows)) {

@@ -56,8 +56,7 @@ export class Pass {
 
   /** Requirement of the next statement. */
   get requirement(): Requirement {
-    const before = this.#soFar.now ?? this.#since;
-    return { replicasOnly: true, ...(before && { replayed: before.lsn }) };
+    return { replicasOnly: true, ...(this.before && { replayed: this.before.lsn }) };
   }
 
   /** An attempt at the next statement: where it fails, its marks say nothing about the pass. */
@@ -67,14 +66,30 @@ export class Pass {
     return { onMark, succeed: (): void => void Object.assign(this.#soFar, marked) };
   };
 
-  /** The pass after a mark. Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
-  #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
+  /** The position that the next statement must not be behind; null at the beginning of a pass over everything. */
+  get before(): SyncPosition | null {
+    return this.#soFar.now ?? this.#since;
+  }
+
+  /** Compares histories alone. Throws sync_expired where the replica's is another than that of the pass: then its positions prove nothing. */
+  readonly compare = (row: TextRow): void => void this.#inHistory(row, this.before);
+
+  /** The mark, and the latest timeline of its cluster. */
+  #inHistory(row: TextRow, before: SyncPosition | null) {
     const mark = parseMark(row);
-    const before = now ?? this.#since;
     if (mark === null) throw new NotCurrent('the server is no replica');
     const timeline = this.#latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
+    // An older copy of the same server began here, and has written as much since, in fewer transactions.
+    if (before !== null && mark.lsn >= before.lsn && mark.xmax < before.xmin) throw expired();
+    return { mark, timeline };
+  }
+
+  /** The pass after a mark. Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
+  #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
+    const before = now ?? this.#since;
+    const { mark, timeline } = this.#inHistory(row, before);
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
     if (before !== null && mark.lsn < before.lsn) throw new NotCurrent('the replica is behind the pass');
     if (now !== null && mark.xmin < now.xmin) throw new NotCurrent('the replica lacks transactions');
@@ -87,7 +102,7 @@ export class Pass {
   }
 }
 
-function expired(): Problem {
+export function expired(): Problem {
   const detail =
     'The data has another history or the gateway another key than the token, after a failover, a restore or a change of keys: start with a pass over everything.';
   return new Problem('sync_expired', detail);

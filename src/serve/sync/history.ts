@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lookStatement, sameHistory } from '../../postgres/wal-position.js';
+import type { Reading } from '../read/parse.js';
+import { type ReadDeps, readRows } from '../read/routing.js';
+import { expired, type Pass, type SyncPosition } from './pass.js';
+
+const pauseMs = 20;
+
+/**
+ * Throws sync_expired for a position that no replica will ever reach, before any is waited for: of another cluster or timeline, as after a
+ * restore, or beyond the primary, which is then an older copy of itself. Costs nothing where a replica has reached the position.
+ */
+export async function requireHistory(reads: ReadDeps, list: Reading, pass: Pass): Promise<void> {
+  const { before } = pass;
+  const used = reads.replicas.filter(({ state }) => state.healthy);
+  const isReached = (): boolean =>
+    before === null || used.some(({ state }) => state.healthy && state.replayed >= before.lsn);
+  const [ofPage] = used;
+  if (before === null || ofPage === undefined || isReached()) return;
+  const startedMs = performance.now();
+  await Promise.all(used.map((replica) => replica.probe()));
+  if (isReached()) return;
+  const attempt = () => ({ onMark: pass.compare, succeed: () => undefined });
+  await readRows(reads, { ...list, attempt }, lookStatement, {}, { replicasOnly: true, ofPage });
+  while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {
+    const { newest } = reads.heartbeat;
+    if (newest !== undefined && newest.tickMs >= startedMs) return requireWritten(before, newest);
+    await sleep(pauseMs);
+  }
+}
+
+/** The sample was taken after the client had the position: the primary cannot be behind it. */
+function requireWritten(position: SyncPosition, sample: ReadDeps['heartbeat']['newest'] & object): void {
+  if (sameHistory(position, sample) && sample.insertLsn < position.lsn) throw expired();
+}
