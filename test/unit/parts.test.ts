@@ -8,11 +8,11 @@ import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import type { JsonWriter } from '../../src/resource/projection/shown-members.js';
 
 /** The output of the writer for a JSON text that stands somewhere in a row. */
-function written(part: Part, text: string, around = ['x', 'y'] as readonly [string, string]): string {
+function written(part: Part, text: string, around = ['x', ','] as readonly [string, string]): string {
   const bytes = Buffer.from(around[0] + text + around[1]);
   const start = Buffer.byteLength(around[0]);
   const json = new JsonBytes(1);
-  (partWriter(part) as JsonWriter)({ bytes, words: wordsOf(bytes) }, start, start + Buffer.byteLength(text), json);
+  (partWriter(part) as JsonWriter)({ bytes, words: wordsOf(bytes) }, start, json);
   return json.toString();
 }
 

@@ -4,8 +4,10 @@ import { redactionOf } from '../../src/resource/definition/compiled.js';
 import { codecPresets } from '../../src/resource/definition/load.js';
 import { type DiffShape, diffOf, storedChanges } from '../../src/resource/projection/audit-diff.js';
 import type { Codec } from '../../src/resource/projection/codec.js';
+import { looksPersonal } from '../../src/resource/projection/personal-texts.js';
 import { compileRedaction } from '../../src/resource/projection/redact.js';
 import { items, load, owners } from '../support/definitions.js';
+import { limitMs } from '../support/patience.js';
 import { appDiff, redactedText } from '../support/redacted.js';
 
 const fields = {
@@ -126,6 +128,27 @@ test('a text in the form of an e-mail address, telephone number, IBAN, BSN or ad
   for (const text of personal)
     for (const stored of [text, `Klant belde: ${text}`, `${text} (nieuw)`])
       t.is(redacted('werkbon', 'omschrijving', JSON.stringify(stored)), shielded('omschrijving'), stored);
+});
+
+test('a long text is judged in time that grows with its length', (t) => {
+  const began = performance.now();
+  for (const piece of [
+    'a',
+    '1 ',
+    'ab12',
+    'x. ',
+    '0 ',
+    '((',
+    'tel ',
+    'bsn ',
+    '@ ',
+    '1234 ',
+    'Straat ',
+    '111 222 333 ',
+    '1 Aa ',
+  ])
+    looksPersonal(`${piece.repeat(100_000)}1`);
+  t.true(performance.now() - began < limitMs(5000));
 });
 
 test('numbers, dates, codes and prose are not taken for personal data', (t) => {

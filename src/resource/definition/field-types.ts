@@ -1,8 +1,7 @@
 import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
-import { instantFromJson } from '../projection/json-instants.js';
-import type { JsonWriter } from '../projection/shown-members.js';
+import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 import type { JsonSchema } from './resource.js';
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
@@ -26,7 +25,7 @@ export interface FieldTypeRow {
   /** From PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: ValueSerializer;
   /** From JSON that PostgreSQL makes (to_json) within a value; a value of another type is null. */
-  readonly fromJson: JsonWriter;
+  readonly fromJson: ScalarWriter;
   /** The SQL type as which a value is compared with such a column; absent: that of the column. */
   readonly comparedAs?: string;
   /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
@@ -106,9 +105,9 @@ const instant: ValueSerializer = (row, at, json) => {
   else json.constant(nullJson);
 };
 
-const asStored: JsonWriter = (from, start, end, json) => json.part(from, start, end);
+const asStored: ScalarWriter = (from, start, end, json) => json.part(from, start, end);
 /** A text as it stands, a number as a text: ids are strings. */
-const textFromJson: JsonWriter = (from, start, end, json) => {
+const textFromJson: ScalarWriter = (from, start, end, json) => {
   const first = from.bytes[start] as number;
   if (first === quote) asStored(from, start, end, json);
   else if (first < openingList) json.quoted(from, start, end);
@@ -116,7 +115,7 @@ const textFromJson: JsonWriter = (from, start, end, json) => {
 };
 /** A value of which the test of its first byte, or of its ends, is true; else null. */
 const kept =
-  (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): JsonWriter =>
+  (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
   (from, start, end, json) => {
     if (isOfType(from.bytes[start] as number, from.bytes, start, end)) asStored(from, start, end, json);
     else json.constant(nullJson);

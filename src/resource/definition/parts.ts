@@ -1,6 +1,14 @@
-import type { WordSource } from '../../postgres/row.js';
+import { type WordSource, wordsOf } from '../../postgres/row.js';
 import { type ConstantJson, constantJson, type JsonBytes } from '../projection/json-bytes.js';
-import { eachChild, openingList, openingObject } from '../projection/json-walk.js';
+import {
+  eachChild,
+  isNamed,
+  type JsonName,
+  jsonName,
+  openingList,
+  openingObject,
+  valueEnd,
+} from '../projection/json-walk.js';
 import { type JsonWriter, shownMembers } from '../projection/shown-members.js';
 import { fieldType } from './field-types.js';
 import type { Part } from './resource.js';
@@ -22,89 +30,89 @@ export function partWriter(part: Part): JsonWriter | null {
   if (items !== undefined) return listWriter(valueWriter(items));
   if (fields !== undefined) return objectWriter(fields);
   if (show !== undefined) return shownMembers(show);
-  return type === 'json' ? null : fieldType(type).fromJson;
+  return type === 'json' ? null : scalarWriter(part);
 }
 
-const asStored: JsonWriter = (from, start, end, json) => json.part(from, start, end);
+function scalarWriter({ type }: Part): JsonWriter {
+  const { fromJson } = fieldType(type);
+  return (from, start, json) => {
+    const end = valueEnd(from.bytes, start);
+    fromJson(from, start, end, json);
+    return end;
+  };
+}
+
+function writeNull(from: WordSource, start: number, json: JsonBytes): number {
+  json.constant(nullJson);
+  return valueEnd(from.bytes, start);
+}
 
 function valueWriter(part: Part): JsonWriter {
-  const write = partWriter(part) ?? asStored;
-  return (from, start, end, json) => {
-    if (from.bytes[start] === letterN) json.constant(nullJson);
-    else write(from, start, end, json);
-  };
+  const write = partWriter(part) ?? scalarWriter(part);
+  return (from, start, json) => (from.bytes[start] === letterN ? writeNull : write)(from, start, json);
 }
 
 function listWriter(write: JsonWriter): JsonWriter {
-  return (from, start, _, json) => {
-    if (from.bytes[start] !== openingList) return json.constant(nullJson);
+  return (from, start, json) => {
+    if (from.bytes[start] !== openingList) return writeNull(from, start, json);
     json.constant(openList);
     const first = json.length;
-    eachChild(from.bytes, start, (at, end) => {
+    const end = eachChild(from.bytes, start, (at) => {
       if (json.length > first) json.comma();
-      write(from, at, end, json);
+      return write(from, at, json);
     });
     json.constant(closeList);
+    return end;
   };
 }
 
-/** A field of an object: its name as JSON has it, what is written before its value, and the writer of that. */
+/** A field of an object: its name in the view's JSON, what is written before its value, and the writer of that. */
 interface Member {
-  readonly name: Buffer;
+  readonly name: JsonName;
   readonly before: ConstantJson;
   readonly write: JsonWriter;
 }
 
+/** PostgreSQL repeats the order of a row's columns: the members are written as they come, and once more from their places where they come otherwise. */
 function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
   const members = Object.entries(fields).map(
     ([name, part], i): Member => ({
-      name: Buffer.from(JSON.stringify(part.column ?? name)),
+      name: jsonName(part.column ?? name),
       before: constantJson(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`),
       write: valueWriter(part),
     }),
   );
-  const starts = new Int32Array(members.length);
-  const ends = new Int32Array(members.length);
-  return (from, start, _, json) => {
-    if (from.bytes[start] !== openingObject) return json.constant(nullJson);
-    findMembers(from.bytes, start, members, { starts, ends });
-    for (const [i, { before, write }] of members.entries()) {
+  return (from, start, json) => {
+    const { bytes } = from;
+    if (bytes[start] !== openingObject) return writeNull(from, start, json);
+    const first = json.length;
+    const places = new Int32Array(members.length);
+    let next = 0;
+    const end = eachChild(bytes, start, (at, name, nameEnd) => {
+      const isNext =
+        next >= 0 && next < members.length && isNamed(bytes, name, nameEnd, (members[next] as Member).name);
+      const found = isNext ? next : members.findIndex((member) => isNamed(bytes, name, nameEnd, member.name));
+      if (found >= 0) places[found] = at;
+      if (found >= 0 && !isNext) next = -1; // in another order
+      if (!isNext) return valueEnd(bytes, at);
+      const { before, write } = members[next++] as Member;
       json.constant(before);
-      if (starts[i] === 0) json.constant(nullJson);
-      else write(from, starts[i] as number, ends[i] as number, json);
+      return write(from, at, json);
+    });
+    if (next < 0) json.cut(first);
+    for (let i = Math.max(0, next); i < members.length; i++) {
+      const { before, write } = members[i] as Member;
+      json.constant(before);
+      if (places[i] === 0) json.constant(nullJson);
+      else write(from, places[i] as number, json);
     }
     json.constant(closeObject);
+    return end;
   };
-}
-
-/** Sets where the value of each member begins and ends; 0: it is missing. PostgreSQL repeats the order of a row's columns, so the next name is tried first. */
-function findMembers(
-  bytes: Buffer,
-  start: number,
-  members: readonly Member[],
-  { starts, ends }: { readonly starts: Int32Array; readonly ends: Int32Array },
-): void {
-  starts.fill(0);
-  let next = 0;
-  eachChild(bytes, start, (at, end, name, nameEnd) => {
-    const isNext = next < members.length && isEqual(bytes, name, nameEnd, (members[next] as Member).name);
-    const found = isNext ? next : members.findIndex((member) => isEqual(bytes, name, nameEnd, member.name));
-    if (found < 0) return;
-    starts[found] = at;
-    ends[found] = end;
-    next = found + 1;
-  });
-}
-
-function isEqual(bytes: Buffer, start: number, end: number, name: Buffer): boolean {
-  if (end - start !== name.length) return false;
-  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name[i]) return false;
-  return true;
 }
 
 /** Writes a text that is JSON by the writer of a part. */
 export function writePart(write: JsonWriter, text: string, json: JsonBytes): void {
   const bytes = Buffer.from(text);
-  const from: WordSource = { bytes, words: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) };
-  write(from, 0, bytes.length, json);
+  write({ bytes, words: wordsOf(bytes) }, 0, json);
 }

@@ -184,7 +184,7 @@ function cleaning(
   const { type, clean, diff, words } = field;
   const part = partOf(field);
   const plain: ValueSerializer = part
-    ? (row, at, json) => part(row, row.starts[at] as number, row.ends[at] as number, json)
+    ? (row, at, json) => void part(row, row.starts[at] as number, json)
     : fieldType(type).serializer;
   if (clean === undefined) return plain;
   if (clean === 'audit-diff') {
@@ -197,7 +197,8 @@ function cleaning(
     const text = row.text(at) as string;
     if (clean === 'text-images') return json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
     const stripped = stripImages(text);
-    if (part === null) json.text(stripped);
+    if (stripped === text) plain(row, at, json);
+    else if (part === null) json.text(stripped);
     else writePart(part, stripped, json);
   };
 }

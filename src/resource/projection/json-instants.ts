@@ -1,4 +1,8 @@
-import type { JsonWriter } from './shown-members.js';
+import type { WordSource } from '../../postgres/row.js';
+import type { JsonBytes } from './json-bytes.js';
+
+/** Writes the JSON value in bytes[start, end). */
+export type ScalarWriter = (from: WordSource, start: number, end: number, json: JsonBytes) => void;
 
 /** A date and time as PostgreSQL prints it in JSON, with the offsets that it has: before 1937 they have seconds. */
 const printed = /^"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?"$/;
@@ -7,7 +11,7 @@ const printed = /^"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])(
  * Writes a moment that PostgreSQL's to_json printed in the one form of the API, RFC 3339 in UTC with milliseconds. Without a zone it is in UTC, as it
  * is for PostgreSQL in the gateway's sessions. Infinite moments, those beyond the years 1 to 9999 and other values are null.
  */
-export const instantFromJson: JsonWriter = ({ bytes }, start, end, json) => {
+export const instantFromJson: ScalarWriter = ({ bytes }, start, end, json) => {
   const parts = printed.exec(bytes.toString('latin1', start, end));
   const [, day, time, fraction = '', sign, hours = '0', minutes = '0', seconds = '0'] = parts ?? [];
   const offset = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * (sign === '-' ? -1000 : 1000);

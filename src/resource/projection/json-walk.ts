@@ -22,7 +22,7 @@ function stringEnd(bytes: Buffer, start: number): number {
 }
 
 /** Position just after the value that starts at `start`. Throws MalformedJson. */
-function valueEnd(bytes: Buffer, start: number): number {
+export function valueEnd(bytes: Buffer, start: number): number {
   const first = bytes[start];
   if (first === quote) return stringEnd(bytes, start);
   let at = start;
@@ -40,30 +40,49 @@ function valueEnd(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-/** Calls `found` with the ends of each value in the list or object that begins at `start`, and of its name, which is empty in a list. Throws MalformedJson. */
+/**
+ * Calls `take` with the beginning of each value in the list or object that begins at `start`, and the ends of its name, which is empty in a list; it
+ * returns the end of the value. Returns the end of them all. Throws MalformedJson.
+ */
 export function eachChild(
   bytes: Buffer,
   start: number,
-  found: (start: number, end: number, name: number, nameEnd: number) => void,
-): void {
+  take: (at: number, name: number, nameEnd: number) => number,
+): number {
   const isObject = bytes[start] === openingObject;
   const closing = isObject ? closingObject : closingList;
   let at = skipSpace(bytes, start + 1);
   while (bytes[at] !== closing) {
     const nameEnd = isObject ? stringEnd(bytes, at) : at;
     const value = isObject ? skipSpace(bytes, skipSpace(bytes, nameEnd) + 1) : at; // behind the colon
-    const end = valueEnd(bytes, value);
-    found(value, end, at, nameEnd);
-    at = skipSpace(bytes, end);
+    at = skipSpace(bytes, take(value, at, nameEnd));
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
     else if (bytes[at] !== closing) throw new MalformedJson();
   }
+  return at + 1;
 }
 
-/** The name that stands between the quotes of bytes[start, end), its escapes resolved. */
-export function nameAt(bytes: Buffer, start: number, end: number): string {
-  const raw = bytes.toString('utf8', start + 1, end - 1);
-  return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
+/** A member's name, and as JSON has it. */
+export interface JsonName {
+  readonly text: string;
+  readonly bytes: Buffer;
+}
+
+export const jsonName = (text: string): JsonName => ({ text, bytes: Buffer.from(JSON.stringify(text)) });
+
+/** Whether the string in bytes[start, end) is the name, whatever escapes are in it. */
+export function isNamed(bytes: Buffer, start: number, end: number, name: JsonName): boolean {
+  const size = name.bytes.length;
+  if (end - start !== size) return end - start > size && decodesTo(bytes, start, end, name.text);
+  for (let i = 0; i < size; i++) if (bytes[start + i] !== name.bytes[i]) return false;
+  return true;
+}
+
+/** An escape makes a name longer, so no other name of its length is the same. */
+function decodesTo(bytes: Buffer, start: number, end: number, text: string): boolean {
+  for (let at = start; at < end; at++)
+    if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', start, end)) === text;
+  return false;
 }
 
 /** Position of the first byte at or after `at` that is not white space. */

@@ -1,9 +1,9 @@
 import type { WordSource } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from './json-bytes.js';
-import { eachChild, nameAt, openingList, openingObject } from './json-walk.js';
+import { eachChild, isNamed, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
 
-/** Writes the JSON value in bytes[start, end) as the API shows it. Throws MalformedJson. */
-export type JsonWriter = (from: WordSource, start: number, end: number, json: JsonBytes) => void;
+/** Writes the JSON value that begins at `start` as the API shows it, and returns its end. Throws MalformedJson. */
+export type JsonWriter = (from: WordSource, start: number, json: JsonBytes) => number;
 
 const nullJson = constantJson('null');
 const colon = constantJson(':');
@@ -15,7 +15,7 @@ const brackets = {
 /** The pointers that lead through a place in free JSON, and whether one ends there. */
 interface Place {
   isShown: boolean;
-  readonly members: Map<string, Place>;
+  readonly members: { readonly name: JsonName; readonly place: Place }[];
 }
 
 /**
@@ -24,18 +24,22 @@ interface Place {
  * or list is null.
  */
 export function shownMembers(pointers: readonly string[]): JsonWriter {
-  const root: Place = { isShown: false, members: new Map() };
+  const root: Place = { isShown: false, members: [] };
   for (const pointer of pointers) {
     let place = root;
     for (const name of pointerTokens(pointer)) {
-      const next = place.members.get(name) ?? { isShown: false, members: new Map() };
-      place.members.set(name, next);
+      const known = place.members.find((member) => member.name.text === name);
+      const next = known?.place ?? { isShown: false, members: [] };
+      if (known === undefined) place.members.push({ name: jsonName(name), place: next });
       place = next;
     }
     place.isShown = true;
   }
-  return (from, start, end, json) => {
-    if (!writeShown(root, from, start, end, json)) json.constant(nullJson);
+  return (from, start, json) => {
+    const before = json.length;
+    const end = writeShown(root, from, start, json);
+    if (json.length === before) json.constant(nullJson);
+    return end;
   };
 }
 
@@ -45,30 +49,41 @@ export function pointerTokens(pointer: string): string[] {
   return tokens;
 }
 
-/** Writes what is shown of the value at the place; returns false, and has written nothing, when that is nothing. */
-function writeShown(place: Place, from: WordSource, start: number, end: number, json: JsonBytes): boolean {
+/** Writes what is shown of the value at the place, which can be nothing; returns its end. */
+function writeShown(place: Place, from: WordSource, start: number, json: JsonBytes): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;
   const isObject = bytes[start] === openingObject;
-  if (!isList && !isObject) {
-    if (place.isShown) json.part(from, start, end);
-    return place.isShown;
+  if (!isList && (!isObject || place.members.length === 0)) {
+    const end = valueEnd(bytes, start);
+    if (place.isShown && !isObject) json.part(from, start, end);
+    return end;
   }
-  if (isObject && place.members.size === 0) return false;
   const [opening, closing] = brackets[isList ? 'list' : 'object'];
   json.constant(opening);
   const first = json.length;
-  eachChild(bytes, start, (at, to, name, nameEnd) => {
-    const inner = isList ? place : place.members.get(nameAt(bytes, name, nameEnd));
-    if (inner === undefined) return;
+  const end = eachChild(bytes, start, (at, name, nameEnd) => {
+    const inner = isList ? place : memberOf(place, bytes, name, nameEnd);
+    if (inner === undefined) return valueEnd(bytes, at);
     const before = json.length;
     if (before > first) json.comma();
     if (isObject) {
       json.part(from, name, nameEnd);
       json.constant(colon);
     }
-    if (!writeShown(inner, from, at, to, json)) json.cut(before);
+    const valueAt = json.length;
+    const to = writeShown(inner, from, at, json);
+    if (json.length === valueAt) json.cut(before);
+    return to;
   });
   json.constant(closing);
-  return true;
+  return end;
+}
+
+function memberOf({ members }: Place, bytes: Buffer, start: number, end: number): Place | undefined {
+  for (let i = 0; i < members.length; i++) {
+    const { name, place } = members[i] as Place['members'][number];
+    if (isNamed(bytes, start, end, name)) return place;
+  }
+  return undefined;
 }

@@ -105,6 +105,7 @@ function strip(json: string, encoded = 0): string {
   let copied = 0;
   let at = 0;
   const hidden = hiddenValues(json);
+  const isPlain = !hidesLetters.test(json);
   let next = 0;
   const replace = (start: number, end: number, by: string): void => {
     kept += json.slice(copied, start) + by;
@@ -122,12 +123,7 @@ function strip(json: string, encoded = 0): string {
     if (start < 0) break;
     const end = stringEnd(json, start);
     at = end;
-    if (
-      end - start < runBytesMin &&
-      !hints.isInText(json, start + 1, end - 1) &&
-      !hidesLetters.test(json.slice(start, end))
-    )
-      continue;
+    if (isPlain && end - start < runBytesMin && !hints.isInText(json, start + 1, end - 1)) continue;
     const colon = skipSpace(json, end);
     const isName = json[colon] === ':';
     const string = stringAt(json, start, end);
@@ -168,10 +164,13 @@ function stripEncoded(text: string, encoded: number): string | null {
   }
 }
 
+/** A member that names others, or what can hide its name. */
+const mayNameSignatures = new RegExp(`"(?:name|naam|label|type|key)"|\\\\u|${hidesLetters.source}`, 'i');
+
 /** Positions of the values that are null, in order: lists that are an image, and what a member beside them calls a signature. Throws MalformedJson. */
 function hiddenValues(json: string): number[] {
   const bytes = Buffer.from(json);
   const integers = mayHaveIntegerRun(bytes, 0, bytes.length) ? integerLists(json).map(([start]) => start) : [];
-  const named = namedSignatures(json, isSignatureName);
+  const named = mayNameSignatures.test(json) ? namedSignatures(json, isSignatureName) : [];
   return [...byteListStarts(json), ...chunkedImageStarts(json), ...integers, ...named].sort((a, b) => a - b);
 }
