@@ -19,6 +19,12 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   obj_description(c.oid, 'pg_class') as comment,
   c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
+  -- Functions of triggers that a write runs as the role of the gateway: other tables that they use, parameters that they must find.
+  (select coalesce(json_agg(json_build_object('name', u.oid::regproc::text,
+      'asCaller', not u.prosecdef and u.prosrc ~* '\m(insert\s+into|delete\s+from|update|from|join)\s+[a-z"]',
+      'parameters', array(select distinct m[1] from regexp_matches(u.prosrc, 'current_setting\s*\(\s*''([^'']+)''\s*\)', 'gi') m)) order by 1), '[]')
+    from (select distinct g.tgfoid from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 20 <> 0) g
+      join pg_proc u on u.oid = g.tgfoid) as triggers,
   (select coalesce(json_agg(json_build_object(
       'name', a.attname, 'quoted', quote_ident(a.attname),
       'enumOfDomain', case when t.typtype = 'd' and base.typtype = 'e' then format('%I.%I', (select nspname from pg_namespace where oid = base.typnamespace), base.typname) end,

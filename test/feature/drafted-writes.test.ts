@@ -203,3 +203,30 @@ test.serial('labels of an enumerated type are shown, filtered behind the barrier
   for (const answer of [await ask('/jobs', { body }), await ask(path, { body, etag: changed.etag })])
     t.deepEqual([answer.status, answer.body.errors], [400, refused]);
 });
+
+const triggered = shopOf(`
+  create table jobs ($own, title text, created_at timestamptz not null default now());
+  create table counts (company_id bigint primary key references companies, jobs integer not null default 0);
+  create function counted() returns trigger language plpgsql as $$ begin
+    update shop.counts set jobs = jobs + 1 where company_id = new.company_id; return new; end $$;
+  create function noted() returns trigger language plpgsql as $$ begin
+    new.title := coalesce(new.title, '') || current_setting('app.user_id'); return new; end $$;
+  create function checked() returns trigger language plpgsql security definer set search_path = shop as $$ begin
+    perform from counts; return new; end $$;
+  create trigger a before insert or update on jobs for each row execute function checked();
+  insert into jobs (company_id, title) values (1, 'first');
+  create trigger b before insert on jobs for each row execute function counted();
+  create trigger c before insert or update on jobs for each row execute function noted()`);
+
+test.serial(
+  'a draft names the triggers of the app that need what the writer lacks, and check their remedies',
+  async (t) => {
+    const draft = await adoptedShop(t, triggered, { args: ['--write', 'jobs'], findings: ['failed writes jobs'] });
+    t.regex(draft.output, /the trigger function shop\.counted uses tables as gateway_writer, .*SECURITY DEFINER/);
+    t.regex(draft.output, /the trigger function shop\.noted reads app\.user_id, which the gateway does not set/);
+    t.notRegex(draft.output, /shop\.checked/);
+    const { stdout } = await draft.run('check');
+    t.regex(stdout, /FAILED +writes jobs: .*\n +.*(current_setting|SECURITY DEFINER)/);
+    t.notRegex(stdout, /FAILED +writes jobs: .*\n +Run migrate/);
+  },
+);

@@ -81,6 +81,14 @@ export interface Table {
   readonly indexes: readonly Index[];
   /** Whether its rows are not in the log of PostgreSQL, so that no replica has them. */
   readonly isUnlogged: boolean;
+  /** Functions of triggers that run when a row is inserted or updated. */
+  readonly triggers: readonly {
+    readonly name: string;
+    /** Whether it uses tables with the rights of the role that writes. */
+    readonly asCaller: boolean;
+    /** Parameters that it reads and that must be set. */
+    readonly parameters: readonly string[];
+  }[];
   /** Whether the app has row-level security on it. */
   readonly rowSecurity: boolean;
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isNamed } from '../words.js';
+import { isNamed, snakeCase } from '../words.js';
 import { auditLogIn, documentsIn } from './audit-log.js';
 import { readCatalog, sample } from './catalog.js';
 import { crossingsOf } from './crossings.js';
@@ -51,6 +51,9 @@ export async function survey(
       if (isNamed('secretTable', table.name))
         return 'its name speaks of secrets: name it in --tables where clients may read it';
     }
+    const other = table.columns.find(({ name }) => snakeCase(name) === snakeCase(tenant.column));
+    if (!workspaces.has(table) && other)
+      return `its column ${other.name} (${other.type}) is of another type than the workspaces, or refers to something else`;
     if (!workspaces.has(table))
       return `it has no column ${tenant.column} and no required reference to a table with one`;
     if (idColumn(table, tenant) === undefined)

@@ -93,6 +93,12 @@ export function writeOf(
     ),
     missing.length > 0 &&
       `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
+    ...table.triggers.flatMap(({ name, asCaller, parameters }) => [
+      asCaller &&
+        `the trigger function ${name} uses tables as gateway_writer, which has no right to them: make it SECURITY DEFINER, with its search_path set.`,
+      parameters.length > 0 &&
+        `the trigger function ${name} reads ${parameters.join(', ')}, which the gateway does not set: let it read by current_setting(name, true).`,
+    ]),
     !audit && 'writes are not in an audit log of the app, unless a trigger of the app logs them.',
   ];
   return {

@@ -53,5 +53,6 @@ export function table(
     indexes: [index(['id'])],
     isUnlogged: false,
     rowSecurity: false,
+    triggers: [],
   };
 }
