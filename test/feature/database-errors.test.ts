@@ -226,6 +226,6 @@ test('a value that must be unique and is taken is a fault of the body, and an id
   );
   await created(client, { ...given, naam: 'twice' });
   t.is((await post(client, { ...given, naam: 'twice' })).status, 500);
-  t.true(log().includes('"constraint":"Installatie_pkey"'));
+  t.true(log().includes('"object":"app.installaties Installatie_pkey"'));
   await primary.query('drop index app."Installatie_pkey"');
 });
