@@ -17,9 +17,6 @@ begin
   end if;
 end $$;
 
--- Statements that give back what these files take from PUBLIC, for an administrator who removes the gateway: the last one first.
-create table gateway.undo (place integer generated always as identity primary key, statement text not null);
-
 -- Privileges that PUBLIC has and no login of the gateway needs. A role that can make a temporary function can give it a cost so low that it sees rows
 -- before the tenant wall does (002); large objects and messages in the WAL are room to store in, and to deceive the readers of logical
 -- decoding. Roles that exist now get each by name, so that the app keeps it; not the logins that are members of the gateway's roles. An
@@ -27,26 +24,29 @@ create table gateway.undo (place integer generated always as identity primary ke
 -- functions. Otherwise `check` reports it.
 do $$
 declare
-  taken text;
+  taken record;
   other text;
 begin
   for taken in
-    select format('temporary on database %I', datname) from pg_database
+    select format('temporary on database %I', datname) as privilege, coalesce(datacl, acldefault('d', datdba)) as acl from pg_database
     where datname = current_database() and has_database_privilege('public', oid, 'temporary') and pg_has_role(datdba, 'usage')
     union all
-    select format('execute on function %s', oid::regprocedure) from pg_proc
+    select format('execute on function %s', oid::regprocedure), coalesce(proacl, acldefault('f', proowner)) from pg_proc
     where pronamespace = 'pg_catalog'::regnamespace and proname ~ '^(lo_|lo(read|write)$|pg_logical_emit_message$)'
       and has_function_privilege('public', oid, 'execute') and pg_has_role(proowner, 'usage')
   loop
     for other in
       select rolname from pg_roles where not rolsuper and rolname !~ '^(pg_|gateway_(owner|reader|writer)$)'
         and not pg_has_role(oid, 'gateway_reader', 'usage') and not pg_has_role(oid, 'gateway_writer', 'usage')
+        and not exists (
+          select from aclexplode(taken.acl) a
+          where a.grantee = pg_roles.oid and a.privilege_type = upper(split_part(taken.privilege, ' ', 1)))
     loop
-      execute format('grant %s to %I', taken, other);
-      insert into gateway.undo (statement) values (format('revoke %s from %I', taken, other));
+      execute format('grant %s to %I', taken.privilege, other);
+      insert into gateway.undo (statement) values (format('revoke %s from %I', taken.privilege, other));
     end loop;
-    execute format('revoke %s from public', taken);
-    insert into gateway.undo (statement) values (format('grant %s to public', taken));
+    execute format('revoke %s from public', taken.privilege);
+    insert into gateway.undo (statement) values (format('grant %s to public', taken.privilege));
   end loop;
 end $$;
 

@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline/promises';
 import { createIndexes } from '../operate/migrate/indexes.js';
 import {
   dropAllViews,
@@ -7,21 +8,47 @@ import {
   migrate,
 } from '../operate/migrate/migrations.js';
 import { defaultViewsDir } from '../operate/migrate/sql-files.js';
+import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../serve/settings.js';
 import { adminUrl } from './admin.js';
-import { command, print, say, UsageError, wholeNumber } from './command.js';
+import { command, Failure, print, say, UsageError, wholeNumber } from './command.js';
 
 const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
 
+/** Lists what goes, and removes it where the operator agrees. */
+async function removeGateway(isAgreed: boolean): Promise<number> {
+  const installed = await listInstalled(adminUrl());
+  if (installed.length === 0) {
+    print('nothing to do');
+    return 0;
+  }
+  print('This removes for good:');
+  for (const each of installed) print(`- ${each}`);
+  if (!(isAgreed || (await agrees())))
+    throw new Failure('Nothing was changed. To agree without being asked, add --yes.');
+  await uninstall(adminUrl(), print);
+  return 0;
+}
+
+async function agrees(): Promise<boolean> {
+  if (!process.stdin.isTTY) return false;
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await asking.question('Are all gateways of this database stopped, and shall this go? Type yes: ');
+  asking.close();
+  return answer.trim() === 'yes';
+}
+
 /** `migrate`: applies sql/core, the views and index proposals. */
 export const migrateCommand = command(
-  { ...shared, list: flag, pending: flag, indexes: flag, 'retire-wall-keys': flag },
+  { ...shared, list: flag, pending: flag, indexes: flag, 'retire-wall-keys': flag, uninstall: flag, yes: flag },
   async (given) => {
     const { views: viewsDir = defaultViewsDir, list, pending, indexes, 'retire-wall-keys': retires } = given;
-    if ([list, pending, indexes, retires].filter(Boolean).length > 1)
-      throw new UsageError('Give one of --list, --pending, --indexes and --retire-wall-keys.');
+    if ([list, pending, indexes, retires, given.uninstall].filter(Boolean).length > 1)
+      throw new UsageError('Give one of --list, --pending, --indexes, --retire-wall-keys and --uninstall.');
+    if (given.yes && !given.uninstall) throw new UsageError('--yes goes with --uninstall.');
+    if (given.uninstall) return removeGateway(given.yes === true);
     const settings = loadSettings(process.env);
     const { resourcesDir, wallKey } = settings;
     const options = { viewsDir, resourcesDir, wallKey };

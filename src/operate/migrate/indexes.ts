@@ -50,6 +50,7 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
   const { kind, valid } = rows[0] as { kind: string | null; valid: boolean | null };
   if (kind === null) throw new MigrationFailed(`The index ${index} is for ${relation}, which does not exist.`);
   if (valid === true) return;
+  await client.query('insert into gateway.undo (statement) values ($1)', [`drop index if exists ${path}`]);
   if (kind === 'p') {
     // PostgreSQL cannot build a partitioned index concurrently: the indexes of the partitions are, and are then attached.
     if (valid === null)

@@ -86,10 +86,14 @@ const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
-/** Creates the schema, the table of applied files and that of the lock where they are missing. */
+/** Statements that give back what the gateway's own files took from PUBLIC, and drop the indexes that `migrate` made: what stands outside its schemas. */
+const undo =
+  'create table if not exists gateway.undo (place integer generated always as identity primary key, statement text not null)';
+
+/** Creates the schema, and the tables of applied files, of what to undo, and of the lock, where they are missing. */
 export async function prepare(client: pg.Client): Promise<void> {
   await client.query(
-    `create schema if not exists gateway; ${appliedFiles}; create table if not exists gateway.migration_lock ()`,
+    `create schema if not exists gateway; ${appliedFiles}; ${undo}; create table if not exists gateway.migration_lock ()`,
   );
 }
 

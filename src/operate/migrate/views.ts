@@ -32,7 +32,8 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
     const changed = await notApplied(client, files);
     // With the files that depend on them: their objects go, too.
     await client.query('savepoint trial');
-    for (const statement of dropsOf(await appliedFiles(client, changed))) await client.query(`${statement} cascade`);
+    for (const statement of dropsOf(objectsOf(await appliedFiles(client, changed))))
+      await client.query(`${statement} cascade`);
     const stale = [...changed, ...(await notApplied(client, files))];
     await client.query('rollback to savepoint trial');
     await drop(client, await appliedFiles(client, stale));
@@ -47,7 +48,8 @@ export async function dropViews(client: pg.Client): Promise<void> {
   });
 }
 
-async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
+/** Runs the work in a transaction, again while locks that it needs are held. */
+export async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await inTransaction(client, whileInUse, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
     throw new MigrationFailed(
@@ -71,16 +73,25 @@ async function appliedFiles(client: pg.Client, keys: readonly string[] | null): 
   return (await client.query<Applied>(text, [keys])).rows;
 }
 
-/** From the last file to the first. DROP COLUMN … CASCADE of the app takes views with it. */
-function dropsOf(files: readonly Applied[]): string[] {
-  const objects = files.flatMap((file) => file.objects).reverse();
-  return objects.map((object) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
+const objectsOf = (files: readonly Applied[]) => files.flatMap(({ objects }) => objects.map((object) => ({ object })));
+
+/** From the last object to the first. DROP COLUMN … CASCADE of the app takes views with it, and DROP TABLE its sequences. */
+export function dropsOf(objects: readonly { readonly object: string }[]): string[] {
+  return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
-/** Drops what the files created; an object that another one depends on after that one, such as a function after the view whose trigger calls it. */
+/** Drops what the files created. */
 async function drop(client: pg.Client, files: readonly Applied[]): Promise<void> {
   await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [files.map(keyOf)]);
-  for (let drops = dropsOf(files); drops.length > 0; ) {
+  await dropInOrder(client, dropsOf(objectsOf(files)));
+}
+
+/**
+ * Runs these statements; one whose object another one depends on after that one, such as a function after the view whose trigger calls it.
+ * Throws MigrationFailed, which names what else depends on an object.
+ */
+export async function dropInOrder(client: pg.Client, statements: readonly string[]): Promise<void> {
+  for (let drops = statements; drops.length > 0; ) {
     const kept: string[] = [];
     let refusal: pg.DatabaseError | undefined;
     for (const statement of drops)
@@ -143,7 +154,7 @@ interface SchemaObject {
 }
 
 /** The objects of both schemas that are not known, in the order of their creation: parts of an object, such as the row type of a view, are not listed. */
-async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
+export async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
   const { rows } = await client.query<SchemaObject>(
     `select d.objid as oid, o.type, concat(o.type, ' ', o.identity) as object
      from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o

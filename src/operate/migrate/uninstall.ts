@@ -1,0 +1,111 @@
+import pg from 'pg';
+import { asAdmin } from '../../postgres/admin.js';
+import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
+
+const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer'] as const;
+
+/** Objects of other databases, and shared ones but this database, in which the role owns something or has a privilege. */
+const elsewhere = `select from pg_shdepend s where s.refclassid = 'pg_authid'::regclass and s.refobjid = r.oid
+  and s.dbid <> (select oid from pg_database where datname = current_database())
+  and (s.dbid <> 0 or s.classid <> 'pg_database'::regclass or s.objid <> (select oid from pg_database where datname = current_database()))`;
+
+/** Lists all that an uninstall removes, one sentence each; empty where the database has no gateway. */
+export async function listInstalled(adminUrl: string): Promise<string[]> {
+  return asAdmin(adminUrl, async (client) => {
+    if (!(await isInstalled(client))) return [];
+    const objects = await schemaObjects(client, []);
+    const { rows: tables } = await client.query<{ name: string }>(
+      `select c.oid::regclass::text as name from pg_class c where relkind = 'r' and relnamespace = 'gateway'::regnamespace`,
+    );
+    const counted: string[] = [];
+    for (const { name } of tables) {
+      const { rows } = await client.query(`select count(*)::int as n from ${name}`);
+      if (rows[0].n > 0) counted.push(`${name} (${rows[0].n} rows)`);
+    }
+    const { rows: undone } = await client.query<{ statement: string }>(
+      'select statement from gateway.undo order by place',
+    );
+    return [
+      `the schemas gateway and records with ${objects.length} objects; with rows: ${counted.join(', ') || 'none'}`,
+      ...(await rolesOf(client)).map(({ name, isUsed, members }) => {
+        const kept = isUsed ? ', which is kept, because another database uses it' : '';
+        const logins = members.length > 0 ? `; its members stay: ${members.join(', ')}` : '';
+        return `every privilege of the role ${name} in this database, and the role${kept}${logins}`;
+      }),
+      ...undone.map(({ statement }) => statement),
+    ];
+  });
+}
+
+/**
+ * Removes all that `migrate` has made in the database, and gives back what it took, in one transaction. Throws MigrationFailed, which names
+ * what else depends on an object of the gateway, and pg's error where the admin lacks a right: then nothing was changed.
+ */
+export async function uninstall(adminUrl: string, note: (change: string) => void): Promise<void> {
+  await asAdmin(adminUrl, async (client) => {
+    let changes: string[] = [];
+    await replace(client, async () => {
+      changes = [];
+      await client.query('lock table gateway.migration_lock in share update exclusive mode nowait');
+      await undo(client);
+      await dropInOrder(client, dropsOf(await schemaObjects(client, [])));
+      for (const role of await rolesOf(client)) changes.push(await removeRole(client, role));
+      await dropInOrder(client, ['drop schema gateway, records']);
+      changes.unshift('gave back what was taken from PUBLIC', 'dropped the schemas gateway and records');
+    });
+    for (const change of changes) note(change);
+  });
+}
+
+async function isInstalled(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query(`select to_regclass('gateway.undo') is not null as "isThere"`);
+  return rows[0].isThere;
+}
+
+/** SQLSTATEs of a role, a function, a table or a database that is gone. */
+const gone: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
+
+async function undo(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ statement: string }>('select statement from gateway.undo order by place');
+  for (const { statement } of rows)
+    await client.query(`savepoint undone; ${statement}`).catch(async (error: pg.DatabaseError) => {
+      if (!gone.has(error.code)) throw error;
+      await client.query('rollback to savepoint undone');
+    });
+}
+
+interface Role {
+  readonly name: string;
+  readonly isUsed: boolean;
+  readonly members: readonly string[];
+}
+
+/** The roles that are there: whether another database uses them, and their members but the admin. */
+async function rolesOf(client: pg.Client): Promise<Role[]> {
+  const { rows } = await client.query<Role>(
+    `select r.rolname as name, exists (${elsewhere}) as "isUsed",
+       array(select m.rolname::text from pg_auth_members a join pg_roles m on m.oid = a.member
+         where a.roleid = r.oid and m.rolname <> current_user order by 1) as members
+     from pg_roles r where r.rolname = any ($1) order by 1`,
+    [roles],
+  );
+  return rows;
+}
+
+/** Takes the privileges of the role in this database, and drops it unless another database uses it. DROP OWNED takes those on other databases too. */
+async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
+  const role = pg.escapeIdentifier(name);
+  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(
+    `select pg_has_role(current_user, $1, 'usage') as "isMember", array(
+       select format('grant %s on database %I to %I%s', a.privilege_type, d.datname, $1, case when a.is_grantable then ' with grant option' end)
+       from pg_database d, aclexplode(d.datacl) a where a.grantee = to_regrole($1) and d.datname <> current_database()) as others`,
+    [name],
+  );
+  const [{ isMember, others } = { isMember: true, others: [] }] = rows;
+  if (!isMember) await client.query(`grant ${role} to current_user`);
+  await client.query(`drop owned by ${role}`);
+  for (const grant of others) await client.query(grant);
+  if (!isUsed) await client.query(`drop role ${role}`);
+  else if (!isMember) await client.query(`revoke ${role} from current_user`);
+  return isUsed ? `took the privileges of ${name}, which another database uses` : `dropped the role ${name}`;
+}
