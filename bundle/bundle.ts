@@ -1,7 +1,7 @@
 import { execFileSync, fork } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 import { projectRoot } from '../src/base/paths.js';
@@ -11,9 +11,10 @@ import { nodeFlags } from './node-flags.js';
 // as they are, but for names that two modules have, so that stack traces can be read. Packages that only some settings or requests need are
 // files beside it, so that the program needs no node_modules.
 
-const folder = join(projectRoot, 'dist/bundle');
+/** The folder of this build: beside dist, so that a service that runs from there can start workers meanwhile. */
+const built = join(import.meta.dirname, '..');
+const folder = join(built, 'bundle');
 const program = join(folder, 'program.js');
-const cache = join(folder, 'program.cache');
 /** Folders of the packages whose code is in the files, below the project. */
 const bundled = new Set<string>();
 /** Files of packages that are loaded later, and their content; a name is that of a package, or of the group that it belongs to. */
@@ -47,7 +48,6 @@ const laterFiles: Plugin = {
     })),
 };
 
-rmSync(cache, { force: true });
 for (const [name, contents] of Object.entries(loadedLater)) {
   const { metafile } = await build({
     stdin: { contents, resolveDir: projectRoot },
@@ -65,10 +65,20 @@ await writeProgram();
 writeLicenses();
 writeBillOfMaterials();
 await writeCache();
+takePlace();
+
+/** The new build takes the place of the old one between two moments. */
+function takePlace(): void {
+  const [dist, old] = ['dist', 'dist.old'].map((name) => join(projectRoot, name)) as [string, string];
+  rmSync(old, { recursive: true, force: true });
+  if (existsSync(dist)) renameSync(dist, old);
+  renameSync(built, dist);
+  rmSync(old, { recursive: true, force: true });
+}
 
 async function writeProgram(): Promise<void> {
   const { outputFiles, metafile } = await build({
-    entryPoints: [join(projectRoot, 'dist/src/main.js')],
+    entryPoints: [join(built, 'src/main.js')],
     bundle: true,
     write: false,
     metafile: true,
@@ -86,8 +96,7 @@ async function writeProgram(): Promise<void> {
   const code = text.replace(/^#!.*\n/, '').replaceAll(/\bimport\(/g, 'importModule('); // as gateway.cts says
   const hash = createHash('sha256').update(code).digest('hex');
   const head = `// ${hash}\n(function (require, filename, importModule) { const moduleUrl = require('node:url').pathToFileURL(filename).href;\n`;
-  writeFileSync(`${program}.new`, `${head}${code}})`);
-  renameSync(`${program}.new`, program); // a demo may start meanwhile
+  writeFileSync(program, `${head}${code}})`);
 }
 
 function notePackages({ inputs }: Metafile): void {

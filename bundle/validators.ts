@@ -7,7 +7,8 @@ import { projectRoot } from '../src/base/paths.js';
 // The second half of `npm run build`: ajv's code for the two schemas that do not depend on an operator's definitions (a start that
 // compiled them itself took 40 ms more, and 3 MB), and the script of the docs page.
 
-const folder = join(projectRoot, 'dist/src/resource/definition');
+const built = join(import.meta.dirname, '..');
+const folder = join(built, 'src/resource/definition');
 const options = {
   strictTypes: false,
   strictRequired: false,
@@ -28,8 +29,7 @@ const explorer = join(projectRoot, 'node_modules/openapi-explorer');
 const copies = { 'dist/browser/openapi-explorer.min.js': 'openapi-explorer.js', LICENSE: 'openapi-explorer.LICENSE' };
 // A clone that was installed before the package came in misses the docs page, and nothing else.
 if (existsSync(explorer))
-  for (const [from, to] of Object.entries(copies))
-    copyFileSync(join(explorer, from), join(projectRoot, 'dist/bundle', to));
+  for (const [from, to] of Object.entries(copies)) copyFileSync(join(explorer, from), join(built, 'bundle', to));
 
 function write(name: string, ...[ajv, validate]: Parameters<typeof standalone.default>): void {
   writeFileSync(join(folder, `${name}.cjs`), standalone.default(ajv, validate));

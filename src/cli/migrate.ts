@@ -54,7 +54,8 @@ export const migrateCommand = command(
     const options = { viewsDir, resourcesDir, wallKey };
     if (!indexes) loadResources(settings.resourcesDir);
     if (list || pending) {
-      const files = (await listFiles(adminUrl(), options)).filter((file) => list || !file.startsWith('applied '));
+      const isDone = /^applied |^removed core\//; // files of a newer version stay
+      const files = (await listFiles(adminUrl(), options)).filter((file) => list || !isDone.test(file));
       for (const file of files) print(file);
       if (files.length === 0) print('nothing to do');
       return files.length === 0 || list ? 0 : 1;

@@ -14,13 +14,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
+import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
+import type { StatusReport } from '../../src/serve/ops/status.js';
 import { environmentName, type Settings } from '../../src/serve/settings.js';
 import { connections, programLine } from '../support/command-line.js';
 import { serveProcess } from '../support/serve-process.js';
 import { sourcesIn } from '../support/sources.js';
-import { gatewayTest } from '../support/workspace.js';
+import { eventually, gatewayTest } from '../support/workspace.js';
 
 // The two forms in which the program leaves a clone: the files of the image, built as the Dockerfile says with this machine's Node and
 // packages, and the package that npm packs, installed into an empty folder.
@@ -230,6 +233,63 @@ test.serial('an init container that asks for pending migrations ends with 1 unti
     await primary.query(`drop owned by ${role}; drop role ${role}`);
   }
 });
+
+test.serial('a release serves, and migrates, in front of the schema of a newer one', async (t) => {
+  const { database } = t.context;
+  await database.primary.query(
+    `insert into gateway.applied_files (root, name, hash) values ('core', '999_later.sql', 'x')`,
+  );
+  t.teardown(() => database.primary.query(`delete from gateway.applied_files where name = '999_later.sql'`));
+  const { adminUrl, wallKey, resourcesDir } = database.settings;
+  const pending = await run(['migrate', '--pending'], { adminUrl, wallKey, resourcesDir });
+  t.deepEqual(pending, { stdout: 'nothing to do\n', stderr: '', code: 0 });
+  const migrated = await run(['migrate'], { adminUrl, wallKey, resourcesDir });
+  t.is(migrated.code, 0);
+  t.regex(migrated.stderr, /core\/999_later\.sql of a newer version of the gateway: they stay as they are\./);
+  const served = await serveProcess(database.settings, { main: join(image, 'dist/bundle/gateway.cjs') });
+  t.is((await fetch(`${served.opsUrl}/readyz`)).status, 200);
+  await served.stop();
+});
+
+test.serial(
+  'workers are replaced while the folder of their release is bundled again, and when a link leads elsewhere',
+  async (t) => {
+    const link = join(installed, 'current');
+    symlinkSync(build, link);
+    cpSync(join(projectRoot, 'sql'), join(build, 'sql'), { recursive: true });
+    const settings = { ...t.context.database.settings, webConcurrency: 2, port: await freePort() };
+    const served = await serveProcess(settings, { main: join(link, 'dist/bundle/gateway.cjs') });
+    t.teardown(() => served.stop('SIGKILL'));
+    const { pid } = served.child;
+    const children = () => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/);
+    const replaceOne = async (): Promise<void> => {
+      const [old = ''] = children();
+      process.kill(Number(old), 'SIGKILL');
+      const isWhole = async () => {
+        const { workers } = (await (await fetch(`${served.opsUrl}/status.json`)).json()) as StatusReport;
+        return !children().includes(old) && workers?.reporting === 2;
+      };
+      await eventually(t, 'its successor', isWhole, 60_000);
+    };
+    const before = readFileSync(join(build, 'dist/bundle/program.cache'));
+    const bundling = once(spawn('npm', ['run', '-s', 'bundle'], { cwd: build, stdio: 'inherit' }), 'exit');
+    let isOver = false;
+    void bundling.finally(() => (isOver = true));
+    let away = 0;
+    const watched = (async () => {
+      for (; !isOver; await sleep(5)) if (!existsSync(join(build, 'dist/bundle/program.js'))) away++;
+    })();
+    await replaceOne();
+    t.deepEqual(await bundling, [0, null]);
+    await watched;
+    t.true(away <= 1, `${away} times the program was away`);
+    t.not(readFileSync(join(build, 'dist/bundle/program.cache')), before);
+    rmSync(link);
+    symlinkSync(join(installed, 'nowhere'), link);
+    await replaceOne();
+    t.is((await fetch(`${served.opsUrl}/readyz`)).status, 200);
+  },
+);
 
 /** Whether V8 refuses the code cache of the image's program; "undefined": it is not given any. */
 function isCacheRefused(flags: readonly string[]): string {

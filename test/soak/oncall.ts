@@ -197,7 +197,7 @@ function faultsOf(
         await sql('begin; lock table app.werkbonnen in access exclusive mode; select pg_switch_wal()');
         return () => sql('rollback');
       },
-      named: /werkbonnen/,
+      named: /503 replica_unavailable: GET \/api\/v1\/werkbonnen|werkbonnen.*lock/,
       alert: 'GatewayReadsRefused',
     },
     'values do not decode': {
@@ -211,10 +211,10 @@ function faultsOf(
       alert: 'GatewayCannotDecode',
     },
     'the primary is read-only': {
-      inject: bySql(
-        'alter system set default_transaction_read_only = on; select pg_reload_conf()',
-        'set default_transaction_read_only = off; alter system reset default_transaction_read_only; select pg_reload_conf()',
-      ),
+      inject: async () => {
+        await cluster.primary.configure({ default_transaction_read_only: 'on' });
+        return () => cluster.primary.configure({ default_transaction_read_only: null });
+      },
       named: /primary.*25006|503 primary_unavailable.*#writes-refused/,
       alert: 'GatewayCannotWrite',
     },

