@@ -13,6 +13,7 @@ COPY src src
 COPY bundle bundle
 # The session of a login is that of the roles.
 COPY sql/core sql/core
+COPY sql/check sql/check
 RUN npm run bundle
 
 FROM ${NODE_IMAGE}
