@@ -87,6 +87,10 @@ test('workspaces are found by foreign keys, by names, and by the column of --ten
     /^family_id \(integer\) is in 11 of 14 tables; references lead to app\.families; next: account_id of app\.accounts \(3\)$/,
   );
   t.is(findTenant('app', beside, 'family_id').root?.name, 'families', 'the table to which the given column refers');
+  const few = ['a', 'b', 'c', 'd', 'users'].map((name) => table(name, [key, family], { family_id: 'families' }));
+  const below = Array.from({ length: 8 }, (_, i) => table(`e${i}`, [key, column('a_id', 'bigint')], { a_id: 'a' }));
+  const unnamed = [table('families', [key]), ...few, ...below];
+  t.like(findTenant('app', unnamed), { column: 'family_id', isSure: false }, 'users and most rows belong to them');
   const wide = { ...column('account_id', 'integer'), refers: false };
   const tickets = table('tickets', [id, wide]);
   const agents = table('agents', [id, account], { account_id: 'accounts' });

@@ -112,12 +112,15 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
       const isOf = isNamed('workspaces', table.name) || isNamed('workspaceColumn', root.column);
       const share = count / tables.length;
       const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
-      const isEnough = (share >= enough && tables.length >= 4) || (count >= 8 && share >= 0.25);
+      const reach = workspacesOf(tables, { columnIn }).size / tables.length;
+      const hasPeople = tables.some(
+        (each) => isPeople(each) && each.foreignKeys.some((key) => key.table === table.name),
+      );
+      const isEnough = (share >= enough && tables.length >= 4) || (hasPeople && count >= 4);
       // Most rows name the user who made them, but they belong to the workspace of that user.
       if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
         return [];
-      const reach = workspacesOf(tables, { columnIn }).size / tables.length;
-      return [{ ...root, count, score: share + reach + (isOf ? 0.5 : 0) }];
+      return [{ ...root, count, score: share + reach + (isOf ? 0.15 : 0) }];
     })
     .sort((a, b) => b.score - a.score);
 }
