@@ -19,43 +19,51 @@ const app = shopOf(`
   insert into job_lines (company_id, job_id, label) select company_id, id, 'part' from jobs;
   insert into things_7 (company_id, job_id) select company_id, id from jobs`);
 
-test.serial('an app with more than 100 tables is adopted by the tables that --tables names', async (t) => {
-  const settings = await newDatabase(t, 'tables', (client) => client.query(app));
-  const folder = emptyFolder(t);
-  const refusals: [string[], number, RegExp][] = [
-    [[], 1, /^The schema "shop" has 101 tables of workspaces; a gateway has at most 100 resources\. Name .*--tables /],
-    [
-      ['--tables', 'jobs,companies'],
-      1,
-      /^--tables names what cannot be a resource: companies \(.*list of workspaces\)\./,
-    ],
-    [['--tables', 'jobs,job'], 1, /: job \("shop" has no such table\)\./],
-    [['--tables', 'things_7', '--write', 'jobs'], 1, /^--write names no table that becomes a resource: jobs\./],
-    [['--tables', ','], 2, /^Give --tables the names of tables/],
-  ];
-  for (const [args, code, message] of refusals) {
-    const result = await commandLine(['adopt', '--schema', 'shop', ...args, '--out', folder], settings);
-    t.is(result.code, code, args.join(' '));
-    t.regex(result.stderr, message);
-  }
-  t.deepEqual(readdirSync(folder), []);
+test.serial(
+  'of more than 100 tables those with rows and references are drafted, or those that --tables names',
+  async (t) => {
+    const settings = await newDatabase(t, 'tables', (client) => client.query(app));
+    const folder = emptyFolder(t);
+    const refusals: [string[], number, RegExp][] = [
+      [
+        ['--tables', 'jobs,companies'],
+        1,
+        /^--tables names what cannot be a resource: companies \(.*list of workspaces\)\./,
+      ],
+      [['--tables', 'jobs,job'], 1, /: job \("shop" has no such table\)\./],
+      [['--tables', 'things_7', '--write', 'jobs'], 1, /^--write names no table that becomes a resource: jobs\./],
+      [['--tables', ','], 2, /^Give --tables the names of tables/],
+    ];
+    for (const [args, code, message] of refusals) {
+      const result = await commandLine(['adopt', '--schema', 'shop', ...args, '--out', folder], settings);
+      t.is(result.code, code, args.join(' '));
+      t.regex(result.stderr, message);
+    }
+    t.deepEqual(readdirSync(folder), []);
+    const whole = await commandLine(['adopt', '--schema', 'shop', '--write', 'things_50', '--out', folder], settings);
+    t.is(whole.code, 0, whole.stderr);
+    const drafted = readdirSync(join(folder, 'config/resources'));
+    t.is(drafted.length, 100);
+    for (const name of ['jobs', 'things-7', 'things-50']) t.true(drafted.includes(`${name}.json`), name);
+    t.is(whole.stdout.match(/: a gateway has at most 100 resources, .*: name it in --tables/g)?.length, 1);
 
-  const draft = await adopted(
-    t,
-    settings,
-    '--schema',
-    'shop',
-    '--tables',
-    'jobs,things_7',
-    '--write',
-    'things_7',
-    '--all-filters',
-  );
-  t.deepEqual([...draft.resources.keys()], ['jobs', 'things-7']);
-  t.is(draft.resources.get('things-7')?.filters.jobId?.kind, 'equals');
-  t.like(draft.resources.get('jobs')?.fields, { lines: { column: 'lines' } });
-  t.deepEqual(await wrong(t, draft), []);
-});
+    const draft = await adopted(
+      t,
+      settings,
+      '--schema',
+      'shop',
+      '--tables',
+      'jobs,things_7',
+      '--write',
+      'things_7',
+      '--all-filters',
+    );
+    t.deepEqual([...draft.resources.keys()], ['jobs', 'things-7']);
+    t.is(draft.resources.get('things-7')?.filters.jobId?.kind, 'equals');
+    t.like(draft.resources.get('jobs')?.fields, { lines: { column: 'lines' } });
+    t.deepEqual(await wrong(t, draft), []);
+  },
+);
 
 test.serial('a part that --tables names is a resource of its own', async (t) => {
   const settings = await newDatabase(t, 'part', (client) => client.query(app));
@@ -165,4 +173,27 @@ test.serial('ids are columns that an index proves, and lists have the order of o
     url = pagination.next;
   }
   t.deepEqual([found.length, new Set(found).size], [50, 50]);
+});
+
+test.serial('a table that is left out is named with its remedy', async (t) => {
+  const apart = shopOf(`
+    create table jobs ($own, title text not null, created_at timestamptz not null default now());
+    create table visits (id bigint primary key, job_id bigint references jobs, label text, created_at timestamptz);
+    create table addresses (id bigint primary key, street text);
+    create table places ($own, address_id bigint not null unique references addresses, created_at timestamptz not null default now());
+    create table countries (code text primary key, label text);
+    create table marks (company_id bigint not null references companies, label text);
+    create unlogged table caches ($own, label text);
+    create materialized view totals as select company_id, count(*) from jobs group by 1`);
+  const { output } = await adoptedShop(t, apart);
+  for (const [table, remedy] of Object.entries({
+    visits: 'no required reference .*: its job_id leads to shop\\.jobs and can be NULL; .* `set not null`',
+    addresses:
+      'no required reference .*: rows of shop\\.places refer to it by address_id, so show it by a view of your own',
+    countries: 'no required reference .*: if every workspace may see all its rows, show it by a view of your own',
+    marks: 'no unique index over columns that are NOT NULL, .*: give it a primary key',
+    caches: 'it is unlogged, .*: alter it with `set logged`',
+    totals: 'it is a materialized view: show it by a view of your own with a workspace and an id',
+  }))
+    t.regex(output, new RegExp(`\\n {2}shop\\.${table}: .*${remedy}`));
 });

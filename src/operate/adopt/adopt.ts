@@ -5,11 +5,13 @@ import { projectRoot } from '../../base/paths.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { openMark } from '../check/settings.js';
 import { logWrite } from './audit-log.js';
+import { draftsMax } from './choice.js';
 import { type Draft, draftOf } from './draft.js';
 import { keyIdsFile, tokensFile } from './files.js';
 import { sizeText } from './indexes.js';
+import type { SharedPoint } from './schema.js';
 import { AdoptRefused, type Survey } from './schema.js';
-import { printed, type SqlFile } from './sql.js';
+import { type Points, printed, type SqlFile } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 
 /** Folder of the files, and names of the tables whose resources are drafted with writes. */
@@ -18,7 +20,6 @@ export interface AdoptOptions extends SurveyOptions {
   readonly write: readonly string[];
 }
 
-const draftsMax = 100;
 export const viewsFolder = 'sql/views';
 export const resourcesFolder = 'config/resources';
 
@@ -28,7 +29,7 @@ export const resourcesFolder = 'config/resources';
  * draft leaves to the operator, each with its file. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
  */
 export async function adopt(adminUrl: string, options: AdoptOptions) {
-  const found = await asAdmin(adminUrl, (client) => survey(client, options));
+  const found = await asAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
   const { subjects, leftOut, tenant } = found;
   const { schema, out, write } = options;
   const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
@@ -36,7 +37,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
     throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listed(reasons, 20, '; ')}.`);
   if (subjects.length > draftsMax)
     throw new AdoptRefused(
-      `The schema "${schema}" has ${subjects.length} tables of workspaces; a gateway has at most ${draftsMax} resources. Name the tables that clients may read: --tables TABLE,TABLE.`,
+      `--tables names ${subjects.length} tables; a gateway has at most ${draftsMax} resources: name those that clients read.`,
     );
   const unknown = write.filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unknown.length > 0)
@@ -44,13 +45,13 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const drafts = subjects.map((subject) => draftOf(subject, found, write.includes(subject.table.name)));
   const files = new Map<string, string>();
   const open: string[] = [];
-  for (const file of filesOf(found, drafts)) {
+  for (const file of withSharedPoints(filesOf(found, drafts))) {
     const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
     const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
     files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
     const points =
       'sql' in file
-        ? (file.open ?? []).flatMap((text) => (text ? [`: ${text}`] : []))
+        ? (file.open ?? []).flatMap((point) => (typeof point === 'string' ? [`: ${point}`] : []))
         : openDescriptions(file.definition);
     open.push(...points.map((point) => `${path}${point}`));
   }
@@ -67,6 +68,24 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
     ...(file && drafts.some(({ isLogged }) => isLogged) ? [file] : []),
     ...drafts.flatMap((draft) => [...draft.files.slice(0, 1), draft, ...draft.files.slice(1)]),
   ];
+}
+
+const placesMax = 20;
+
+/** The files, the first of which asks what holds for many tables. */
+function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | Draft)[] {
+  const shared = files.flatMap((file) => ('sql' in file ? (file.open ?? []) : [])).filter(isShared);
+  const points = [...new Set(shared.map(({ all }) => all))].map((all) => {
+    const places = shared.filter((point) => point.all === all).map(({ of }) => of);
+    const more = places.length > placesMax ? `, and ${places.length - placesMax} more` : '';
+    return `${all} In ${places.slice(0, placesMax).join(', ')}${more}.`;
+  });
+  const { open = [], ...rest } = tokens as SqlFile;
+  return [{ ...rest, open: [...open, ...points] }, ...files];
+}
+
+function isShared(point: Points[number]): point is SharedPoint {
+  return typeof point === 'object';
 }
 
 /** The cost of the proposed indexes, and the filters for which none is proposed. */

@@ -2,7 +2,7 @@ import type { FieldType } from '../../resource/definition/field-types.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
 import { type Form, formOf } from '../check/forms.js';
 import { isNamed, type Purpose } from '../words.js';
-import type { Column } from './schema.js';
+import type { Column, SharedPoint, Table } from './schema.js';
 
 /** A column of a view, made of one of the table. */
 export interface Shown {
@@ -209,10 +209,15 @@ export function judged(columns: readonly Column[], reasonOf: (column: Column) =>
 }
 
 /** The open points of columns that are left out, a sentence per reason. */
-export function leftPoints(of: string, leftOut: Judged['leftOut']): string[] {
+export function leftPoints(table: Table, of: string, leftOut: Judged['leftOut']): SharedPoint[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
-    return `left out${of}: ${names.join(', ')} (${reason}). Where clients may see them, add them to view and definition.`;
+    const remedy = 'Where clients may see them, add them to view and definition.';
+    return {
+      text: `left out${of}: ${names.join(', ')} (${reason}). ${remedy}`,
+      all: `Columns are left out (${reason}). ${remedy}`,
+      of: `${table.name} (${names.join(', ')})`,
+    };
   });
 }
 

@@ -1,6 +1,6 @@
 import { isNamed } from '../words.js';
 import { alias, isMoments, isTextual } from './columns.js';
-import { type Column, columnOf, type Subject, type Table, type Tenant } from './schema.js';
+import { type Column, columnOf, type SharedPoint, type Subject, type Table, type Tenant } from './schema.js';
 import { aliasOf, workspaceSql } from './sql.js';
 
 // Rows that count as deleted although they stay in the table: which columns say so, and SQL of those that do not.
@@ -156,29 +156,47 @@ export function viewConditions(subject: Subject, owners: readonly Owner[], { col
 }
 
 /** The open points of rows that count as deleted, and of those that may. */
-export function deletedPoints(rows: string, table: Table): string[] {
+export function deletedPoints(rows: string, table: Table): (string | SharedPoint)[] {
   const marks = marksOf(table);
   const names = marks.map(({ column }) => column.name).join(', ');
   const others = table.columns.filter((column) => !marks.some((mark) => mark.column === column));
   const unknown = others.filter(({ name }) => isNamed('deleted', name));
   const aside = others.filter((column) => isNamed('setAside', column.name) && column.type !== 'enum' && !column.refers);
   return [
-    ...(names ? [`${rows} with ${names} count as deleted and are not shown.`] : []),
+    ...(names
+      ? [
+          {
+            text: `${rows} with ${names} count as deleted and are not shown.`,
+            all: 'Rows with these marks count as deleted and are not shown.',
+            of: `${table.name} (${names})`,
+          },
+        ]
+      : []),
     ...unknown.map(
       ({ name, type }) =>
         `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
     ),
     ...(aside.length > 0
       ? [
-          `${rows} are shown whatever ${aside.map(({ name }) => name).join(', ')} says: leave out by a condition those that clients must not see.`,
+          {
+            text: `${rows} are shown whatever ${aside.map(({ name }) => name).join(', ')} says: leave out by a condition those that clients must not see.`,
+            all: 'Rows are shown whatever these columns say: leave out by a condition those that clients must not see.',
+            of: `${table.name} (${aside.map(({ name }) => name).join(', ')})`,
+          },
         ]
       : []),
   ];
 }
 
 /** The open point of rows whose parents are deleted. */
-export function ownersPoint({ steps }: Subject, owners: readonly Owner[]): string | false {
+export function ownersPoint({ table, steps }: Subject, owners: readonly Owner[]): SharedPoint | false {
   const above = [...steps.map((step) => step.table), ...owners.map((owner) => owner.table)];
-  const marked = above.filter((table) => keptConditions(table).length > 0).map(({ quoted }) => quoted);
-  return marked.length > 0 && `rows whose record in ${marked.join(', ')} counts as deleted are not shown.`;
+  const marked = above.filter((each) => keptConditions(each).length > 0);
+  return (
+    marked.length > 0 && {
+      text: `rows whose record in ${marked.map(({ quoted }) => quoted).join(', ')} counts as deleted are not shown.`,
+      all: 'Rows whose record in these tables counts as deleted are not shown.',
+      of: `${table.name} (${marked.map(({ name }) => name).join(', ')})`,
+    }
+  );
 }

@@ -90,7 +90,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     ],
     open: [
       idPoint(table, id, survey.tenant),
-      ...leftPoints('', drafted.leftOut),
+      ...leftPoints(table, '', drafted.leftOut),
       subject.tenant.name !== survey.tenant.column &&
         `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
       ...pathPoints(subject),
@@ -100,7 +100,11 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ownersPoint(subject, owners),
       ...parts.flatMap((part) => part.open),
       ...(write?.open ?? []),
-      list.order.length === 1 && 'no column tells when a row was created, so the list is in the order of the id.',
+      list.order.length === 1 && {
+        text: 'no column tells when a row was created, so the list is in the order of the id.',
+        all: 'No column tells when a row was created, so lists are in the order of the id.',
+        of: table.name,
+      },
       // Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies").
       ...hidden.map(
         ({ quoted }) =>

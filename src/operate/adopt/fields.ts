@@ -17,7 +17,7 @@ import {
 } from './columns.js';
 import type { Key } from './indexes.js';
 import { camelCase, namesOf, untaken } from './names.js';
-import type { Column, Subject, Survey } from './schema.js';
+import type { Column, SharedPoint, Subject, Survey } from './schema.js';
 
 /** A member of the definition's `fields`. */
 export type FieldJson = Readonly<Record<string, unknown>>;
@@ -33,7 +33,7 @@ export interface ViewColumn extends Key {
 /** The columns of a view, the id first. */
 export interface Fields extends Pick<Judged, 'leftOut'> {
   readonly columns: readonly ViewColumn[];
-  readonly open: readonly string[];
+  readonly open: readonly (string | SharedPoint)[];
 }
 
 /** The fields of a subject, column by column, without those that `skipped` names. */
@@ -42,7 +42,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
   const { shown: fit, leftOut } = judged(others, (column) => reasonOf(column, subject, survey));
   const members = new Set<string>();
-  const open: string[] = [];
+  const open: (string | SharedPoint)[] = [];
   const columns = [id, ...fit].map((of): ViewColumn => {
     const { select, name = of.inView, member = camelCase(name), type, json, open: point } = ruleOf(of, subject, survey);
     if (point !== undefined) open.push(point);
@@ -52,9 +52,11 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   });
   const unseen = fit.filter((of) => isDocument(of) && !of.isArray && of.values.length === 0 && !of.isWanted);
   if (unseen.length > 0)
-    open.push(
-      `no row of the sample has a value in ${unseen.map(({ name }) => name).join(', ')}: clients see whatever the app writes there.`,
-    );
+    open.push({
+      text: `no row of the sample has a value in ${unseen.map(({ name }) => name).join(', ')}: clients see whatever the app writes there.`,
+      all: 'No row of the sample has a value in these documents: clients see whatever the app writes there.',
+      of: `${table.name} (${unseen.map(({ name }) => name).join(', ')})`,
+    });
   return { columns, leftOut, open };
 }
 
@@ -71,7 +73,7 @@ interface Rule extends Shown {
   readonly name?: string;
   readonly member?: string;
   readonly json?: FieldJson;
-  readonly open?: string;
+  readonly open?: string | SharedPoint;
 }
 
 function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
@@ -90,8 +92,15 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
     return { ...plain, json: { clean: 'json-images', ...(items !== undefined && { items }) } };
   }
   if (column.type === 'timestamp without time zone') {
-    const open = `the times of ${column.name} have no zone and are taken as UTC: name the app's zone in the view if it is another one.`;
-    return { ...plain, open };
+    const remedy = "name the app's zone in the view if it is another one";
+    return {
+      ...plain,
+      open: {
+        text: `the times of ${column.name} have no zone and are taken as UTC: ${remedy}.`,
+        all: `Times without a zone are taken as UTC: ${remedy}. No index of the app on such a column serves a list.`,
+        of: `${subject.table.name}.${column.name}`,
+      },
+    };
   }
   const form = formOfColumn(column);
   if (form.kind === 'sealed') {

@@ -88,9 +88,13 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
-        `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
+        {
+          text: `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
+          all: 'Rows of other tables are shown as lists in the records that they belong to.',
+          of: `${subject.table.name}.${name} (${part.name})`,
+        },
         ...deletedPoints(`rows of ${part.quoted}`, part),
-        ...leftPoints(` of ${part.quoted}`, leftOut),
+        ...leftPoints(part, ` of ${part.quoted}`, leftOut),
       ],
     };
   });

@@ -3,7 +3,9 @@ import {
   type Column,
   columnOf,
   type ForeignKey,
+  type SharedPoint,
   type Step,
+  type Subject,
   type Table,
   type Tenant,
   type WorkspaceOf,
@@ -73,13 +75,17 @@ function isOfAuthor({ name }: Column): boolean {
 }
 
 /** The open points of a row whose workspace other records tell. */
-export function pathPoints({ steps, rivals }: WorkspaceOf): string[] {
+export function pathPoints({ table, steps, rivals }: Subject): (string | SharedPoint)[] {
   if (steps.length === 0) return [];
   const said = (way: readonly Step[]): string =>
     way.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
-    `its workspace is that of ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
+    {
+      text: `its workspace is that of ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
+      all: 'The workspace is that of another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
+      of: `${table.name} (${steps.map(({ from }) => from.name).join(', ')})`,
+    },
     ...(rivals.length > 0
       ? [
           `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,

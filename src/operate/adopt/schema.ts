@@ -174,10 +174,19 @@ export interface Survey {
   /** All tables of the schema. */
   readonly tables: readonly Table[];
   /** Tables without a resource, each with the reason. */
-  readonly leftOut: readonly { readonly table: Table; readonly reason: string }[];
+  readonly leftOut: readonly { readonly table: Pick<Table, 'name' | 'quoted'>; readonly reason: string }[];
   /** The people who log in to the app. */
   readonly users: Table | undefined;
   readonly owners: Owners | undefined;
   /** Whether filters are drafted that need an index of their own. */
   readonly allFilters: boolean;
+}
+
+/** A decision that a draft takes alike in many tables: it is asked once for the schema, and noted in each file. */
+export interface SharedPoint {
+  /** The sentence in the file. */
+  readonly text: string;
+  /** The same for the schema, before its places. */
+  readonly all: string;
+  readonly of: string;
 }

@@ -1,10 +1,10 @@
 import { alias } from './columns.js';
-import type { WorkspaceOf } from './schema.js';
+import type { SharedPoint, WorkspaceOf } from './schema.js';
 
 // Names of the catalog enter the SQL of a draft in three ways: as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
 /** Sentences for the operator; those that do not hold are false. */
-export type Points = readonly (string | false | undefined)[];
+export type Points = readonly (string | SharedPoint | false | undefined)[];
 
 /** A file of a draft in sql/views. */
 export interface SqlFile {
@@ -21,9 +21,10 @@ export interface SqlFile {
 
 export function printed({ about, open = [], sql }: SqlFile): string {
   // A comment of one line: what a name says in it is never SQL.
-  const comments = [...about, ...open.flatMap((point) => (point ? [`OPEN: ${point}`] : []))].map(
-    (text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`,
-  );
+  const comments = [
+    ...about,
+    ...open.flatMap((point) => (point ? [typeof point === 'string' ? `OPEN: ${point}` : `Note: ${point.text}`] : [])),
+  ].map((text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`);
   return `${comments.join('')}${sql}\n`;
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
@@ -41,6 +41,7 @@ export async function newDatabase(
 
 export interface Adopted {
   readonly folder: string;
+  /** All that the command printed, and the notes in its files, each behind the file. */
   readonly output: string;
   readonly resources: ReadonlyMap<string, Resource>;
   readonly settings: Partial<Settings>;
@@ -69,7 +70,23 @@ export async function adopted(t: ExecutionContext, settings: Partial<Settings>, 
     t.is(code, 0, `${args.join(' ')}: ${stderr}`);
   }
   const found = loadResources(join(folder, 'config/resources'));
-  return { folder, output: drafted.stdout, resources: new Map(found.map((each) => [each.name, each])), ...commands };
+  return {
+    folder,
+    output: drafted.stdout + notesIn(join(folder, 'sql/views')),
+    resources: new Map(found.map((each) => [each.name, each])),
+    ...commands,
+  };
+}
+
+function notesIn(folder: string): string {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
+  return files
+    .flatMap((name) =>
+      [...readFileSync(join(folder, name), 'utf8').matchAll(/^-- Note: (.*)$/gm)].map(
+        ([, text]) => `  sql/views/${name}: ${text}\n`,
+      ),
+    )
+    .join('');
 }
 
 /** An app in the schema shop: two companies with an owner each, and more tables, in which $own stands for id and company. */

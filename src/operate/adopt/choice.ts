@@ -1,0 +1,146 @@
+import type pg from 'pg';
+import { isNamed, snakeCase } from '../words.js';
+import { idColumn, partKeys } from './keys.js';
+import { isPeople } from './paths.js';
+import { AdoptRefused, columnOf, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
+
+// The choice of the tables that become resources or parts, and the reason and the remedy for each of the others.
+
+/** Tables beyond these are resources of their own: each part is a query per record, and `sync` takes no more. */
+const partsMax = 8;
+/** A gateway has no more resources. */
+export const draftsMax = 100;
+
+interface Given {
+  readonly schema: string;
+  readonly all: readonly Table[];
+  readonly tenant: Tenant;
+  readonly users: Table | undefined;
+  readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
+  readonly only: readonly string[] | undefined;
+  readonly keep: readonly string[];
+}
+
+interface Choice extends Pick<Survey, 'leftOut'> {
+  readonly chosen: readonly Table[];
+  /** The tables whose rows are shown as lists in the records of a table. */
+  readonly partsIn: (table: Table) => readonly Table[];
+}
+
+/** Throws AdoptRefused when `only` names what cannot be a resource. */
+export function chooseTables(given: Given): Choice {
+  const { schema, all, only } = given;
+  const partsOf = findParts(given);
+  const allParts = [...partsOf.values()].flat();
+  const wholes = all.filter((table) => !allParts.includes(table));
+  const leftOut = wholes.flatMap((table) => {
+    const reason = reasonWithout(table, given);
+    return reason === undefined ? [] : [{ table, reason }];
+  });
+  const fit = wholes.filter((table) => !leftOut.some((each) => each.table === table));
+  const unfit = (only ?? []).filter((name) => !fit.some((table) => table.name === name));
+  if (unfit.length > 0) {
+    const reasonOf = (name: string): string =>
+      leftOut.find(({ table }) => table.name === name)?.reason ?? `"${schema}" has no such table`;
+    const reasons = unfit.map((name) => `${name} (${reasonOf(name)})`).join(', ');
+    throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
+  }
+  const wanted = fit.filter(({ name }) => only?.includes(name) ?? true);
+  const chosen = only ? wanted : mostImportant(wanted, given);
+  const beyond = wanted
+    .filter((table) => !chosen.includes(table))
+    .map((table) => ({
+      table,
+      reason: `a gateway has at most ${draftsMax} resources, and others have more rows or references to them: name it in --tables, with the others that clients read`,
+    }));
+  return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...leftOut, ...beyond] };
+}
+
+/** As many tables as a gateway has resources: those that the operator named, then by their size and by the tables that refer to them. */
+function mostImportant(tables: readonly Table[], { all, keep }: Given): Table[] {
+  const weight = (table: Table): number =>
+    Math.log10(1 + table.rows) +
+    all.filter(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name)).length;
+  const isKept = ({ name }: Table): number => Number(keep.includes(name));
+  const ranked = [...tables].sort((a, b) => isKept(b) - isKept(a) || weight(b) - weight(a));
+  return tables.filter((table) => ranked.indexOf(table) < draftsMax);
+}
+
+function reasonWithout(table: Table, given: Given): string | undefined {
+  const { tenant, users, workspaces, only } = given;
+  if (table.isUnlogged) return 'it is unlogged, so replicas do not have its rows: alter it with `set logged`';
+  if (table === tenant.root) return 'it is the list of workspaces';
+  if (only?.includes(table.name) !== true) {
+    if (table === users) return 'it is the list of users, whose owners may have tokens made';
+    if (isNamed('secretTable', table.name))
+      return 'its name speaks of secrets: name it in --tables where clients may read it';
+  }
+  const other = table.columns.find(({ name }) => snakeCase(name) === snakeCase(tenant.column));
+  if (!workspaces.has(table) && other)
+    return `its column ${other.name} (${other.type}) is of another type than the workspaces, or refers to something else`;
+  if (!workspaces.has(table))
+    return `it has no column ${tenant.column} and no required reference to a table with one: ${remedyWithout(table, given)}`;
+  if (idColumn(table, tenant) === undefined)
+    return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
+  return undefined;
+}
+
+/** The remedy for a table whose rows have no workspace: what leads to one although it can be NULL, or the other way. */
+function remedyWithout(table: Table, { all, workspaces, users }: Given): string {
+  const optional = table.foreignKeys.flatMap(({ table: name, columns }) => {
+    const [from, to] = [columnOf(table, columns[0]), all.find((each) => each.name === name)];
+    return columns.length === 1 && from && !from.notNull && to && to !== users && workspaces.has(to)
+      ? [{ from, to }]
+      : [];
+  })[0];
+  if (optional)
+    return `its ${optional.from.name} leads to ${optional.to.quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
+  for (const other of all) {
+    const key = other.foreignKeys.find((each) => each.table === table.name && each.columns.length === 1);
+    if (key && workspaces.has(other))
+      return `rows of ${other.quoted} refer to it by ${key.columns[0]}, so show it by a view of your own that joins them, as long as each row is of one workspace`;
+  }
+  return 'if every workspace may see all its rows, show it by a view of your own with a row for each workspace';
+}
+
+function findParts(given: Given): ReadonlyMap<Table, readonly Table[]> {
+  const { all, tenant, users, workspaces, only } = given;
+  const isPart = (part: Table, above: Table): boolean => {
+    const [workspace, id] = [workspaces.get(above), idColumn(above, tenant)];
+    return workspace !== undefined && id !== undefined && !!partKeys(part, { table: above, id }, workspace, tenant);
+  };
+  const found = new Map<Table, Table[]>();
+  for (const table of all.filter(({ isUnlogged }) => !isUnlogged)) {
+    const above = only?.includes(table.name) || table === users ? undefined : parent(table, given);
+    const parts = (above && found.get(above)) ?? [];
+    if (above && isPart(table, above) && parts.length < partsMax) found.set(above, [...parts, table]);
+  }
+  return found;
+}
+
+/** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */
+function parent(table: Table, { all, tenant, users }: Given): Table | undefined {
+  const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
+  const keys = table.foreignKeys.filter(({ isGuess }) => !isGuess);
+  const above = new Set(keys.map((key) => key.table).filter((name) => !isAside(name)));
+  const isReferredTo = all.some(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name));
+  const hasTime = table.columns.some(({ name }) => isNamed('created', name));
+  if (above.size !== 1 || isReferredTo || hasTime || isNamed('secretTable', table.name)) return undefined;
+  // A person is no record that the rows they wrote are a part of.
+  return all.find((each) => above.has(each.name) && !isPeople(each));
+}
+
+/** Relations of the schema that are no tables, and that an app may show like one. */
+export async function otherRelations(client: pg.Client, schema: string): Promise<Survey['leftOut']> {
+  const { rows } = await client.query<{ name: string; quoted: string; kind: 'm' | 'f' }>(
+    `select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.relkind as kind
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind in ('m', 'f') order by 1`,
+    [schema],
+  );
+  return rows.map(({ name, quoted, kind }) => ({ table: { name, quoted }, reason: remedies[kind] }));
+}
+
+const remedies = {
+  m: 'it is a materialized view: show it by a view of your own with a workspace and an id, over a unique index of the two; a refresh without `concurrently` writes each row anew for sync',
+  f: 'it is a foreign table, whose rows replicas do not have: copy them into a table',
+} as const;
