@@ -168,7 +168,8 @@ test('logins that are members of the roles take over under load, and the roles t
   );
   t.deepEqual(users, [{ usename: 'reader_b' }]);
 
-  const check = () => commandLine(['check'], { ...members, dataKeys: setUp.settings().dataKeys });
+  const { dataKeys, wallKey } = setUp.settings();
+  const check = () => commandLine(['check'], { ...members, dataKeys, wallKey });
   const accepted = await check();
   t.is(accepted.code, 0);
   t.notRegex(accepted.stdout, /WARNING +role settings/);

@@ -26,7 +26,11 @@ const wrong: readonly (readonly [args: string, message: string, hint: string])[]
   ['serve --prot 1', "Unknown option '--prot': did you mean --port?", ' serve'],
   ['serve --port 70000', '--port must be a whole number from 0 to 65535, not "70000".', ' serve'],
   ['migrate --lst', "Unknown option '--lst': did you mean --list?", ' migrate'],
-  ['migrate --list --pending', 'Give one of --list, --pending, --indexes and --retire-wall-keys.', ' migrate'],
+  [
+    'migrate --list --pending',
+    'Give one of --list, --pending, --indexes, --retire-wall-keys and --uninstall.',
+    ' migrate',
+  ],
   ['tokens lst', 'tokens needs one of: create, list, rotate, revoke: did you mean list?', ' tokens'],
   ['tokens revoke wdg_x', 'That is not the id of a token; `tokens list` shows it.', ' tokens'],
 ];

@@ -22,5 +22,5 @@ export async function statementsOn(database: TestDatabase): Promise<string[]> {
   const own = lines.filter(
     (line) => line.includes(` ${database.name}|workspace-data-gateway|`) && / (execute|statement)\b/.test(line),
   );
-  return own.filter((line) => !line.includes(' execute probe: '));
+  return own.filter((line) => !/ execute probe(_\S+)?: /.test(line));
 }
