@@ -136,25 +136,6 @@ test(`a primary that is read-only: ${promise}`, (t) => {
   );
 });
 
-const failing = (code: string, only = ''): string => `
-  create function fault.fail() returns trigger language plpgsql security definer as $$
-    begin ${only} raise sqlstate '${code}'; return new; end $$;
-  create trigger fail before insert or update on app.installaties for each row execute function fault.fail()`;
-const dropFailing = 'drop function fault.fail() cascade';
-
-for (const [what, code] of [
-  ['a full disk', '53100'],
-  ['I/O errors', '58030'],
-  ['no memory left', '53200'],
-] as const) {
-  test(`a primary with ${what}: ${promise}`, (t) =>
-    awayAndBack(
-      t,
-      () => setUp.sql(failing(code)),
-      () => setUp.sql(dropFailing),
-    ));
-}
-
 test(`a primary that takes no login: ${promise}`, (t) => {
   const others = `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'`;
   return awayAndBack(
@@ -189,15 +170,6 @@ test('a row that the app holds locked: other rows can be written, this one later
     await app.query('rollback');
   });
   t.is((await patch(client, held.id, '"v1"', { naam: 'y' }, { key })).headers.etag, '"v2"');
-});
-
-test('serialization failures and deadlocks are tried again inside, and the client sees none of them', async (t) => {
-  await setUp.sql('create sequence fault.tries');
-  for (const code of ['40001', '40P01']) {
-    await setUp.sql(failing(code, "if nextval('fault.tries') % 3 = 0 then return new; end if;"));
-    for (let i = 0; i < 5; i++) t.is((await post(client, { naam: 'x', customerId })).status, 201);
-    await setUp.sql(dropFailing);
-  }
 });
 
 test('connections that were ended while idle cost no write, however many there are', async (t) => {

@@ -141,6 +141,6 @@ export async function otherRelations(client: pg.Client, schema: string): Promise
 }
 
 const remedies = {
-  m: 'it is a materialized view: show it by a view of your own with a workspace and an id, over a unique index of the two; a refresh without `concurrently` writes each row anew for sync',
+  m: 'it is a materialized view: show it by a view of your own with a workspace and an id, over a unique index of the two; a refresh without `concurrently` writes each row again for sync',
   f: 'it is a foreign table, whose rows replicas do not have: copy them into a table',
 } as const;

@@ -76,7 +76,7 @@ export async function readPage(
   const { perPage, statements } = request;
   const first = await readFirstChunk(deps, request, after, perPage, requirement);
   const left = perPage - first.count;
-  if (!first.more || left === 0)
+  if (!first.more || left <= 0)
     return { first: { ...first, more: false }, until: first.more ? first.last : null, foundMs: 0, hasMore: first.more };
   const values = { skip: left - 1, limit: 2, ...rangeValues({ after: first.last, until: null }) };
   const { rows } = await readRows(deps, request, statements.keys.after, values, first.continuation);
