@@ -108,9 +108,7 @@ for (const sql of [
   });
 
 test.serial('a statement that does not end is stopped, and the next is answered', async (t) => {
-  const endless = await ask(
-    'select count(*) from range(100000000000) as a(i), range(100000000000) as b(j) where i % 7 = j % 11',
-  );
+  const endless = await ask('select count(*) from range(1000000000000) as numbers(i) where i % 7 = 8');
   t.true(endless.isError);
   t.regex(endless.text, /longer than 10 seconds/);
   t.false((await ask('select 1')).isError);

@@ -1,4 +1,5 @@
 import { StatementType } from '@duckdb/node-api';
+import { OutOfMemory } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 
@@ -60,6 +61,8 @@ async function openAlone<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>
   } catch (error) {
     if (/interrupt/i.test((error as Error).message))
       throw new NotAnswered(`The statement took longer than ${bounds.ms / 1000} seconds and was stopped.`);
+    if (error instanceof OutOfMemory || /out of memory/i.test((error as Error).message))
+      throw new NotAnswered(`The statement needs more than ${bounds.memoryMb} MB: aggregate, or add a condition.`);
     throw error instanceof NotAnswered ? error : new NotAnswered((error as Error).message);
   } finally {
     clearTimeout(timer);
