@@ -3,6 +3,7 @@ import { figure, type Measured } from '../report.js';
 import { combinationsOf } from './combinations.js';
 import { type DataSet, sealed, sizesOf, wallKey, workspaceOf } from './data.js';
 import { withSets } from './served.js';
+import { syncOf } from './sync.js';
 import { walksOf } from './walk.js';
 
 /** The small set, of the same kind, and its neighbours. */
@@ -34,15 +35,30 @@ export async function runScale(workOrders: number): Promise<Measured & { postgre
     const combinations = await combinationsOf(subject, reference);
     process.stderr.write('Measuring walks …\n');
     const walks = await walksOf(subject, rows);
+    process.stderr.write('Measuring sync …\n');
+    const sync = await syncOf(subject);
     process.stderr.write('Measuring export …\n');
     const of = { ...subject, workspace: workspaceOf(0), sealed: sealed(workspaceOf(0)), wallKey };
     const exported = await exportAgainstCopy(of, 1, 'all work orders');
     const [version] = await replica.query<{ server_version: string }>('show server_version');
     return {
-      figures: { ...combinations.figures, ...walks.figures, ...exported.figures },
-      tables: [sizes, ...combinations.tables, ...walks.tables, ...exported.tables],
+      figures: { ...combinations.figures, ...walks.figures, ...sync.figures, ...exported.figures },
+      tables: [sizes, ...combinations.tables, ...walks.tables, ...sync.tables, ...exported.tables],
       postgresVersion: version?.server_version ?? 'unknown',
     };
+  });
+}
+
+/** Only the sync of the workspace, beside a thousand small ones. */
+export async function runScaleSync(workOrders: number): Promise<Measured & { postgresVersion: string }> {
+  const large: DataSet = {
+    database: 'large',
+    tenants: [{ first: 0, last: 0, workOrders, logEntries: 10 }, ...neighbours(1000)],
+  };
+  return withSets([large], '100000000', async ({ replica }, [subject]) => {
+    if (subject === undefined) throw new Error('The set is not served.');
+    const [version] = await replica.query<{ server_version: string }>('show server_version');
+    return { ...(await syncOf(subject)), postgresVersion: version?.server_version ?? 'unknown' };
   });
 }
 

@@ -3,7 +3,7 @@ import type { IdType } from '../definition/field-types.js';
 import { type OrderColumn, type Resource, type ResourceSync, xidColumn } from '../definition/resource.js';
 import { orderBy, quoted, quotedList, type Sql, statement, where } from './sql.js';
 import { type Bounds, bounded, byBounds, limit, limitBehindSkipped } from './statements.js';
-import { noPartsVersion, partInOrder, partsVersion, sourceColumn, versionOf, viewInOrder } from './walls.js';
+import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
 
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
 export interface Section {
@@ -69,8 +69,8 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const rowsIn = (each: readonly OrderColumn[], part: string): Rows => ({
     ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
   });
-  // Rows that never change keep the order of the list, whose index they have; others can move in it, and are read by id.
-  const hashed = rowsIn(sync.appendOnly ? order : [idColumn], 'hashed');
+  // Rows that never change keep the order of the list, whose index they have; others can move in it, and those with parts share the id with them.
+  const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
   const parts = Object.entries(sync.parts).map(([part, { view, idType }]): Rows => {
     const order: Rows['order'] = [idColumn, { column: 'part_id', type: idType }];
     return { name: `${name}.${part}`, view, order, inOrder: partInOrder(view), onePerRecord: true };
@@ -107,8 +107,8 @@ function compileSection(rows: Rows, condition: Sql, inTableOrder?: true): Sectio
 }
 
 /**
- * The id and the version of each row in bounds. The parts of the range are read once and joined: the column of the view
- * would look them up for each row.
+ * The id and the version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested loop
+ * where a plan expects few rows, as it does between two bounds.
  */
 function versioned(
   { versionSeed = 0n, view, idType }: Resource,
@@ -117,16 +117,12 @@ function versioned(
   bounds: Bounds,
 ): Sql {
   const within = where(bounded(order, bounds));
-  const isById = order[0]?.column === 'id';
-  const parts = Object.values(sync.parts);
-  const joins = parts.map(
-    (part, i) => ` left join (select id, ${partsVersion} as version from ${quoted(part.view)}
-      ${isById ? within : ''} group by id) as part${i} on part${i}.id = found.id`,
+  const parts = Object.values(sync.parts).map(
+    (part, kind) => ` union all select id, false, ${partVersion(kind)} from ${quoted(part.view)}${within}`,
   );
-  const versions = parts.map((_, i) => `coalesce(part${i}.version, ${noPartsVersion})`);
-  const version = versionOf('found', [...versions, `found.${sourceColumn}`]);
-  return `select ${textOf('found.id', idType)} as id, ${hexVersion(version, versionSeed)} as version
-    from (select ${quotedList(['id', xidColumn, sourceColumn])} from ${quoted(view)}${within}) as found${joins.join('')}`;
+  const found = `select id, true as is_record, ${recordVersion(sourceColumn)} as version from ${quoted(view)}${within}`;
+  return `select ${textOf('id', idType)} as id, ${hexVersion('bit_xor(version)', versionSeed)} as version
+    from (${found}${parts.join('')}) as found group by found.id having bool_or(is_record)`;
 }
 
 /** Count and hash of ids and versions by prefix of the hash of the id. */

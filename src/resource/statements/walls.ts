@@ -181,16 +181,16 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
 }
 
 /**
- * The version of a row with its parts, a bigint: a hash of the transaction that wrote the row and of those that wrote its parts, and of the
- * operator's view. The planner leaves it out of statements that do not ask for it. An operator's view that shows the rows of a table twice
- * would show them with one version.
+ * The version of a row with its parts, a bigint: the XOR of a hash of the row and of each part, which sync combines in any order. A hash is of
+ * the transaction that wrote the row, and that of the record of the operator's view as well. The planner leaves it out of statements that do
+ * not ask for it.
  */
 function rowVersion(resource: Resource, sync: ResourceSync): string {
-  const parts = Object.values(sync.parts).map((part) => {
-    return `(select ${partsVersion} from ${quoted(recordsOf(part.view))} part
-      where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id)`;
+  const parts = Object.values(sync.parts).map((part, kind) => {
+    return ` # coalesce((select bit_xor(${partVersion(kind)}) from ${quoted(recordsOf(part.view))} part
+      where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id), 0)`;
   });
-  return `${versionOf(sourceName, [...parts, digestOf(resource)])} as ${quoted(versionColumn)}`;
+  return `${recordVersion(digestOf(resource))}${parts.join('')} as ${quoted(versionColumn)}`;
 }
 
 /** Column with a digest of the operator's view, a bigint. */
@@ -198,16 +198,13 @@ export const sourceColumn = 'sync_source';
 
 const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
 
-/** The version of a row by its transaction, the versions of its parts and the digest of the view. */
-export function versionOf(row: string, parts: readonly string[]): string {
-  return `hash_record_extended(row(${[`${row}.${quoted(xidColumn)}`, ...parts].join(', ')}), 0)`;
-}
+/** What a row adds to the version of its record; `source` is the digest of the operator's view. */
+export const recordVersion = (source: string): string =>
+  `hash_record_extended(row(${quoted(xidColumn)}, ${source}), 0)`;
 
-/** An aggregate over the parts of a record: it differs when one is added, changed, deleted or moved. */
-export const partsVersion = `hash_record_extended(row(count(*), bit_xor(hash_record_extended(row(part_id, ${quoted(xidColumn)}), 0))), 0)`;
-
-/** `partsVersion` of a record without parts. */
-export const noPartsVersion = 'hash_record_extended(row(0::bigint, null::bigint), 0)';
+/** What a part adds to it: the version differs when one is added, changed, deleted or moved. */
+export const partVersion = (kind: number): string =>
+  `hash_record_extended(row(${kind}, part_id, ${quoted(xidColumn)}), 0)`;
 
 const sourceName = 'source';
 

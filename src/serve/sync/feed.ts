@@ -108,7 +108,7 @@ function horizonOf({ compiled }: Reading, since: SyncPlace['since']): string {
 /** Ids in an answer at most. */
 const idsMax = 100_000;
 /** Rows of a range: hashing is most of the work of these statements. */
-const hashedRows = 100_000;
+const hashedRows = 50_000;
 
 /** Rows grouped by the first hexadecimal digits of the SHA-256 of their ids: number, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
 export function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply> {
