@@ -126,18 +126,18 @@ test('escapes hide neither an image nor the name of a signature', (t) => {
 });
 
 test('whatever is not left as it is was suspect before a string was made of it', (t) => {
-  const judged = (text: string): boolean => {
+  const judged = (text: string, isJson = false): boolean => {
     const bytes = Buffer.from(`iVBORw0KGgo${text}<svg`); // what stands around the value is none of it
-    return isSuspect(bytes, 11, bytes.length - 4);
+    return isSuspect(bytes, 11, bytes.length - 4, isJson);
   };
   for (const image of images) {
     t.true(judged(image), image.slice(0, 80));
-    t.true(judged(JSON.stringify(image)), image.slice(0, 80));
+    t.true(judged(JSON.stringify(image), true), image.slice(0, 80));
   }
   for (const name of [
     ...['handtekening', 'HAND_TEKENING', 'Signatuur', 'ondertekening foto', 'paraaf', 'parafen', 'krabbel'],
   ])
-    t.true(judged(`{"${name}":[1,2]}`), name);
+    t.true(judged(`{"${name}":[1,2]}`, true), name);
   const broken = fc
     .tuple(
       fc.constantFrom(...images),
@@ -151,7 +151,7 @@ test('whatever is not left as it is was suspect before a string was made of it',
     fc.property(text, (value) => {
       if (!judged(value)) t.false(holdsImage(value));
       const json = JSON.stringify([{ [value.slice(0, 9)]: value }], null, 1); // line breaks between strings hide nothing
-      if (!judged(json)) t.is(stripImages(json), json);
+      if (!judged(json, true)) t.is(stripImages(json), json);
     }),
     { numRuns: 3000 },
   );

@@ -193,7 +193,8 @@ function cleaning(
     return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
   }
   return (row, at, json) => {
-    if (!isSuspect(row.bytes, row.starts[at] as number, row.ends[at] as number)) return plain(row, at, json);
+    const [start, end] = [row.starts[at] as number, row.ends[at] as number];
+    if (!isSuspect(row.bytes, start, end, clean === 'json-images')) return plain(row, at, json);
     const text = row.text(at) as string;
     if (clean === 'text-images') return json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
     const stripped = stripImages(text);

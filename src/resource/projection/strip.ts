@@ -80,16 +80,20 @@ const signatureHints = [
  * Words of images and signatures, and what can hide one: a line break, an escape. Spaces and quotation marks in them are skipped, but
  * for those of `exact` first characters, numbers and escapes.
  */
-const hints = new PhraseMatcher(
-  [...imageHints, ...signatureHints, '\n', '\r', ...['n', 'r', 'u', 't', 'f'].map((letter) => `\\${letter}`)],
-  [...separators.filter((byte) => byte !== 0x0a && byte !== 0x0d), 0x22],
-  '12\\',
-);
+const hintsOf = (breaks: readonly string[]): PhraseMatcher =>
+  new PhraseMatcher(
+    [...imageHints, ...signatureHints, ...breaks, ...['n', 'r', 'u', 't', 'f'].map((letter) => `\\${letter}`)],
+    [...separators.filter((byte) => !breaks.includes(String.fromCharCode(byte))), 0x22],
+    '12\\',
+  );
+const hints = hintsOf(['\n', '\r']);
+/** Between the values of JSON a line break hides nothing, and json_agg makes one behind each row. */
+const jsonHints = hintsOf([]);
 
 /** Whether holdsImage can find an image in a text, or stripImages change a JSON text. Most values cost only this check, without making a string. */
-export function isSuspect(bytes: Buffer, start: number, end: number): boolean {
+export function isSuspect(bytes: Buffer, start: number, end: number, isJson = false): boolean {
   return (
-    hints.isIn(bytes, start, end) ||
+    (isJson ? jsonHints : hints).isIn(bytes, start, end) ||
     hasChunkedRun(bytes, start, end) ||
     mayHaveIntegerRun(bytes, start, end) ||
     mayHideLetters(bytes, start, end)
