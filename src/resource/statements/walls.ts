@@ -198,11 +198,11 @@ export const sourceColumn = 'sync_source';
 
 const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
 
-/** What a row adds to the version of its record; `source` is the digest of the operator's view. */
+/** The share of a row in the version of its record; `source` is the digest of the operator's view. */
 export const recordVersion = (source: string): string =>
   `hash_record_extended(row(${quoted(xidColumn)}, ${source}), 0)`;
 
-/** What a part adds to it: the version differs when one is added, changed, deleted or moved. */
+/** The share of a part: the version differs when one is added, changed, deleted or moved. */
 export const partVersion = (kind: number): string =>
   `hash_record_extended(row(${kind}, part_id, ${quoted(xidColumn)}), 0)`;
 
