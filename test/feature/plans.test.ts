@@ -6,6 +6,7 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../../src/resource/statements/sync-statements.js';
+import { type ReadInPass, rangesOf } from '../../src/serve/sync/scan.js';
 import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor } from '../support/replica-reader.js';
 import { sealed } from '../support/walls.js';
@@ -223,6 +224,31 @@ test('a sync pass reads each page of a table once for many rows, and the ids by 
   }
 });
 
+test('a digest and ids of a range join nothing, and no range has more rows than it may, in a workspace far above the average', async (t) => {
+  const workOrders = resources.find(({ name }) => name === 'werkbonnen') as Resource;
+  const { hashed, digest, versions } = compileSyncStatements(workOrders) as SyncStatements;
+  const own = { ...(await valuesOf(largestWorkspace, workOrders)), depth: 2, prefixes: '{""}', limit: 1_000_000 };
+  const read: ReadInPass = async ({ text, parameters }, values) => {
+    const query = { text, values: parameters.map((name) => String(values[name])), rowMode: 'array' as const };
+    return { rows: (await client.query<string[]>(query)).rows, asOfMs: null };
+  };
+  const sizes: number[] = [];
+  for await (const { bounds, values } of rangesOf(read, hashed, null, own, 1000, 10_000)) {
+    sizes.push((await read(hashed.find[bounds], values)).rows.length);
+    if (bounds !== 'between' || sizes.length > 3) continue;
+    for (const statement of [digest.between, versions.between]) {
+      const plan = JSON.stringify(await planOf(statement, values as Readonly<Record<string, string>>));
+      t.notRegex(plan, /"Node Type":"(Nested Loop|Hash Join|Merge Join)"/, statement.label);
+    }
+  }
+  const { rows: all } = await client.query<{ count: number }>('select count(*)::int from gateway.werkbonnen');
+  t.is(
+    sizes.reduce((sum, size) => sum + size, 0),
+    all[0]?.count as number,
+  );
+  t.true(sizes.length > 3 && Math.max(...sizes) <= 10_000, sizes.join());
+});
+
 /** No name, each one, each pair, and all of them. */
 function upToTwoOrAll(names: readonly string[]): (readonly string[])[] {
   const pairs = names.flatMap((first, i) => names.slice(i + 1).map((second) => [first, second]));
@@ -274,13 +300,18 @@ async function someValues(workspace: string, { view, order }: Resource): Promise
   };
 }
 
-/** Buffers the statement reads on the replica, as the reader, with the plan the gateway gets. */
-async function buffersOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<number> {
+/** The plan that the gateway gets for the statement, run on the replica as the reader. */
+async function planOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<Plan> {
   await client.query('begin');
   await client.query(guardOf(statement).text, [sealed(largestWorkspace)]);
   await client.query(`prepare guarded as ${statement.text}`);
   const plan = await analyzed(client, statement, values);
   await client.query('deallocate guarded');
   await client.query('commit');
-  return buffersIn(plan);
+  return plan;
+}
+
+/** Buffers that the statement reads with it. */
+async function buffersOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<number> {
+  return buffersIn(await planOf(statement, values));
 }
