@@ -18,18 +18,21 @@ alter table gateway.wall_keys owner to gateway_owner;
 --   workspace_id = (select gateway.workspace()::uuid)
 -- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
 -- belongs on the function: "workspace_id::text = gateway.workspace()" can use no index on the column.
-create function gateway.workspace() returns text
-  language plpgsql stable parallel safe security definer set search_path = ''
+-- Every name has its schema, because SET search_path would take 1.5 µs of 8.
+create function gateway.workspace() returns pg_catalog.text
+  language plpgsql stable parallel safe security definer
   as $$
   declare
-    sealed text := current_setting('gateway.workspace_id', true);
-    workspace text := substr(sealed, 65);
+    sealed pg_catalog.text := pg_catalog.current_setting('gateway.workspace_id', true);
+    workspace pg_catalog.text := pg_catalog.substr(sealed, 65);
   begin
-    if sealed is null or sealed = '' then return null; end if;
+    if sealed is null or sealed operator(pg_catalog.=) '' then return null; end if;
     if exists (
       select from gateway.wall_keys k
-      where sha256(k.outer_pad || convert_to(left(sealed, 64), 'UTF8'))
-        = sha256(k.outer_pad || convert_to(encode(sha256(k.outer_pad || sha256(k.inner_pad || convert_to(workspace, 'UTF8'))), 'hex'), 'UTF8')))
+      where pg_catalog.sha256(k.outer_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.left(sealed, 64), 'UTF8'))
+        operator(pg_catalog.=) pg_catalog.sha256(k.outer_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.encode(
+          pg_catalog.sha256(k.outer_pad operator(pg_catalog.||) pg_catalog.sha256(k.inner_pad operator(pg_catalog.||)
+            pg_catalog.convert_to(workspace, 'UTF8'))), 'hex'), 'UTF8')))
     then return workspace; end if;
     raise sqlstate 'WG006' using message = 'The MAC of the workspace is of no key that the database has.';
   end $$;

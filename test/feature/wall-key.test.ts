@@ -95,10 +95,17 @@ test('no login can read the key, change the function that compares, or stand in 
       await run("select set_config('gateway.workspace_id', $1, false)", [`${'0'.repeat(64)}x`]);
       t.is(await run('select gateway.workspace()'), wrongMac);
     });
-  const { rows } = await database.primary.query(
-    `select provolatile, proparallel, prosecdef, proconfig from pg_proc where oid = 'gateway.workspace()'::regprocedure`,
+  const { rows } = await database.primary.query<{ flags: string; body: string }>(
+    `select concat(provolatile, proparallel, prosecdef) as flags, prosrc as body from pg_proc where oid = 'gateway.workspace()'::regprocedure`,
   );
-  t.deepEqual(rows, [{ provolatile: 's', proparallel: 's', prosecdef: true, proconfig: ['search_path=""'] }]);
+  t.is(rows[0]?.flags, 'sst');
+  t.deepEqual(
+    rows[0]?.body
+      .match(/(?<![.\w])(?!exists|if|using)\w+(?= ?\()|(?<!operator\(pg_catalog[.])\|\||(?<!:|[.]) = /g)
+      ?.filter((name) => name !== 'operator'),
+    [],
+    'no search_path is set, so each function and operator has its schema',
+  );
 });
 
 test('no login can store large objects, write messages into the WAL, or hold up a migration', async (t) => {
