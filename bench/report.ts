@@ -2,6 +2,15 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 
+export interface Options {
+  /** Length of one load run, in seconds. */
+  readonly seconds: number;
+  /** How often each contender gets its turn. */
+  readonly rounds: number;
+  /** Of the large workspace of the case scale. */
+  readonly workOrders: number;
+}
+
 /** A floor under a figure, or a ceiling over it. */
 export interface Goal {
   readonly bound: 'at most' | 'at least';

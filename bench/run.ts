@@ -8,18 +8,9 @@ import { startCase } from './cases/start.js';
 import { syncCase } from './cases/sync.js';
 import { togetherCase } from './cases/together.js';
 import { needWrk } from './load.js';
-import { type Goal, type Measured, markdown, type Table, writePage } from './report.js';
+import { type Goal, type Measured, markdown, type Options, type Table, writePage } from './report.js';
 import { runScale, runScaleSync } from './scale/run.js';
 import { type Stage, startStage } from './stage.js';
-
-export interface Options {
-  /** Length of one load run, in seconds. */
-  readonly seconds: number;
-  /** How often each contender gets its turn. */
-  readonly rounds: number;
-  /** Of the large workspace of the case scale. */
-  readonly workOrders: number;
-}
 
 interface Case {
   readonly goals: Readonly<Record<string, Goal>>;

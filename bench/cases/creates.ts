@@ -2,9 +2,9 @@ import { urlAs } from '../../demo/cluster/passwords.js';
 import type { Creates, CreatesResult } from '../creates-process.js';
 import { type Load, runLoad } from '../load.js';
 import { runToEnd } from '../processes.js';
+import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
 import { alternate, middle, pairedRatio } from '../rounds.js';
-import type { Options } from '../run.js';
 import { rowsOf, type Stage } from '../stage.js';
 
 /** As many as the gateway has connections to the primary. */

@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { peakMbOf } from '../processes.js';
+import type { Options } from '../report.js';
 import { figure, type Measured } from '../report.js';
 import { alternate, middle, pairedRatio } from '../rounds.js';
-import type { Options } from '../run.js';
 import type { Stage } from '../stage.js';
 import { psqlMs } from './pages.js';
 

@@ -2,9 +2,9 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { Client } from '../client.js';
 import { cpuMsOf, outputOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
+import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
 import { alternate, middle, pairedRatio } from '../rounds.js';
-import type { Options } from '../run.js';
 import { eventLoopDelayMs, type Stage } from '../stage.js';
 
 /** Pages that are compared with COPY of the same rows, of PostgreSQL's own text: what is encrypted or shielded comes as it is stored. */

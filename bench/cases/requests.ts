@@ -1,8 +1,8 @@
 import { type LoadCost, runLoad } from '../load.js';
 import { type Contender, gatewayOf, startBare, startPlatformatic } from '../peers.js';
+import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
 import { alternate, middle, pairedRatio } from '../rounds.js';
-import type { Options } from '../run.js';
 import { rowsOf, type Stage } from '../stage.js';
 
 const connections = 32;

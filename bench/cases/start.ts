@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { cpuMsOf, environmentOf, rssMbOf, startChild } from '../processes.js';
+import type { Options } from '../report.js';
 import { figure, type Measured } from '../report.js';
 import { alternate, middle } from '../rounds.js';
-import type { Options } from '../run.js';
 import type { Stage } from '../stage.js';
 
 /** When the memory of a process is read after its first answer: V8 gives back what only the start used some ten seconds after it. */

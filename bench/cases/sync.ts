@@ -1,8 +1,8 @@
 import { Client } from '../client.js';
 import { treeCpuMsOf } from '../processes.js';
+import type { Options } from '../report.js';
 import { figure, type Measured } from '../report.js';
 import { median } from '../rounds.js';
-import type { Options } from '../run.js';
 import { rowsOf, type Stage } from '../stage.js';
 
 const changed = 10;

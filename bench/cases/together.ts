@@ -4,9 +4,9 @@ import pg from 'pg';
 import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import type { Clients, ClientsResult } from '../clients-process.js';
 import { runToEnd } from '../processes.js';
+import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
 import { alternate, middle, pairedRatio } from '../rounds.js';
-import type { Options } from '../run.js';
 import { eventLoopDelayMs, rowsOf, type Stage } from '../stage.js';
 
 const idsAsked = 1000;

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, serveProcess } from '../support/serve-process.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const victimRequests = 600;
 const floodTokens = 20;

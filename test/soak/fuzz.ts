@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { faultCluster } from '../support/fault-cluster.js';
 import { fuzzGateway } from '../support/fuzz/gateway.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 /**
  * A million requests of every kind; `--requests N` for another number, `--seed N` for others of them. The short form of

@@ -8,7 +8,7 @@ import { faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, serveProcess } from '../support/serve-process.js';
 import { templateName } from '../support/template.js';
 import { wallKey } from '../support/walls.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const tables = 60;
 const changes = 10;

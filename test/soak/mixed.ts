@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, serveProcess } from '../support/serve-process.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const minutes = 18;
 const pauseMs = 50;

@@ -9,7 +9,7 @@ import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { startRedis } from '../support/redis.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const namedMsMax = 60_000;
 const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'write:installaties'];

@@ -2,7 +2,7 @@ import type { FaultCluster, FaultGateway } from '../support/fault-cluster.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
 import { until } from '../support/patience.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 /** A thousand pages disturbed in every way. */
 export async function soakPages(): Promise<Figures> {

@@ -1,5 +1,5 @@
 import { damages, pulledCopies, silentChanges } from '../support/pull/copies.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const perRound = 50;
 const pick = (statements: Readonly<Record<string, string>>): string =>

@@ -5,7 +5,7 @@ import { peakMbOf, treeCpuMsOf } from '../../bench/processes.js';
 import { withSets } from '../../bench/scale/served.js';
 import type { Subject } from '../../bench/scale/subject.js';
 import { installed, startPull } from '../support/pull/copy.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const memoryMbMax = 512;
 const minutesMax = 15;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { faultCluster } from '../support/fault-cluster.js';
 import { largeRecords, measuredPull, wideRecords } from '../support/pull/large-records.js';
 import { syncServer } from '../support/pull/sync-server.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const memoryMbMax = 512;
 const timesMax = 5;

@@ -1,5 +1,5 @@
 import { danglingIn, pulledCopies } from '../support/pull/copies.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 /** Passes of `pull` under writers, after each of which no reference of the copy may lead nowhere. */
 export async function soakPullReferences(wanted = 1_000): Promise<Figures> {

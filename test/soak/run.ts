@@ -1,3 +1,4 @@
+import type { Figures } from './figures.js';
 import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
 import { soakMigrate } from './migrate.js';
@@ -16,12 +17,6 @@ import { soakWrites } from './writes.js';
 
 // `npm run soak -- NAME [SIZE]`: the long runs, against real servers of their own. Each prints its figures as a table.
 // The runs of `pull` have a size: records, changes or passes.
-
-/** Result of a soak. */
-export interface Figures {
-  readonly ok: boolean;
-  readonly figures: Readonly<Record<string, number | string>>;
-}
 
 const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   pages: soakPages,

@@ -2,7 +2,7 @@ import { listEncodings } from '../support/decompressed.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, serveProcess } from '../support/serve-process.js';
 import { slowClients } from '../support/slow-clients.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const rows = 200_000;
 const clients = 75;

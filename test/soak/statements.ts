@@ -3,7 +3,7 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, serveProcess } from '../support/serve-process.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const partitions = 131;
 const growthMbMax = 40;

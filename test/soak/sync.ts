@@ -1,5 +1,5 @@
 import { syncStorm } from '../support/sync/storm.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 /** Copies by sync under writers and faults, with transactions of a minute. The short form of this is test/fault/sync.test.ts. */
 export async function soakSync(): Promise<Figures> {

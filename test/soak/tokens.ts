@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 const tokens = 100_000;
 /** Tokens that fill the caches before the first look at the memory. */

@@ -1,5 +1,5 @@
 import { crashWrites } from '../support/crash/writes.js';
-import type { Figures } from './run.js';
+import type { Figures } from './figures.js';
 
 /** Writes that must survive: 10,000 by 12 clients. The short form of this is test/fault/crash-writes.test.ts. */
 export async function soakWrites(): Promise<Figures> {

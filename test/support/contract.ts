@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import type { JsonSchema } from '../../src/resource/definition/resource.js';
+import type { JsonSchema } from '../../src/resource/definition/field-types.js';
 import {
   type ApiResponse,
   type Header,

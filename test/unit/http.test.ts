@@ -29,7 +29,7 @@ import { chooseEncoding } from '../../src/serve/http/encodings.js';
 import { newExchange } from '../../src/serve/http/exchange.js';
 import { drain, listen } from '../../src/serve/http/listeners.js';
 import { respond, send } from '../../src/serve/http/respond.js';
-import { ChunkMemory } from '../../src/serve/read/page.js';
+import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
 import { parseEntityTags } from '../../src/serve/read/reply.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/serve/write/strict-json.js';
 import { malformed, nested } from '../support/malformed-json.js';

@@ -6,8 +6,8 @@ import type { WorkspaceId } from '../../src/postgres/statement.js';
 import type { CompiledWrite } from '../../src/resource/definition/compiled.js';
 import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
+import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
 import { urlOf } from '../../src/serve/read/list.js';
-import { ChunkMemory } from '../../src/serve/read/page.js';
 import {
   decodeCursor,
   encodeParts,

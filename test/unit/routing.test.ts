@@ -1,16 +1,9 @@
 import test from 'ava';
 import { ConnectionLost, Problem, StatementEnded } from '../../src/base/errors.js';
+import { type Candidate, choose, primaryReads, type ReadTarget, type Requirement } from '../../src/postgres/choice.js';
 import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
-import {
-  type Candidate,
-  choose,
-  primaryReads,
-  type ReadDeps,
-  type ReadTarget,
-  type Requirement,
-  withReadTarget,
-} from '../../src/serve/read/routing.js';
+import { type ReadDeps, withReadTarget } from '../../src/serve/read/routing.js';
 
 interface Named extends Candidate {
   readonly name: string;

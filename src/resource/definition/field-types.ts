@@ -2,7 +2,9 @@ import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
-import type { JsonSchema } from './resource.js';
+
+/** JSON Schema 2020-12, as it appears in OpenAPI 3.1. */
+export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
 export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;

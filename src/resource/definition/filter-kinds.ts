@@ -1,7 +1,6 @@
 import type { FieldError } from '../../base/errors.js';
 import { quoted, type Sql, typed } from '../statements/sql.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
-import type { Filter, Resource } from './resource.js';
 
 /** All that follows from the kind of a filter. */
 interface FilterKindRow {
@@ -93,6 +92,17 @@ export const parameterNames: readonly RegExp[] = [
   /^(workspace|id|timeZone|limit|skip|(after|until)[0-9]+)$/,
 ];
 
+/** A query parameter that restricts a list. */
+export interface Filter {
+  readonly column: string;
+  readonly kind: FilterKind;
+  /** Type of the column. */
+  readonly type: FieldType;
+  readonly description: string;
+  readonly ownIndex?: boolean;
+  readonly nearlyUnique?: boolean;
+}
+
 /** The row of a kind, with every property it may have. */
 export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
@@ -120,7 +130,7 @@ export function hasValue(column: string, value: Sql, type: FieldType): Sql {
  */
 export function filterCondition(
   name: string,
-  { filters }: Pick<Resource, 'filters'>,
+  { filters }: { readonly filters: Readonly<Record<string, Filter>> },
   farEnd: 'lower' | 'upper' | null = null,
 ): Sql {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;

@@ -11,31 +11,10 @@ import { childrenOf } from '../projection/json-scan.js';
 import { walled, walledWrite } from '../statements/walls.js';
 import validateDefinition from './definition-validator.cjs';
 import type { FieldType } from './field-types.js';
-import { listValuesMax } from './filter-kinds.js';
+import { type Filter, listValuesMax } from './filter-kinds.js';
 import isJsonSchema from './json-schema-validator.cjs';
-import { contradictions, logsOf, sharedNames } from './refusals.js';
-import {
-  type AuditRule,
-  type Field,
-  type Filter,
-  type Group,
-  type JsonSchema,
-  leaves,
-  type Resource,
-  type ResourceWrite,
-} from './resource.js';
-
-/** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
-export interface DefinitionFile
-  extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'write' | 'versionSeed'> {
-  readonly table?: string;
-  readonly order: readonly string[];
-  readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
-  readonly write?: Omit<ResourceWrite, 'audit' | 'view' | 'records'> & {
-    readonly view?: string;
-    readonly audit: AuditRule | false;
-  };
-}
+import { type CompileSchema, contradictions, logsOf, sharedNames } from './refusals.js';
+import { type DefinitionFile, type Field, type Group, leaves, type Resource } from './resource.js';
 
 const filesMax = 100;
 
@@ -183,9 +162,6 @@ export function repeatedKeys(json: string, at = ''): string[] {
     return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
   });
 }
-
-/** Throws an Error when the schema is none. */
-export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
 /**
  * Compiles the schemas of all fields. Most of them differ in their description and examples alone, which say nothing about a value: a

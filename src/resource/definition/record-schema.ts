@@ -1,5 +1,5 @@
-import { fieldType } from './field-types.js';
-import { type Field, type JsonSchema, leaves, type Part, pointer, type Resource } from './resource.js';
+import { fieldType, type JsonSchema } from './field-types.js';
+import { type Field, leaves, type Part, pointer, type Resource } from './resource.js';
 
 /** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {

@@ -1,15 +1,18 @@
+import type { ValidateFunction } from 'ajv';
 import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
 import { codecColumns, headOf } from '../projection/codec.js';
 import { spelling } from '../projection/redact.js';
 import { pointerTokens } from '../projection/shown-members.js';
 import { isSignatureName } from '../projection/strip.js';
-import { type FieldType, fieldType, fieldTypes } from './field-types.js';
+import { type FieldType, fieldType, fieldTypes, type JsonSchema } from './field-types.js';
 import { filterKind } from './filter-kinds.js';
-import type { CompileSchema, DefinitionFile } from './load.js';
 import { canFail, partSchema, readSchema, writeSchema } from './record-schema.js';
-import { type Field, type JsonSchema, leaves, type Part, placeOf, pointer } from './resource.js';
+import { type DefinitionFile, type Field, leaves, type Part, placeOf, pointer } from './resource.js';
 
 // The rules that config/resource.schema.json cannot express: a definition that fits it can still refer to a missing name or column.
+
+/** Throws an Error when the schema is none. */
+export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
 /** A field and where it stands in the file. */
 interface PlacedField {

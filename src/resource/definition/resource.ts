@@ -1,10 +1,7 @@
 import type { DiffShape, DiffWords } from '../projection/audit-diff.js';
 import { type Codec, codecColumns } from '../projection/codec.js';
-import type { FieldType, IdType } from './field-types.js';
-import type { FilterKind } from './filter-kinds.js';
-
-/** JSON Schema 2020-12, as it appears in OpenAPI 3.1. */
-export type JsonSchema = { readonly [keyword: string]: unknown };
+import type { FieldType, IdType, JsonSchema } from './field-types.js';
+import type { Filter } from './filter-kinds.js';
 
 // A resource as its definition describes it: config/resource.schema.json explains the keys that have no comment here.
 
@@ -53,17 +50,6 @@ export interface Field extends Part {
 export interface Group {
   readonly description: string;
   readonly group: Readonly<Record<string, Field>>;
-}
-
-/** A query parameter that restricts a list. */
-export interface Filter {
-  readonly column: string;
-  readonly kind: FilterKind;
-  /** Type of the column. */
-  readonly type: FieldType;
-  readonly description: string;
-  readonly ownIndex?: boolean;
-  readonly nearlyUnique?: boolean;
 }
 
 /** The direction of a list's total order. */
@@ -145,6 +131,18 @@ export interface Resource {
   readonly auditFields?: readonly string[];
   readonly auditFieldsOfOthers?: Readonly<Record<string, readonly string[]>>;
   readonly auditNames?: readonly string[];
+}
+
+/** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
+export interface DefinitionFile
+  extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'write' | 'versionSeed'> {
+  readonly table?: string;
+  readonly order: readonly string[];
+  readonly filters: Readonly<Record<string, Omit<Filter, 'type'>>>;
+  readonly write?: Omit<ResourceWrite, 'audit' | 'view' | 'records'> & {
+    readonly view?: string;
+    readonly audit: AuditRule | false;
+  };
 }
 
 /** A leaf of the record: the path of its JSON members and its field. */

@@ -2,9 +2,9 @@ import { createContext, Script } from 'node:vm';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../../base/errors.js';
-import { type FieldTypeRow, fieldTypes } from './field-types.js';
+import { type FieldTypeRow, fieldTypes, type JsonSchema } from './field-types.js';
 import { createSchema, patchSchema } from './record-schema.js';
-import { type JsonSchema, leaves, type Resource } from './resource.js';
+import { leaves, type Resource } from './resource.js';
 
 /** All faults of a body; none when it may be written. */
 export type BodyCheck = (body: unknown) => readonly FieldError[];

@@ -1,6 +1,5 @@
 import { prepared, type Statement } from '../../postgres/statement.js';
 import { type FieldType, fieldType } from '../definition/field-types.js';
-import type { Direction } from '../definition/resource.js';
 
 /**
  * SQL of which a statement is made. `{name}` in it is a value that is bound; each place has a number of its own, so that PostgreSQL finds a
@@ -17,7 +16,7 @@ export const quotedList = (names: readonly string[]): Sql => names.map(quoted).j
 export const where = (conditions: readonly Sql[]): Sql =>
   conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
 
-export const orderBy = (columns: readonly string[], direction: Direction = 'asc'): Sql =>
+export const orderBy = (columns: readonly string[], direction: 'asc' | 'desc' = 'asc'): Sql =>
   ` order by ${columns.map((column) => `${quoted(column)} ${direction}`).join(', ')}`;
 
 /** A value as it is compared with a column of the type: no number is out of range. */

@@ -1,15 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { Statement } from '../../postgres/statement.js';
 import { fieldType } from '../definition/field-types.js';
-import { filterCondition, hasValue } from '../definition/filter-kinds.js';
-import {
-  columnsOf,
-  type Direction,
-  type Filter,
-  leaves,
-  type OrderColumn,
-  type Resource,
-} from '../definition/resource.js';
+import { type Filter, filterCondition, hasValue } from '../definition/filter-kinds.js';
+import { columnsOf, type Direction, leaves, type OrderColumn, type Resource } from '../definition/resource.js';
 import { orderBy, quoted, quotedList, type Sql, statement, typed, where } from './sql.js';
 import { orderFrom, viewInOrder } from './walls.js';
 

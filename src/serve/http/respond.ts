@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Context } from 'koa';
 import { ClientGone, reasonOf } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import type { ChunkMemory } from '../read/page.js';
+import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Reply } from '../read/reply.js';
 import { chooseEncoding, compressed, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';
@@ -62,12 +62,12 @@ async function respondInPieces(
     return send(ctx, status, null, headers);
   }
   const bytes = used?.bytes ?? 0;
-  chunkMemory.use('compressors', bytes);
+  chunkMemory.reserve('compressors', bytes);
   try {
     begin(ctx, status, headers);
     await sendPieces(ctx, pieces, used?.compressor() ?? null, deps);
   } finally {
-    chunkMemory.use('compressors', -bytes);
+    chunkMemory.release('compressors', bytes);
   }
 }
 

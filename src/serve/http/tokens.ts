@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache';
 import { atMost } from '../../base/cache-bound.js';
 import type { Observe } from '../../base/events.js';
 import type { Gate } from '../../base/flow/gate.js';
+import { type ReadTarget, withServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
-import { type ReadTarget, withServer } from '../read/routing.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
 /** The rights of a token that the database has. */

@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../resource/definition/resource.js';
+import type { JsonSchema } from '../../resource/definition/field-types.js';
 
 /** The part of OpenAPI 3.1 that the gateway's document uses. */
 export interface OpenApiDocument {

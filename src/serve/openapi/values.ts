@@ -1,6 +1,6 @@
 import { problems, problemType } from '../../base/errors.js';
 import { dateSchema, fieldType, timestampSchema } from '../../resource/definition/field-types.js';
-import { filterForm, filterKind } from '../../resource/definition/filter-kinds.js';
+import { type Filter, filterForm, filterKind } from '../../resource/definition/filter-kinds.js';
 import {
   createSchema,
   patchSchema,
@@ -8,7 +8,7 @@ import {
   versionedSchema,
   writeScopeSchema,
 } from '../../resource/definition/record-schema.js';
-import { type Field, type Filter, type Leaf, leaves, type Resource } from '../../resource/definition/resource.js';
+import { type Field, type Leaf, leaves, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../settings.js';
 import { bodyDepthMax } from '../write/strict-json.js';
 import { component } from './document.js';

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { drainSocketReads } from '../../base/flow/event-loop.js';
 import { type Count, type KnownCount, type Limiter, rateLimiter } from '../../base/flow/rate-limiter.js';
 import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
-import type { RedisState } from './redis.js';
 
 /** The state that a gateway shares with the other gateways. */
 export interface Peers {
@@ -15,6 +14,13 @@ export interface Peers {
   /** The state of Redis; null where none is used. */
   redis(): RedisState | null;
   close(): void;
+}
+
+/** Whether Redis answers and counts, as /readyz and the metrics show it. */
+export interface RedisState {
+  readonly healthy: boolean;
+  /** Why it is away; null while it is healthy. */
+  readonly reason: string | null;
 }
 
 /** Peers of a single gateway: nothing is shared. */

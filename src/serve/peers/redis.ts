@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Observe } from '../../base/events.js';
-import { Answers, type Hub, type Peers, peersOf } from './peers.js';
+import { Answers, type Hub, type Peers, peersOf, type RedisState } from './peers.js';
 
 /** Long enough that every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
@@ -138,13 +138,6 @@ function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: 
 /** The reason in an error of Redis, without the script that met it. */
 function redisReason({ message }: Error): string {
   return message.replace(/\.? script: .*$/s, '');
-}
-
-/** Whether Redis answers and counts, as /readyz and the metrics show it. */
-export interface RedisState {
-  readonly healthy: boolean;
-  /** Why it is away; null while it is healthy. */
-  readonly reason: string | null;
 }
 
 const checkMs = 1000;

@@ -1,10 +1,10 @@
 import { Problem, ServerFault } from '../../base/errors.js';
+import type { Requirement } from '../../postgres/choice.js';
 import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
-import type { Requirement } from '../read/routing.js';
 import type { SealedParts } from './sealed-parts.js';
 
 /** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */

@@ -1,0 +1,5 @@
+/** Result of a soak. */
+export interface Figures {
+  readonly ok: boolean;
+  readonly figures: Readonly<Record<string, number | string>>;
+}
