@@ -62,9 +62,10 @@ test.serial(
       cpSync(join(projectRoot, folder), join(build, folder), { recursive: true });
     const npm = (...args: string[]) => execFileSync('npm', args, { cwd: installed, encoding: 'utf8' });
     const manifest = readFileSync(join(build, 'package.json'), 'utf8');
-    const changeManifest = (mode: string) =>
-      spawnSync(process.execPath, [join(build, 'dist/bundle/packed-manifest.js'), mode], { encoding: 'utf8' });
-    t.regex(changeManifest('--publishable').stderr, /lacks repository, homepage, bugs/);
+    const changeManifest = (mode: string, cwd = build) =>
+      spawnSync(process.execPath, [join(build, 'dist/bundle/packed-manifest.js'), mode], { cwd, encoding: 'utf8' });
+    for (const folder of [build, join(projectRoot, 'pull')])
+      t.regex(changeManifest('--publishable', folder).stderr, /lacks repository, homepage, bugs/);
     changeManifest('--pack'); // as prepack does
     const flags = ['--silent', '--ignore-scripts', '--offline', '--no-audit'];
     const [archive] = JSON.parse(npm('pack', build, '--json', ...flags)) as [
