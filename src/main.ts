@@ -4,7 +4,7 @@ import { projectText } from './base/paths.js';
 import { type Command, print, printText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';
 
-/** Each command with its line in the list; it is imported only when it is called: `--version` needs no database driver. */
+/** Each command is imported only when it is called: `--version` needs no database driver. */
 const commands: Readonly<Record<string, readonly [summary: string, load: () => Promise<Command>]>> = {
   serve: ['Run the gateway', async () => (await import('./cli/serve.js')).serve],
   check: [

@@ -1,11 +1,10 @@
-/** An error that a client can get; `retryAfterSeconds` is its default Retry-After. */
 interface ProblemRow {
   readonly status: number;
   readonly title: string;
   readonly retryAfterSeconds?: number;
 }
 
-/** Every error a client can see: code → HTTP status and title (RFC 9457 problem details). OpenAPI and the docs are compared with it. */
+/** Every error a client can see: its code, HTTP status and title (RFC 9457). OpenAPI and the docs are compared with it. */
 export const problems = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   malformed_json: { status: 400, title: 'The body is not valid JSON' },
@@ -42,15 +41,13 @@ export const problems = {
   query_timeout: { status: 504, title: 'The read took longer than the operator allows' },
 } as const satisfies Record<string, ProblemRow>;
 
-/** A code of the table above. */
 export type ProblemCode = keyof typeof problems;
 
-/** The `type` of a problem (RFC 9457 §3.1.1). */
 export function problemType(code: string): string {
   return `urn:workspace-data-api:problem:${code}`;
 }
 
-/** Every code of `errors[]`: what is wrong with the parameter, header or member that it stands beside. */
+/** Every code of `errors[]`, and its meaning for the parameter, header or member beside it. */
 export const fieldErrors = {
   unknown_parameter: 'the endpoint has no such parameter',
   repeated_parameter: 'the parameter is given more than once',
@@ -89,10 +86,8 @@ export const fieldErrors = {
   invalid: 'not valid for another reason',
 } as const satisfies Record<string, string>;
 
-/** A code of the table above. */
 export type FieldErrorCode = keyof typeof fieldErrors;
 
-/** One fault among several: its place, its code, and a sentence. */
 export type FieldError = ({ pointer: string } | { parameter: string } | { header: string }) & {
   code: FieldErrorCode;
   detail: string;
@@ -100,18 +95,18 @@ export type FieldError = ({ pointer: string } | { parameter: string } | { header
 
 export const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
 
-/** The bound at which a request was turned away with 503 overloaded. */
+/** The bound at which a request was refused with 503 overloaded. */
 export type ShedBound = (typeof shedBounds)[number];
 
-/** An outcome other than success, thrown anywhere and rendered in one place (http/render) together with its `headers`. */
+/** An outcome other than success, thrown anywhere; http/render answers it with its `headers`. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
-  /** Of `overloaded`: the bound that the request met. */
+  /** Of `overloaded` only. */
   readonly bound: ShedBound;
 
-  /** `cause` is an error of PostgreSQL that the log names. */
+  /** `cause`: an error of PostgreSQL, for the log. */
   constructor(
     code: ProblemCode,
     detail: string,
@@ -133,50 +128,45 @@ export class Problem extends Error {
   }
 }
 
-/** 400 with every fault listed; the detail counts them. `cause` is the error of PostgreSQL that showed the fault, if one did. */
+/** 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
 export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request', cause?: Error): Problem {
   const detail =
     faults.length === 1 ? (faults[0] as FieldError).detail : `${faults.length} things are wrong; see errors.`;
   return new Problem(code, detail, { faults, ...(cause && { cause }) });
 }
 
-/** 404 of a record: unknown, malformed and another workspace's id look the same. */
+/** 404 of a record: unknown, malformed and foreign ids look the same. */
 export function notFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
 
-/** The gateway does not start; the message lists every reason. Exit code 1: its databases can become good. */
+/** The gateway does not start; the message lists every reason. Exit code 1: another start can succeed. */
 export class StartRefused extends Error {
   override readonly name: string = 'StartRefused';
 }
 
-/** Settings or definitions cannot be used; the message names every fault and no secret. Exit code 2: another start meets them again. */
+/** Unusable settings or definitions; the message names every fault, no secret. Exit code 2: another start fails too. */
 export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
 
-/**
- * Meaning of an error from PostgreSQL or its connection for the statement that failed. 'retry': it can succeed elsewhere or
- * later; 'permanent': it fails the same way until the gateway or the database is corrected.
- */
+/** 'retry': the statement can succeed elsewhere or later. 'permanent': it fails until a person mends something. */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'permanent';
 
-/** How the app's database refuses a written value that the definition allows. */
 export interface Refusal {
   readonly code: FieldErrorCode;
   readonly detail: string;
-  /** Types of the fields that it can be about, where no column is known. */
+  /** Types of the fields that it can be about, if no column is known. */
   readonly types: readonly string[] | 'all';
 }
 
-/** Meaning of an SQLSTATE. */
 interface SqlStateRow {
   readonly kind: DatabaseErrorKind;
-  /** Its meaning for the values of a write. Absent: no value is the reason. */
+  /** Its meaning for the values of a write; absent: no value is the reason. */
   readonly refusal?: Refusal;
-  /** The fault of the database and its correction by the operator; absent: a bug of the gateway, or a passing fault. */
+  /** Fault and remedy for the operator; absent: a bug of the gateway, or a passing fault. */
   readonly correction?: string | undefined;
-  /** The correction where a function of the app met the error. */
+  /** The remedy if a function of the app met the error. */
   readonly correctionOfApp?: string | undefined;
 }
 
@@ -194,13 +184,10 @@ const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] =
 };
 
 const byRule = 'a rule of the database does not allow it.';
-/** An error that a function of the app raises, by any SQLSTATE: a rule of the app, and in a read a fault of the view. */
+/** An error that a function of the app raises, by any SQLSTATE. */
 const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
-/**
- * SQLSTATE (PostgreSQL Appendix A), by code with the routine that raised it, by code, or by class, → meaning. A read is repeated elsewhere on 'retry', a write a few times on those that a repetition mends
- * (postgres/primary). Every SQLSTATE of PostgreSQL that is not listed is a bug of the gateway.
- */
+/** SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class → meaning. An unlisted one is a bug of the gateway. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': retry, // connection exceptions
   '28': retry, // a login refused: its password is being changed, or pg_hba.conf of this server
@@ -266,33 +253,31 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   P0: ruleOfApp, // of PL/pgSQL
 };
 
-/** The classes of PostgreSQL's own SQLSTATEs: another one is raised by the app. */
+/** Classes of PostgreSQL's own SQLSTATEs; any other is raised by the app. */
 const ownClasses = /^(0[0-3089ABFLPZ]|10|2[0-8BDF]|34|3[89BDF]|4[024]|5[34578]|72|F0|HV|P0|XX)$/;
 
-/** The SQLSTATEs that show a database that does not fit the gateway. */
 export const unfitSqlStates: readonly string[] = Object.entries(sqlStates)
   .filter(([key, { correction }]) => /^\w{5}$/.test(key) && correction !== undefined)
   .map(([key]) => key);
 
-/** The client closed the connection: no answer can be sent, and a statement for it is given up. */
+/** The client closed the connection: its statement is cancelled. */
 export class ClientGone extends Error {
   constructor() {
     super('the client closed the connection');
   }
 }
 
-/** The server, or the way to it, failed: another server can answer, or the same one later. An error that is not of this class is a bug. */
+/** A server or its network failed: another try can succeed. An error of another class is a bug. */
 export class ServerFault extends Error {}
 
-/** The connection broke under a statement, or could not be made. Carries no address and no credentials. */
+/** Carries no address and no credentials. */
 export class ConnectionLost extends ServerFault {}
 
-/** The statement was cancelled before its time limit: by an administrator, or by a shorter limit that the gateway does not know. */
+/** Cancelled before its time limit, by an administrator or by a limit that the gateway does not know. */
 export class StatementEnded extends ServerFault {
   readonly code = '57014';
 }
 
-/** Meaning of an error of a statement. */
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   if (sqlStateOf(error) === undefined) return error instanceof ServerFault ? 'retry' : 'permanent';
   return rowOf(error)?.kind ?? 'permanent';
@@ -303,14 +288,14 @@ export function refusalOf(error: unknown): Refusal | undefined {
   return rowOf(error)?.refusal;
 }
 
-/** The fault of the database that an error of PostgreSQL shows, and its correction; undefined for a bug of the gateway. */
+/** Fault and remedy for the operator; undefined for a bug of the gateway. */
 export function correctionOf(error: unknown): string | undefined {
   const row = rowOf(error);
   if (row?.kind === 'retry' || row?.kind === 'timeout' || !isOfApp(error)) return row?.correction;
   return row?.correctionOfApp ?? ruleOfApp.correction;
 }
 
-/** Fields of an error of PostgreSQL (PostgreSQL 55.8): its source file and routine, and the functions in which it arose. */
+/** Fields of an error of PostgreSQL (PostgreSQL 55.8). */
 type Origin = { readonly file?: string; readonly routine?: string; readonly where?: string };
 
 function rowOf(error: unknown): SqlStateRow | undefined {
@@ -324,25 +309,19 @@ function rowOf(error: unknown): SqlStateRow | undefined {
   return row ?? (ownClasses.test(stateClass) ? undefined : ruleOfApp);
 }
 
-/** Whether the error arose in a procedural function, none of the gateway's: PostgreSQL names the innermost first, in words of its locale. */
+/** Whether a function of the app raised it: PostgreSQL names the innermost function first, in any locale. */
 export function isOfApp(error: unknown): boolean {
   const [innermost] = /PL\/\w.*/.exec((error as Origin).where ?? '') ?? [];
   return innermost !== undefined && !/\bgateway\.\w+\(/.test(innermost);
 }
 
-/**
- * SQLSTATE of an error that PostgreSQL reported. Only those have a severity (PostgreSQL 55.8, "Error and Notice Message
- * Fields"): the form alone proves nothing, because EPIPE and E2BIG have five characters as well.
- */
+/** Only PostgreSQL's errors have a severity (PostgreSQL 55.8): EPIPE and E2BIG have five characters as well. */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
-/**
- * The object that an error of PostgreSQL is about, such as "column klanten.naam" or "view klanten_asc"; null where it names none. Messages are read
- * of PostgreSQL's own about names alone: one that the app raises can quote values.
- */
+/** The object of the error, such as "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
 export function namedIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
   const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
@@ -353,7 +332,6 @@ export function namedIn(error: unknown): string | null {
   );
 }
 
-/** The meaning of SQLSTATEs with which a server refuses logins. */
 const refusals: Readonly<Record<string, string>> = {
   '28000': 'the login is refused',
   '28P01': 'the password is wrong',
@@ -362,7 +340,7 @@ const refusals: Readonly<Record<string, string>> = {
   '57P03': 'it is starting up or shutting down',
 };
 
-/** Why something failed, in words that quote no values: messages of PostgreSQL can. */
+/** Why something failed, in words that quote no values. */
 export function reasonOf(error: Error): string {
   const state = sqlStateOf(error);
   if (state === undefined) return error.message;

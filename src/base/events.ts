@@ -1,23 +1,23 @@
 import { problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
 
-/** Row of the table of events with the members `E`: the level of the event's log line, and the metrics that the event moves. */
+/** The level of an event's log line, and the metrics that it moves. */
 interface EventRow<E> {
-  /** `silent`: it has no line. */
+  /** `silent`: no line. */
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
-  /** Members that make a kind of event, of which the log has one line a minute. Absent: each event has its line. */
+  /** Members that make a kind, which is logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
 }
 
-/** A counter of events, or a histogram where `seconds` is given. An event whose label is null is not counted. */
+/** A counter, or a histogram of `seconds`. An event whose label is null is not counted. */
 export interface EventMetric<E> {
-  /** Without the prefix `gateway_`, and for counters without `_total`. */
+  /** Without the prefix `gateway_` and the suffix `_total`. */
   readonly name: string;
   readonly help: string;
-  /** Each label is the member of the event with that name. Its values, if all are known beforehand: they count from 0 on. */
+  /** By member; known values count from 0 on. */
   readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
-  /** Number that the event adds to a counter. Absent: 1. */
+  /** Added to the counter; absent: 1. */
   readonly amount?: (event: E) => number;
 }
 
@@ -30,30 +30,29 @@ interface RequestFinished {
   durationMs: number;
   complete: boolean;
   tokenId: string | null;
-  /** Why the token was refused, where the database has it. */
   tokenRefused?: string;
   workspace: string | null;
-  /** Rows of a list that was sent whole, and the page size; null for other responses. */
+  /** Of a list that was sent whole; null for other responses. */
   rows: number | null;
   perPage: number | null;
-  /** Bytes written to the client's connection, head of the response included. */
+  /** Written to the connection, including the head. */
   bytes: number;
-  /** The client's address; absent unless the operator wants it logged. */
+  /** Absent unless the operator wants it logged. */
   address?: string;
 }
 
-/** The refusal of PostgreSQL without its stack, which would be that of each request. */
+/** Without a stack, which would be the same for each request. */
 interface DatabaseUnfit {
   requestId: string;
   route: string;
   code: string;
-  /** The view, column, function or constraint that it is about; null where PostgreSQL names none. */
+  /** View, column, function or constraint; null if PostgreSQL names none. */
   object: string | null;
   correction: string;
 }
 
 interface WorkerDied {
-  /** Beside `pid`, which each line of the log has for the process that writes it. */
+  /** `pid` is the process that writes the line. */
   workerPid: number;
   code: number | null;
   signal: string | null;
@@ -62,14 +61,14 @@ interface WorkerDied {
   restartMs: number;
 }
 
-/** A fault that the check at start-up found, and that did not refuse the start. */
+/** A fault at start-up that did not refuse the start. */
 export interface UnfitServer {
   readonly server: string;
   readonly item: string;
   readonly detail: string;
 }
 
-/** A resource that is refused with 503, because the checks that go on while the gateway serves found a fault. */
+/** Refused with 503, because a check while serving found a fault. */
 export interface RefusedResource extends UnfitServer {
   readonly resource: string;
   readonly use: 'read' | 'write';
@@ -78,7 +77,6 @@ export interface RefusedResource extends UnfitServer {
 
 const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
 
-/** The limit at which a request was answered 429. */
 export type LimitName = (typeof limitNames)[number];
 
 const codes = Object.keys(problems);
@@ -88,15 +86,11 @@ const event = <E = object>(level: EventRow<E>['level'], more: Omit<EventRow<E>, 
   ...more,
 });
 
-/** The metrics of an event that moves one counter. */
 const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels']): readonly EventMetric<E>[] => [
   { name, help, labels },
 ];
 
-/**
- * The one table of events, without personal data and tokens: the log (ops/log) and the metrics (ops/metrics) consume them by it.
- * docs/operate/monitoring.md is compared with it.
- */
+/** The one table of events, without personal data and tokens; log, metrics and docs/operate/monitoring.md follow it. */
 export const events = {
   started: event<{ url: string; opsUrl: string }>('info'),
   stopping: event('info'),
@@ -236,10 +230,9 @@ export const events = {
 
 type Members<Row> = Row extends EventRow<infer E> ? Readonly<E> : never;
 
-/** Every event of a gateway. */
 export type Event = {
   [T in keyof typeof events]: { readonly type: T } & Members<(typeof events)[T]>;
 }[keyof typeof events];
 
-/** Takes an event; never throws. */
+/** Never throws. */
 export type Observe = (event: Event) => void;

@@ -1,4 +1,4 @@
-/** The known name that differs least from `name`, by at most as many letters as `distanceMax` allows it. */
+/** The known name with the fewest differing letters, at most `distanceMax`. */
 export function nearestName(
   name: string,
   known: readonly string[],
@@ -12,10 +12,7 @@ export function nearestName(
   return nearest?.candidate;
 }
 
-/**
- * The end of a sentence about an unknown name: a question for the known name that is the same but for case and punctuation, or that
- * `synonyms` has for it, or that is near, or nothing but the full stop.
- */
+/** The end of a sentence about an unknown name: a question for the likely one, or the full stop. */
 export function meantBy(name: string, known: readonly string[], synonyms?: ReadonlyMap<string, string>): string {
   const plain = plainOf(name);
   const meant =
@@ -26,7 +23,7 @@ export function meantBy(name: string, known: readonly string[], synonyms?: Reado
 /** "page_size" and "pageSize" → "pagesize". */
 const plainOf = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
-/** Letters to insert, delete or replace (Levenshtein). */
+/** Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...a].entries()) {

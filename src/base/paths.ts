@@ -2,10 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/**
- * Absolute path of the folder that holds package.json: sql/ and config/ are found from it, in a clone, a package and an image. Where there
- * is none it is that of the program, and the first command that reads a file names it as missing.
- */
+/** The folder of package.json, in a clone, a package and an image; without one, the program's own. */
 export const projectRoot: string = findRoot(dirname(fileURLToPath(import.meta.url)));
 
 function findRoot(start: string): string {
@@ -17,10 +14,7 @@ function findRoot(start: string): string {
   return folder;
 }
 
-/**
- * The text of a file that an operator wrote, without the byte order mark that editors of Windows put before it. Throws an error when
- * it is in another encoding, of which every other letter than those of ASCII would be lost.
- */
+/** Reads a file of the operator without its byte order mark. Throws unless it is UTF-8. */
 export function readText(path: string): string {
   const bytes = readFileSync(path);
   try {
@@ -30,7 +24,7 @@ export function readText(path: string): string {
   }
 }
 
-/** Why readText failed: the code of the system, else the message. */
+/** The code of the system, else the message. */
 export function readFault(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code ?? message;

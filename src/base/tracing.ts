@@ -1,20 +1,15 @@
 import { SpanKind, type SpanOptions, SpanStatusCode, trace } from '@opentelemetry/api';
 
-/** The name of the gateway among tracers and services. */
 export const tracerName = 'workspace-data-gateway';
 
 type SpanName = string | (() => string);
 
-/** A statement as a span shows it. */
 interface TracedStatement {
   readonly name: string;
   readonly text: string;
 }
 
-/**
- * Runs `work` in a span of OpenTelemetry under the current span. Without a current span, as whenever tracing is off, it only runs
- * it. Errors mark the span; their messages, which can quote stored values, stay out of it.
- */
+/** Runs `work` in a span below the current one, if there is one. Messages of errors stay out: they can quote values. */
 export function inSpan<T>(name: SpanName, work: () => Promise<T>, options?: () => SpanOptions): Promise<T> {
   if (trace.getActiveSpan() === undefined) return work();
   const spanName = typeof name === 'string' ? name : name();
@@ -30,10 +25,7 @@ export function inSpan<T>(name: SpanName, work: () => Promise<T>, options?: () =
   });
 }
 
-/**
- * Runs the statements of a round trip in one span. It has their texts, which hold no value: values are parameters. Waiting for a connection
- * is part of it.
- */
+/** One span for the statements of a round trip, including the wait for a connection. Texts hold no values. */
 export function inSqlSpan<T>(statements: readonly TracedStatement[], work: () => Promise<T>): Promise<T> {
   const joined = (of: 'name' | 'text', between: string): string =>
     statements.map((statement) => statement[of]).join(between);

@@ -1,7 +1,7 @@
 import { SettingsError } from '../base/errors.js';
 import { loadSettings } from '../serve/settings.js';
 
-/** The setting ADMIN_URL, which only `migrate`, `views`, `adopt` and `tokens` use. Throws SettingsError when it is not set. */
+/** Only commands of the operator use it. Throws SettingsError when it is not set. */
 export function adminUrl(): string {
   const { adminUrl } = loadSettings(process.env);
   if (adminUrl !== '') return adminUrl;

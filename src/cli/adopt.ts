@@ -4,7 +4,6 @@ import { command, print, program, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
-/** `adopt`: drafts views and definitions for an app's schema. */
 export const adoptCommand = command(
   {
     ...{ schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text, show: text },
@@ -41,7 +40,6 @@ export const adoptCommand = command(
   },
 );
 
-/** "a, b" → its names. */
 function namesIn(list: string): string[] {
   return list.split(',').flatMap((name) => name.trim() || []);
 }
@@ -53,7 +51,7 @@ function section(title: string, lines: readonly string[]): void {
   for (const line of lines) print(`  ${line}`);
 }
 
-/** The folder as a word of the shell. */
+/** Quoted for the shell. */
 function folder(out: string, path: string): string {
   const whole = out === '.' ? path : `${out}/${path}`;
   return /^[\w./-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", String.raw`'\''`)}'`;

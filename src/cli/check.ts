@@ -4,7 +4,6 @@ import { type Finding, found, type Level, titleOf, warning } from '../serve/fitn
 import { loadSettings, misspeltNames } from '../serve/settings.js';
 import { command, print, printText } from './command.js';
 
-/** `check`: tells whether the databases fit the gateway. */
 export const check = command({ json: { type: 'boolean' } }, async ({ json }) => {
   const settings = loadSettings(process.env);
   const findings = [
@@ -24,7 +23,7 @@ const marks: Readonly<Record<Level, string>> = {
   refused: 'REFUSED',
 };
 
-/** A line per finding under the name of its server, and a line of advice below each that is not ok. */
+/** Findings by server, each with its advice unless it is ok. */
 function report(findings: readonly Finding[]): string[] {
   const lines = findings.flatMap((finding, i) => [
     ...(finding.where === findings[i - 1]?.where ? [] : [finding.where]),

@@ -1,15 +1,14 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** The name of the program in help and hints. */
 export const program = 'workspace-data-gateway';
 
-/** A command of the program: takes the arguments behind its name; resolves to the exit code, 0 for success. */
+/** Takes the arguments behind its name; resolves to the exit code. */
 export type Command = (args: readonly string[]) => Promise<number>;
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Given<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
 
-/** A command with these options; any other is refused, and so are words, unless it takes them. */
+/** Refuses any other option, and words unless it takes them. */
 export function command<const T extends Options, R>(
   options: T,
   run: (given: Given<T>['values'], words: readonly string[]) => Promise<R>,
@@ -21,22 +20,22 @@ export function command<const T extends Options, R>(
   };
 }
 
-/** A wrong command line: its message and a hint at --help are printed, exit code 2. */
+/** Its message and a hint at --help are printed, exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A fault that the operator can put right: only its message is printed, exit code 1. */
+/** A fault that the operator can correct: only its message is printed, exit code 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 }
 
-/** Prints one line to stdout: results. */
+/** One line on stdout: a result. */
 export function print(line: string): void {
   printText(oneLine(line));
 }
 
-/** Prints one line to stdout; resolves with null, or with the code of the fault when stdout does not take it. */
+/** Resolves with null, or with the code of the fault when stdout does not take the line. */
 export function printed(line: string): Promise<string | null> {
   return written(`${visible(oneLine(line))}\n`);
 }
@@ -54,41 +53,35 @@ function written(text: string): Promise<string | null> {
   );
 }
 
-/** Prints lines to stdout. */
 export function printText(lines: string): void {
   process.stdout.write(`${visible(lines)}\n`);
 }
 
-/** Prints one line to stderr: explanations, so that stdout holds nothing but the result. */
+/** One line on stderr, so that stdout holds only results. */
 export function say(line: string): void {
   sayText(oneLine(line));
 }
 
-/** Prints lines to stderr. */
 export function sayText(lines: string): void {
   process.stderr.write(`${visible(lines)}\n`);
 }
 
-/** Replaces the last line of a terminal by this one; where stderr is no terminal it shows nothing. */
+/** Replaces the last line of a terminal; without one it shows nothing. */
 export function showProgress(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${visible(oneLine(line))}`);
 }
 
-/** Text from elsewhere, such as a message of PostgreSQL, as part of several lines: a newline in it begins no line. */
+/** A newline in foreign text, such as a message of PostgreSQL, must begin no line. */
 export function oneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');
 }
 
-/**
- * Names from the database or the environment must not steer the terminal: control characters (ESC and C1 included), bidi
- * controls and Unicode line ends become \uXXXX, which leaves JSON the same. Newlines stay.
- */
+/** Foreign names must not steer the terminal: control characters, bidi controls and line ends become \uXXXX, as in JSON. */
 function visible(text: string): string {
   const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');
   return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);
 }
 
-/** The value of an option that is a whole number within limits. */
 export function wholeNumber(option: string, value: string, minimum: number, maximum: number): number {
   const number = Number(value);
   if (/^\d{1,10}$/.test(value) && number >= minimum && number <= maximum) return number;

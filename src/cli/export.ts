@@ -4,7 +4,6 @@ import { command, print, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
-/** `export`: writes a workspace to files, all of one moment. */
 export const exportCommand = command(
   { workspace: text, out: text, resources: text, from: { ...text, default: 'replica' }, gzip: { type: 'boolean' } },
   async ({ workspace, out, resources = '', from, gzip = false }) => {
@@ -23,7 +22,7 @@ export const exportCommand = command(
   },
 );
 
-/** A line on the terminal that counts records; nothing where stderr is no terminal. */
+/** Nothing where stderr is no terminal. */
 function progressLine() {
   let shownMs = 0;
   return {

@@ -17,7 +17,6 @@ import { command, Failure, print, say, UsageError, wholeNumber } from './command
 const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
 
-/** Lists what goes, and removes it where the operator agrees. */
 async function removeGateway(isAgreed: boolean): Promise<number> {
   const installed = await listInstalled(adminUrl());
   if (installed.length === 0) {
@@ -40,7 +39,6 @@ async function agrees(): Promise<boolean> {
   return answer.trim() === 'yes';
 }
 
-/** `migrate`: applies sql/core, the views and index proposals. */
 export const migrateCommand = command(
   { ...shared, list: flag, pending: flag, indexes: flag, 'retire-wall-keys': flag, uninstall: flag, yes: flag },
   async (given) => {
@@ -76,7 +74,7 @@ export const migrateCommand = command(
   },
 );
 
-/** `views`: drops and creates the views around changes of the app's tables. */
+/** Around changes of the app's tables. */
 export const viewsCommand = command({ ...shared, drop: flag, create: flag }, async ({ drop, create, views, wait }) => {
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
@@ -91,7 +89,7 @@ export const viewsCommand = command({ ...shared, drop: flag, create: flag }, asy
   return 0;
 });
 
-/** The longest wait for another migration, from the value of --wait in seconds; the wait is announced on stderr. */
+/** The value of --wait in seconds; a wait is announced on stderr. */
 function lockOptions(seconds: string): LockOptions {
   return { waitMs: wholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: say };
 }

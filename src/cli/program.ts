@@ -2,34 +2,32 @@ import { meantBy } from '../base/nearest-name.js';
 import { projectText } from '../base/paths.js';
 import { type Command, oneLine, outputEnded, printText, sayText, UsageError } from './command.js';
 
-// Without `navigator`, which Node has from version 21 on, pg asks `Response` where it runs: that loads 9 MB of Node's HTTP client.
+// // pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
 
-// A reader that is gone (EPIPE, for example of `head`) or a full disk ends no command in the middle of its work.
+// // A reader that is gone (EPIPE, for example of `head`) or a full disk must not end a command midway.
 let stdoutFault: NodeJS.ErrnoException | undefined;
 process.stdout.on('error', (error) => {
   stdoutFault ??= error;
 });
 process.stderr.on('error', () => undefined); // nothing is left to say it with
 
-/** How a command is called, and the file with its help text. */
 export interface Usage {
   readonly called: string;
   readonly help: string;
 }
 
-/** Prints the help text of a command. */
 export function printHelp({ help }: Usage): number {
   printText(projectText(help).trimEnd());
   return 0;
 }
 
-/** Runs a command, and ends the process with its exit code: open handles of a failed start would keep it alive. */
+/** Exits explicitly: open handles of a failed start would keep the process alive. */
 export async function runProgram(usage: Usage, args: readonly string[], run: Command): Promise<never> {
   process.exit(await exitCodeOf(usage, args, run));
 }
 
-/** The exit code of a command, or of its help; its errors are explained on stderr. */
+/** The exit code of a command, or of its help; errors are explained on stderr. */
 export async function exitCodeOf(usage: Usage, args: readonly string[], run: Command): Promise<number> {
   const asksForHelp = usage.help !== '' && (args.includes('--help') || args.includes('-h'));
   try {
@@ -45,7 +43,7 @@ export async function exitCodeOf(usage: Usage, args: readonly string[], run: Com
   }
 }
 
-/** Exit codes of errors whose message is written for the operator. By name, so that their modules need not be imported. */
+/** By name, so that their modules need not be imported. */
 const exitCodes: Readonly<Record<string, number>> = {
   ...{ SettingsError: 2, UsageError: 2 },
   ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1, ExportFailed: 1 },
@@ -61,7 +59,7 @@ const connectionFaults: Readonly<Record<string, string>> = {
   ECONNRESET: 'it closed the connection',
 };
 
-/** The next step after an error of PostgreSQL, by SQLSTATE or by class: the server, the login or the database is another than was meant. */
+/** The operator's next step, by SQLSTATE or class. */
 const nextSteps: Readonly<Record<string, string>> = {
   '25006': 'It is a replica, or its transactions are read-only: give the URL of the primary.',
   '28': 'Look at user and password of its URL, and at pg_hba.conf.',
@@ -70,13 +68,9 @@ const nextSteps: Readonly<Record<string, string>> = {
   '53300': 'Repeat it when connections are free, or raise max_connections or the limit of the role.',
 };
 
-/** Their messages name the file and the fault. */
 const fileFaults = /^E(ACCES|PERM|NOENT|EXIST|NOTDIR|ISDIR|NOSPC|DQUOT|ROFS|IO)$/;
 
-/**
- * The sentences for the operator, without connection URLs and passwords, and the exit code; undefined: the error is a bug, whose stack
- * is printed.
- */
+/** The sentences for the operator, without URLs and passwords, and the exit code; undefined: a bug, printed with its stack. */
 function explain(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
   const { name, message, code = '', severity, address, port } = error as DatabaseOrSystemError;
   const isParsing = String(code).startsWith('ERR_PARSE_ARGS');
@@ -100,7 +94,7 @@ function explain(error: unknown, usage: Usage): readonly [text: string, exitCode
     : undefined;
 }
 
-/** How messages of pg begin that have no code. */
+/** Messages of pg that have no code. */
 const noAnswer =
   /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/;
 
@@ -111,7 +105,7 @@ interface DatabaseOrSystemError extends Error {
   readonly port?: number;
 }
 
-/** node:util adds advice on how to pass a value that begins with a dash; its first sentence names the fault. */
+/** node:util adds advice; its first sentence names the fault. */
 function wrongOption(message: string, { help }: Usage): string {
   const sentence = message.split('. ')[0]?.replace(/\.$/, '');
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];

@@ -10,7 +10,6 @@ import { command, printText, say, wholeNumber } from './command.js';
 
 const text = { type: 'string' } as const;
 
-/** `serve`: runs the gateway. */
 export const serve = command(
   { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...given }) => {
@@ -22,7 +21,6 @@ export const serve = command(
   },
 );
 
-/** The ports given on the command line, as settings. */
 export function ports(given: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
   return {
     ...(given.port === undefined ? {} : { port: wholeNumber('--port', given.port, 0, 65535) }),
@@ -30,7 +28,7 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
   };
 }
 
-/** Runs a gateway, a parent with its workers, or one of these workers, until it is told to stop. */
+/** A gateway, a parent with its workers, or one of these workers. */
 async function serveUntilStopped(settings: Settings, readAgain: () => Settings): Promise<number> {
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
   const starting: Promise<Gateway | Workers> = isParent
@@ -58,23 +56,19 @@ function reload(serving: Gateway | Workers): void {
   else serving.observe({ type: 'reload_refused', reason });
 }
 
-/** The message that is written for the operator; of another error only its name, because the log holds no values. */
+/** Of a foreign error only the name, because the log holds no values. */
 function reasonOf(error: Error): string {
   return error instanceof StartRefused ? error.message : error.name;
 }
 
-/**
- * Resolves with the first uncaught error. State is undefined then: running responses may finish, and the process exits
- * with 1 for its supervisor.
- */
+/** State is undefined after an uncaught error: responses in progress may end, then the process exits with 1. */
 function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
 /**
- * Resolves at the first SIGTERM or SIGINT, or when the parent or the terminal is gone; a second signal ends the process. A worker gets two
- * where one was sent to all processes, as by Ctrl-C: its own and that of its parent. It ends at once when its parent does so.
- * `onHangUp` is called at SIGHUP, for which a worker leaves it to its parent to replace it.
+ * Resolves at SIGTERM, SIGINT or the end of the parent or terminal; a second signal exits at once. Workers ignore
+ * repeats (Ctrl-C reaches them twice) and leave SIGHUP to their parent.
  */
 function stopRequested(onHangUp: () => void): Promise<undefined> {
   return new Promise((resolve) => {
@@ -100,7 +94,7 @@ function stopRequested(onHangUp: () => void): Promise<undefined> {
   });
 }
 
-/** To the parent of a worker, or a parent with an IPC channel, such as `demo`, which may be gone. */
+/** The parent may be gone. */
 function sendToParent(message: object): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -31,7 +31,7 @@ const create = command(
   },
 );
 
-/** Replaces a token by a successor and revokes it, both or neither (one statement). */
+/** Creates a successor and revokes the token, in one statement. */
 const rotate = command(
   { 'expires-in': text, json: flag },
   async (given, words) => {
@@ -71,7 +71,6 @@ const list = command({ workspace: text, json: flag }, async ({ workspace, json }
 
 const actions: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = { create, list, rotate, revoke };
 
-/** `tokens`: manages access tokens, on the primary. */
 export const tokens: Command = async ([name = '', ...rest]) => {
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
   if (action === undefined) {
@@ -82,7 +81,6 @@ export const tokens: Command = async ([name = '', ...rest]) => {
   return 0;
 };
 
-/** The scopes of the API: read:<resource> for each, and write:<resource> where it can be written. */
 export function scopesOf(resources: readonly Resource[]): string[] {
   return [
     ...resources.map(({ name }) => `read:${name}`),
@@ -90,24 +88,22 @@ export function scopesOf(resources: readonly Resource[]): string[] {
   ];
 }
 
-/** The properties of a new token. */
 interface TokenOrder {
   readonly workspaceId: string;
-  /** One of gateway.token_owners for that workspace; other users are refused with SQLSTATE WG003. */
+  /** One of gateway.token_owners of that workspace; SQLSTATE WG003 otherwise. */
   readonly ownerId: string;
   readonly name: string;
   readonly scopes: readonly string[];
-  /** null: it never expires. */
   readonly expiresAt: Date | null;
 }
 
-/** A new token. `token` is the plain text, which is not stored: the database holds its hash. */
+/** `token` is the plain text, of which the database holds only the hash. */
 interface CreatedToken {
   readonly id: string;
   readonly token: string;
 }
 
-/** Creates a token on a connection as the admin role. */
+/** On a connection as the admin role. */
 export async function createToken(client: pg.ClientBase, order: TokenOrder): Promise<CreatedToken> {
   const made = { id: randomUUID(), token: newToken() };
   const { workspaceId, ownerId, name, scopes, expiresAt } = order;
@@ -116,18 +112,18 @@ export async function createToken(client: pg.ClientBase, order: TokenOrder): Pro
   return made;
 }
 
-/** Revokes a token; `now` is false when it was revoked before. SQLSTATE WG004: unknown. */
+/** `now` is false when it was revoked before. SQLSTATE WG004: unknown. */
 export async function revokeToken(client: pg.ClientBase, id: string): Promise<{ revokedAt: Date; now: boolean }> {
   const { rows } = await client.query('select * from gateway.revoke_token($1)', [id]);
   return { revokedAt: rows[0].revoked_at, now: rows[0].revoked_now };
 }
 
-/** The id of the workspace with this id or name. SQLSTATE WG001: none, or several. */
+/** SQLSTATE WG001: none, or several. */
 async function findWorkspace(client: pg.ClientBase, idOrName: string): Promise<string> {
   return (await client.query('select gateway.find_workspace($1) as id', [idOrName])).rows[0].id;
 }
 
-/** Prints a plain token; no other function does. Throws Failure when stdout does not take it: it is shown at no other time. */
+/** The only function that prints a plain token. Throws Failure when stdout does not take it. */
 async function show(
   { id, token }: CreatedToken,
   { name, workspaceId, scopes, expiresAt }: Omit<TokenOrder, 'ownerId'>,
@@ -145,7 +141,6 @@ async function show(
   );
 }
 
-/** A row of `listed`. */
 type ListedToken = Readonly<Record<string, string | readonly string[] | null>>;
 
 const momentSql = (column: string): string => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
@@ -176,7 +171,6 @@ function moment(date: Date | null): string | null {
   return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** The list in --scopes, each one of the scopes of the API, none twice. */
 function parseScopes(text: string, scopes: readonly string[]): string[] {
   const given = [...new Set(text.split(/[\s,]+/).filter((scope) => scope !== ''))];
   const unknown = given.filter((scope) => !scopes.includes(scope));
@@ -186,7 +180,7 @@ function parseScopes(text: string, scopes: readonly string[]): string[] {
   return given;
 }
 
-/** The moment that --expires-in (90d, 12h, 30m, never) leads to; null for never. Default 90 days. */
+/** From 90d, 12h, 30m or never (null). */
 function parseExpiry(within = '90d'): Date | null {
   if (within === 'never') return null;
   const [, count, unit = ''] = /^([1-9]\d{0,5})([mhd])$/.exec(within) ?? [];
@@ -196,16 +190,15 @@ function parseExpiry(within = '90d'): Date | null {
   return new Date(Date.now() + Number(count) * minutes * 60_000);
 }
 
-/** The id of a token, as `tokens list` shows it. */
 function parseTokenId([text, ...others]: readonly string[]): string {
   if (text === undefined || others.length > 0)
     throw new UsageError('Give the id of one token; `tokens list` shows it.');
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text;
-  // The text is not repeated, because it may be the token itself.
+  // // The text is not repeated: it may be the token itself.
   throw new UsageError('That is not the id of a token; `tokens list` shows it.');
 }
 
-/** SQLSTATE class WG: sentences written for the operator in sql/core/003_tokens.sql. */
+/** SQLSTATE class WG: sentences for the operator in sql/core/003_tokens.sql. */
 function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
   if (code?.startsWith('WG')) throw new Failure(oneLine(message));

@@ -1,12 +1,12 @@
 import type words from '../../config/adopt/words.json';
 import { projectText } from '../base/paths.js';
 
-/** A purpose of tables and columns that their names tell, in English or Dutch; by it `adopt` guesses and `check` warns. */
+/** What the name of a table or column says, in English or Dutch: `adopt` guesses by it, `check` warns. */
 export type Purpose = keyof typeof words;
 
 const compiled = new Map<Purpose, RegExp>();
 
-/** Whether the name, of any spelling, is one of the purpose: one of its expressions in config/adopt/words.json matches it in snake case. */
+/** By the expressions of config/adopt/words.json, in snake case. */
 export function isNamed(purpose: Purpose, name: string): boolean {
   if (compiled.size === 0) {
     const texts = JSON.parse(projectText('config/adopt/words.json')) as Readonly<Record<Purpose, readonly string[]>>;

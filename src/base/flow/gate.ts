@@ -1,28 +1,25 @@
 import { drainSocketReads } from './event-loop.js';
 
-/** Gives the taken units back; must be called once. */
+/** Must be called once. */
 export type Release = () => void;
 
-/** Bounds of a gate. */
 export interface GateBounds {
-  /** Units that a key may hold at a time; can change. */
+  /** Can change. */
   readonly share: (key: string) => number;
-  /** Entries that may wait, of all keys together; default: no bound. */
+  /** Of all keys together; default: no bound. */
   readonly queueMax?: number;
   /** Whether any entry may begin now, beside the shares; default: yes. */
   readonly isOpen?: () => boolean;
-  /** The error of an entry that is evicted from a full queue, or that has waited too long. */
+  /** For an entry that is evicted from a full queue, or that waited too long. */
   readonly refusal: (reason: 'full' | 'late') => Error;
 }
 
-/** How an entry waits. */
 export interface Waiting {
   readonly waitMs: number;
-  /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** The lane in which it waits: lanes are served in turn. */
+  /** Lanes are served in turn. */
   readonly lane: string;
-  /** Whether it waits although the queue is full. */
+  /** Waits even if the queue is full. */
   readonly isExempt?: boolean;
 }
 
@@ -33,15 +30,12 @@ interface Waiter {
   readonly fail: (error: Error) => void;
 }
 
-/** Bounds what each key holds at a time; what is beyond waits in a bounded queue, the lanes in turn, until a deadline. */
+/** Bounds what each key holds; the excess waits in a bounded queue, lanes in turn, until a deadline. */
 export class Gate {
   readonly #bounds: GateBounds;
-  /** Units held, by key; keys without units are deleted. */
+  /** Keys without units are deleted. */
   readonly #held = new Map<string, number>();
-  /**
-   * Waiters by lane, in the order of their turns: the first of each lane, then the second of each. A lane with a thousand waiters delays
-   * another by a single turn. A Set keeps the order of arrival, and deletes a waiter in constant time.
-   */
+  /** In the order of their turns, so that a thousand waiters delay another lane by one. A Set deletes in constant time. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   waiting = 0;
 
@@ -49,7 +43,6 @@ export class Gate {
     this.#bounds = bounds;
   }
 
-  /** Units held by all keys together. */
   get held(): number {
     return [...this.#held.values()].reduce((sum, units) => sum + units, 0);
   }
@@ -69,7 +62,6 @@ export class Gate {
     };
   }
 
-  /** Takes a unit of each key, now or after a wait. */
   async enter(keys: readonly string[], waiting: Waiting): Promise<Release> {
     const mayBegin = (): boolean => !keys.some((key) => this.isFull(key));
     const take = (): Release => {
@@ -81,14 +73,14 @@ export class Gate {
     return mayBegin() ? take() : this.wait(mayBegin, async () => take(), waiting);
   }
 
-  /** Waits until the entry may begin, and begins it at once, so that what it takes is taken before the next one is considered. */
+  /** Begins the entry before the next one is considered, so that its units count. */
   wait<T>(
     mayBegin: () => boolean,
     begin: () => Promise<T>,
     { lane, waitMs, signal, isExempt = false }: Waiting,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      // In a busy process the answers that make room have arrived, and are read first.
+      // A busy process first reads the answers that arrived: they make room.
       const giveUp = (): void => void drainSocketReads().then(() => leave(this.#bounds.refusal('late')));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
@@ -119,7 +111,6 @@ export class Gate {
     });
   }
 
-  /** Begins waiting entries that may begin now. */
   serve(): void {
     for (const [lane, waiters] of this.#lanes) {
       const [first] = waiters;
@@ -136,7 +127,7 @@ export class Gate {
       for (const waiter of [...waiters]) if (this.#remove(lane, waiter)) waiter.fail(error);
   }
 
-  /** Refuses the newest waiter of the longest lane, of those whose entries are not exempt. */
+  /** Refuses the newest waiter of the longest lane, unless its entries are exempt. */
   #evict(): void {
     const lanes = [...this.#lanes].filter(([, [first]]) => !first?.isExempt);
     const [lane, waiters] = lanes.reduce((longest, each) => (each[1].size > longest[1].size ? each : longest));
@@ -155,15 +146,13 @@ export class Gate {
   }
 }
 
-/** How long after its last use a key counts as active. */
 const activeMs = 1000;
 
-/** The keys, such as workspaces, that were served last. While there are several, each must leave room for the others. */
+/** The keys served lately; while there are several, each must leave room for the others. */
 export class ActiveKeys {
   readonly #lastMs = new Map<string, number>();
   #prunedMs = 0;
 
-  /** Notes that the key is served now. */
   touch(key: string): void {
     const nowMs = performance.now();
     this.#lastMs.set(key, nowMs);

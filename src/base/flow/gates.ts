@@ -2,27 +2,23 @@ import { Problem, type ShedBound } from '../errors.js';
 import { Gate } from './gate.js';
 import type { Limiter } from './rate-limiter.js';
 
-/** The bounds that an operator sets. */
 interface GateSettings {
   readonly largePagesPerToken: number;
   readonly largePagesPerWorkspace: number;
 }
 
-/**
- * Look-ups of unknown tokens that run, and that wait: a flood of them leaves the pool to known tokens, and the addresses have
- * their turns.
- */
+/** A flood of unknown tokens leaves the pool to known ones. */
 const [running, waiting] = [8, 248];
 
-/** The gates of a gateway. Those of statements are the pools' own (postgres/connection-pool), that of connections the listener's (http/server). */
+/** The gates of pools are in postgres/connection-pool, those of connections in http/server. */
 export interface Gates {
-  /** Look-ups of unknown tokens, all under one key; the lanes are the clients' addresses. */
+  /** All under one key; the lanes are client addresses. */
   readonly unknownTokens: Gate;
-  /** Large pages of each token and each workspace. Each takes statements, and memory for as long as its client reads: without a bound a single client could take them all. */
+  /** Per token and workspace: each page holds statements and memory while its client reads. */
   readonly largePages: Gate;
 }
 
-/** Makes the gates; a request that they refuse is a Problem `overloaded`. */
+/** A refused request is a Problem `overloaded`. */
 export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSettings): Gates {
   const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
@@ -38,21 +34,21 @@ export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSett
   };
 }
 
-/** The bounds of requests in a minute. */
+/** Per minute. */
 export interface Limits {
   /** Requests of a token, over all gateways. */
   readonly token: Limiter;
-  /** Writes of a token, which count as requests as well; null unless the operator sets it. */
+  /** Writes count as requests as well; null unless the operator sets it. */
   readonly write: Limiter | null;
-  /** Failed authentications of a client address, and of a refused token that is repeated. */
+  /** Failed authentications of an address, or of a refused token that is repeated. */
   readonly address: Limiter;
-  /** Look-ups of unknown tokens of a client address whose failed authentications are used up. */
+  /** Look-ups of unknown tokens of an address whose failed authentications are used up. */
   readonly lookUp: Limiter;
-  /** Requests of a client address that need no token: documents, OPTIONS, and those without a route. */
+  /** Per address: documents, OPTIONS, and unknown paths. */
   readonly public: Limiter;
 }
 
-/** The bounds that an operator sets, requests per minute. */
+/** Requests per minute. */
 interface LimitSettings {
   readonly rateLimitPerMinute: number;
   readonly writesPerMinute: number;
@@ -61,7 +57,7 @@ interface LimitSettings {
   readonly lookUpsPerMinute: number;
 }
 
-/** Makes the limiters; `peers` counts the requests of all gateways together. */
+/** `peers` counts the requests of all gateways together. */
 export function limitsOf(
   settings: LimitSettings,
   peers: { readonly limiter: (name: string, quota: number) => Limiter },

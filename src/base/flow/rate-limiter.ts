@@ -1,44 +1,43 @@
-/** State of a limit after a request was counted. */
+/** After a request was counted. */
 export interface RateLimitResult {
   readonly allowed: boolean;
   readonly remaining: number;
-  /** Seconds until the window ends, rounded up, so that a client that waits so long is served. */
+  /** Rounded up, so that a client that waits so long is served. */
   readonly resetSeconds: number;
-  /** Number of requests refused in this window. */
+  /** In this window. */
   readonly refused: number;
 }
 
-/** Counts requests per key in windows of a minute. */
+/** Windows of a minute. */
 export interface Limiter {
   readonly quota: number;
   consume(key: string): RateLimitResult | Promise<RateLimitResult>;
-  /** The state of the key, and whether another request would be allowed; counts nothing. */
+  /** Counts nothing. */
   peek(key: string): RateLimitResult | Promise<RateLimitResult>;
 }
 
-/** The count of a key in its window, as the shared counter has it. */
+/** As the shared counter has it. */
 export interface Count {
   readonly consumed: number;
-  /** Milliseconds until the window ends. */
   readonly endsInMs: number;
 }
 
-/** A gateway's knowledge of a window. The counter is told of it because a restarted counter has lost its counts. */
+/** A gateway's view of a window, from which a restarted counter learns its counts. */
 export interface KnownCount extends Count {
-  /** Requests that this gateway granted, with the counter or without it. */
+  /** By this gateway, with the counter or without it. */
   readonly granted: number;
 }
 
-/** A counter that all gateways share: answers `countNext` of the key. Rejects when it does not answer. */
+/** Answers `countNext` of the key; rejects when it does not answer. */
 export type SharedCounter = (key: string, known: KnownCount, requests: number) => Promise<Count>;
 
-/** Counts of a key that a shared counter keeps: of all requests, and of those that each gateway granted. */
+/** Of all requests, and of those that each gateway granted. */
 export interface Kept {
   consumed: number;
   readonly granted: Map<number, number>;
 }
 
-/** Counts requests of a gateway. The count is at least what that gateway knows, and what all gateways that asked have granted. */
+/** At least what that gateway knows, and what all gateways have granted. */
 export function countNext(kept: Kept, gateway: number, known: KnownCount, requests: number): number {
   kept.granted.set(gateway, Math.max(kept.granted.get(gateway) ?? 0, known.granted + requests));
   const granted = [...kept.granted.values()].reduce((sum, each) => sum + each, 0);
@@ -49,32 +48,29 @@ export function countNext(kept: Kept, gateway: number, known: KnownCount, reques
 interface Window {
   /** Epoch milliseconds. */
   endsAtMs: number;
-  /** The highest count that is known. */
+  /** The highest count known. */
   consumed: number;
-  /** Requests that this gateway granted, and those that it refused alone. */
+  /** By this gateway; refused: while it counted alone. */
   granted: number;
   refused: number;
 }
 
 export const windowSeconds = 60;
 const windowMs = windowSeconds * 1000;
-/** Keys of a limiter: beyond them the key whose window began first starts from zero. */
+/** Beyond them the oldest window starts from zero. */
 const windowsMax = 100_000;
-/** Answers of the counter take less time than this, so two ends that differ by more are those of different windows. */
+/** Ends that differ by more belong to different windows. */
 const marginMs = 1000;
 
 const newWindow = (endsInMs = windowMs): Window => {
   return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
 };
 
-/**
- * A limiter of one process, which answers without a promise, or of `gateways` processes that share a counter. These grant the quota
- * exactly. While the counter does not answer, each of them grants its share of the quota, and no more than it knows to be left.
- */
+/** Exact within a process, or over `gateways` that share a counter; while it is silent each grants its share of the quota. */
 export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter): Limiter {
-  /** In the order in which they began, and so about in that in which they end. */
+  /** In the order in which they began. */
   const windows = new Map<string, Window>();
-  /** The window of the key, unless it has ended or less of it is left. More than a whole one is left where the clock was set back. */
+  /** Absent when less than `leftMsMin` is left, or more than a window: the clock was set back. */
   const windowOf = (key: string, leftMsMin = 0): Window | undefined => {
     const window = windows.get(key);
     const leftMs = (window?.endsAtMs ?? 0) - Date.now();

@@ -9,16 +9,15 @@ import { exchangeOf } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
 
-/** Dependencies of the admission of a request. */
 export interface Admission {
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly observe: Observe;
-  /** Whether Authorization: Basic is accepted, too, with the token as password. */
+  /** With the token as password. */
   readonly basicAuth: boolean;
 }
 
-/** Admits a request with a valid token (else 401) within its limits (else 429). Failures are limited per address and token. */
+/** Throws 401 without a valid token, 429 beyond a limit. Failures are limited per address and token. */
 export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Promise<Access> {
   const { token, write } = deps.limits;
   const exchange = exchangeOf(ctx);
@@ -40,7 +39,6 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   return refuse(deps, limit.name, limiter, { ...result, resetSeconds }, detail);
 }
 
-/** A limit that counted a request, and its result. */
 interface Counted {
   readonly limit: typeof requestLimit | typeof writeLimit;
   readonly limiter: Limiter;
@@ -50,10 +48,7 @@ interface Counted {
 const requestLimit = { policy: '"default"', name: 'token', what: 'requests' } as const;
 const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as const;
 
-/**
- * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the limits that counted a request: names and values in
- * turns.
- */
+/** Names and values in turns (draft-ietf-httpapi-ratelimit-headers). */
 function rateLimitHeaders(counted: readonly Counted[]): string[] {
   let [policies, left] = ['', ''];
   for (const { limit, limiter, result } of counted) {
@@ -64,7 +59,7 @@ function rateLimitHeaders(counted: readonly Counted[]): string[] {
   return ['RateLimit-Policy', policies, 'RateLimit', left];
 }
 
-/** Counts a write against both limits, unless one refuses it: a write that is answered 429 is not counted. */
+/** Counts against both limits, unless one refuses: a write that is answered 429 is not counted. */
 async function countWrite(token: Limiter, write: Limiter, tokenId: string): Promise<Counted[]> {
   const isAllowed = (await token.peek(tokenId)).allowed;
   const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));
@@ -75,14 +70,14 @@ async function countWrite(token: Limiter, write: Limiter, tokenId: string): Prom
   ];
 }
 
-/** Admits a request that needs no token, within the limit of its client address (else 429). */
+/** Throws 429 beyond the limit of the client's address. */
 export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
   const result = await deps.limits.public.consume(addressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
   if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
 }
 
-/** The rights of a token that was looked up before; null for any other, also for a missing one. */
+/** Null for a token that was not looked up before, or is missing. */
 function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
   const { authorization = '' } = req.headers;
   return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
@@ -113,17 +108,14 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   }
 }
 
-/** Whether an unknown token of the address is looked up: a flood of them would otherwise cost a look-up for each 429. */
+/** Otherwise a flood of unknown tokens would cost a look-up for each 429. */
 async function mayLookUp({ address: failures, lookUp }: Limits, address: string): Promise<boolean> {
   return (await failures.peek(address)).allowed || (await lookUp.consume(address)).allowed;
 }
 
 const throttleMs = 200;
 
-/**
- * Answers 429: 200 ms late once the key was refused `quota` times, so that clients that ignore Retry-After on hundreds of connections
- * cannot saturate the event loop. A client that heeds Retry-After gets its few refusals at once.
- */
+/** Answers 200 ms late once a key was refused `quota` times, so that clients that ignore Retry-After cannot saturate the event loop. */
 async function refuse(
   { observe }: Admission,
   limit: LimitName,
@@ -136,17 +128,14 @@ async function refuse(
   throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
 }
 
-/** Throws insufficient_scope. Called before any record is looked up, so that the answer reveals no record. */
+/** Called before any record is looked up, so that the answer reveals none. */
 export function requireScope(access: Access, scope: string): void {
   if (access.scopes.has(scope)) return;
   const headers = challenges(false, `, error="insufficient_scope", scope="${scope}"`);
   throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
 }
 
-/**
- * The token of an Authorization header: a bearer token (RFC 6750 §2.1) or, with `basicAuth`, the password of Basic (RFC 7617 §2)
- * with any user name. Throws token_missing, or token_invalid for a malformed value; another scheme counts as missing.
- */
+/** Bearer (RFC 6750 §2.1), or the password of Basic (RFC 7617 §2). Throws token_missing or token_invalid. */
 function tokenOf(authorization: string, basicAuth: boolean): string {
   const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization) ?? [];
   const isBasic = scheme.toLowerCase() === 'basic';
@@ -161,7 +150,7 @@ function tokenOf(authorization: string, basicAuth: boolean): string {
 
 const realm = 'realm="workspace-data-api"';
 
-/** WWW-Authenticate with every scheme that is accepted (RFC 9110 §11.6.1). */
+/** Every accepted scheme (RFC 9110 §11.6.1). */
 function challenges(basicAuth: boolean, error = ''): Record<string, string> {
   return { 'WWW-Authenticate': `Bearer ${realm}${error}${basicAuth ? `, Basic ${realm}, charset="UTF-8"` : ''}` };
 }
@@ -177,10 +166,7 @@ function tokenInvalid(basicAuth: boolean): Problem {
 
 const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
 
-/**
- * The key under which limiters count a client address: an IPv4 address, or the /64 of an IPv6 address, because a single customer of
- * an access provider holds a whole /64 (RFC 6177). Some proxies add the port of the connection, which does not count. An IPv4-mapped address (RFC 4291 §2.5.5.2) is the IPv4 address.
- */
+/** An IPv4 address, mapped ones included (RFC 4291 §2.5.5.2), or the /64 of an IPv6 address: one customer holds a /64 (RFC 6177). */
 export function addressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
   const [address = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client

@@ -3,13 +3,12 @@ import type { KoaBodyMiddlewareOptions } from 'koa-body';
 import { Problem } from '../../base/errors.js';
 import { headerCount } from './request-head.js';
 
-/** Reads a request's body. Throws 415 unless its media type is JSON in UTF-8, 413 when it is too large. */
+/** Throws 415 unless the media type is JSON in UTF-8, 413 when the body is too large. */
 export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
 
 /**
- * koa-body reads the bytes and bounds them. It decodes them as latin1, which loses no byte, so that parseStrictJson can refuse
- * invalid UTF-8. A gateway without writes does not load it, because it costs a start 0.1 s of processor time and 12 MB; one with writes loads it
- * before its first request, because Node keeps an import that failed.
+ * Reads as latin1, so that parseStrictJson can refuse invalid UTF-8. Loaded at start-up, and only with writes: Node
+ * keeps an import that failed, and it costs 0.1 s and 12 MB.
  */
 export async function bodyReader(bytesMax: number): Promise<BodyReader> {
   const options: Partial<KoaBodyMiddlewareOptions> = {
@@ -36,14 +35,14 @@ export async function bodyReader(bytesMax: number): Promise<BodyReader> {
   };
 }
 
-/** type/subtype and its parameters (RFC 9110 §8.3.1): a token or a quoted string each. */
+/** Type and parameters (RFC 9110 §8.3.1). */
 const mediaType = /^\s*([^\s;]+)\s*((?:;\s*(?:[^\s;=]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)\s*)?)*)$/;
 const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 
-/** Throws 415. Ignores parameters other than charset, as RFC 2045 §1 asks: JSON defines none. */
+/** Throws 415. Other parameters than charset are ignored (RFC 2045 §1). */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   const { 'content-type': plain = '', 'content-encoding': coding } = ctx.req.headers;
-  // The usual header first: headersDistinct goes through all of them again.
+  // // The usual header first: headersDistinct copies all of them.
   if (mediaTypes.includes(plain) && coding === undefined && headerCount(ctx.req, 'content-type') === 1) return;
   const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
   const [, type = '', parameters = ''] =

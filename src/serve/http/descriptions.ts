@@ -6,11 +6,11 @@ import { apiIndex, type OpenApiOptions } from '../openapi/values.js';
 import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
 import { chooseEncoding, compressed } from './encodings.js';
 
-/** The descriptions of the API. Each is made at its first request: no start waits for it. */
+/** Each is made at its first request, so that no start waits for it. */
 export interface Descriptions {
   readonly index: FixedBody;
   readonly openapi: FixedBody;
-  /** The documentation page; `servedByApi`: it is below the address of the API. */
+  /** `servedByApi`: the page is below the address of the API. */
   readonly docs: (servedByApi: boolean) => FixedBody;
 }
 
@@ -27,23 +27,19 @@ export function descriptions(resources: readonly Resource[], options: OpenApiOpt
   };
 }
 
-/** Headers of a page of HTML. Browsers keep it and ask by its ETag. */
+/** Browsers keep it and ask by its ETag. */
 const pageHeaders = (policy: string) => ({
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
   'Cache-Control': 'no-cache',
 });
 
-/** A text, and headers of its own. */
 interface FixedText {
   readonly text: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/**
- * A body that stays the same while the gateway runs, made at its first use. Each content coding of it has a strong ETag of its own,
- * because other bytes need another validator (RFC 9110 §8.8.3.3).
- */
+/** Made at its first use. Each content coding has an ETag of its own (RFC 9110 §8.8.3.3). */
 export class FixedBody {
   readonly #make: () => Promise<FixedText>;
   #made: ReturnType<typeof withHash> | undefined;
@@ -52,7 +48,7 @@ export class FixedBody {
     this.#make = make;
   }
 
-  /** Replies 304 if If-None-Match names the representation that Accept-Encoding prefers, else 200 with it. */
+  /** 304 if If-None-Match names the representation that Accept-Encoding prefers, otherwise 200. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding);
     this.#made ??= withHash(this.#make()).catch((error) => {

@@ -1,20 +1,17 @@
 import type { Duplex } from 'node:stream';
 import { constants, createBrotliCompress, createGzip } from 'node:zlib';
 
-/** A content coding of responses (RFC 9110 §8.4.1). */
+/** RFC 9110 §8.4.1. */
 export interface Encoding {
   readonly name: string;
-  /** Memory of a compressor with its streams, in bytes. */
+  /** Memory of a compressor with its streams. */
   readonly bytes: number;
   readonly compressor: () => Duplex;
 }
 
 const { BROTLI_PARAM_QUALITY: quality, BROTLI_PARAM_LGWIN: windowLog } = constants;
 
-/**
- * The encodings that lists can have, the first preferred; details are always identity, as their ETag is strong. The window of br has 256 KB,
- * because each slow client holds a compressor for minutes: with its own 4 MB, 75 of them took 340 MB.
- */
+/** In order of preference. br has a window of 256 KB: with its own 4 MB, 75 slow clients took 340 MB. */
 const encodings: readonly Encoding[] = [
   {
     name: 'br',
@@ -24,10 +21,7 @@ const encodings: readonly Encoding[] = [
   { name: 'gzip', bytes: 393_216, compressor: () => createGzip({ level: 3 }) },
 ];
 
-/**
- * The encoding with the largest weight in Accept-Encoding, and of equal ones the first; undefined for identity
- * (RFC 9110 §12.5.3). A weight that is not a number refuses.
- */
+/** The encoding with the largest weight (RFC 9110 §12.5.3); undefined for identity. A weight that is no number refuses. */
 export function chooseEncoding(header = ''): Encoding | undefined {
   const weights = new Map<string, number>();
   for (const entry of header.toLowerCase().split(',')) {
@@ -43,7 +37,6 @@ export function chooseEncoding(header = ''): Encoding | undefined {
   return chosen;
 }
 
-/** The body, compressed. */
 export async function compressed(body: string | Buffer, { compressor }: Encoding): Promise<Buffer> {
   const stream = compressor();
   stream.end(body);

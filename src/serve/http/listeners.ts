@@ -2,15 +2,13 @@ import type { Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { StartRefused } from '../../base/errors.js';
 
-/** Open connections of each listener; Node forgets those of CONNECT. */
+/** Node forgets those of CONNECT. */
 const connections = new WeakMap<Server, Set<Socket>>();
 
-/** Number of open connections. */
 export function connectionsOf(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
 }
 
-/** Why an address cannot be had, by the code of the system. */
 const listenFaults: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another process, or the other listener, has the port',
   EACCES: 'ports below 1024 need a privilege of the system',
@@ -19,13 +17,10 @@ const listenFaults: Readonly<Record<string, string>> = {
   EAFNOSUPPORT: 'this machine has no addresses of that kind',
 };
 
-/**
- * Connections that the kernel keeps until the event loop accepts them, where net.core.somaxconn allows as many (listen(2)). With Node's 511
- * a burst of clients, as after a restart, was dropped in part: such a client tries again after a second (RFC 6298, 2.1).
- */
+/** The kernel's queue (listen(2)): with Node's 511 a burst of clients was dropped, who try again after a second (RFC 6298, 2.1). */
 const waitingMax = 4096;
 
-/** Opens the listener and returns its origin, such as http://127.0.0.1:8080. Throws StartRefused. */
+/** Returns the origin, such as http://127.0.0.1:8080. Throws StartRefused. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
   const open = new Set<Socket>();
   connections.set(server, open);
@@ -45,19 +40,16 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${name}:${address.port}`;
 }
 
-/** Closes the listener at once and breaks running responses. */
+/** Breaks running responses. */
 export async function close(server: Server): Promise<void> {
   breakConnections(server);
   await new Promise((resolve) => server.close(resolve));
 }
 
-/**
- * Connections without a request stay open for so long when a listener drains: their clients, with a request on its way, are told
- * by its response to use another.
- */
+/** Idle connections stay open so long while a listener drains: a request on its way gets a response. */
 const idleMs = 1000;
 
-/** Accepts no new connections, lets running responses end, and breaks those that still run after `drainMs`. */
+/** Accepts no connections, waits for running responses, and breaks the rest after `drainMs`. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
   server.prependListener('request', (_, response) => {
     response.shouldKeepAlive = false;
@@ -67,14 +59,14 @@ export async function drain(server: Server, drainMs: number): Promise<void> {
   const idle = setInterval(() => {
     if (performance.now() - startedMs > idleMs && !isSending(server)) server.closeIdleConnections();
   }, 50);
-  // Not close() of an HTTP server, which closes idle connections at once.
+  // // close() of an HTTP server would close idle connections at once.
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   clearTimeout(deadline);
   clearInterval(idle);
   server.close(() => undefined); // ends Node's timer for requests that are late
 }
 
-/** Whether an answer waits for its client: Node takes a connection for idle as soon as the response is whole, and would cut it off. */
+/** Node takes a connection for idle as soon as the response is complete, and would cut it off. */
 function isSending(server: Server): boolean {
   return openOn(server).some(({ writableLength }) => writableLength > 0);
 }

@@ -8,7 +8,7 @@ import { commonHeaders, renderProblem } from './render.js';
 
 const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
 
-/** Problems of requests that Node cannot parse, by llhttp's reason or by the error's code. */
+/** By llhttp's reason or by the error's code. */
 const parseProblems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: new Problem('headers_too_large', 'The request header is too large.'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new Problem('payload_too_large', 'The chunk extensions are too large.'),
@@ -18,26 +18,25 @@ const parseProblems: Readonly<Record<string, Problem>> = {
 };
 const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
 
-/** `rawPacket` holds the bytes that arrived last; the parser read `bytesParsed` of them before the error. */
+/** `rawPacket` arrived last; the parser read `bytesParsed` of it. */
 type ParseError = NodeJS.ErrnoException & { reason?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** Requests of a connection that may wait for the responses before them; clients that pipeline send a few. */
+/** Per connection; clients that pipeline send a few. */
 const waitingMax = 256;
 
-/** How long a client may take to read the last answer of its connection and to close it. */
+/** How long a client may take to read the last answer and to close. */
 const lingerMs = 1000;
 
-/** The order of the answers on each connection, and its end. */
+/** The order of the responses on each connection (RFC 9112 §9.3.2), and its end. */
 export class ConnectionEnds {
-  /** Connections that get no further answer. */
+  /** They get no further answer. */
   readonly #ended = new WeakSet<Duplex>();
-  /** Requests whose response has not ended, in the order of their arrival. */
+  /** In the order of arrival. */
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
   /**
-   * Calls `handle` when the responses before it on the connection have ended (RFC 9112 §9.3.2), so that a client has one request under way
-   * on each connection, and a response that is under way learns of the end of its connection; never when the response before it was the last,
-   * to which Node gives no socket, or when its body cannot be parsed. Node reads on while responses wait, so a connection with too many of them is closed.
+   * Calls `handle` when the responses before it have ended; never when the connection ends with them, or the body
+   * cannot be parsed. Node reads on meanwhile, so a connection with too many requests is closed.
    */
   inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const { socket } = request;
@@ -54,7 +53,7 @@ export class ConnectionEnds {
     });
   }
 
-  /** The open responses of a new connection. Node's way to close it behind its last response loses the answer where a part of the request is unread. */
+  /** Node's own close behind the last response would lose it where a part of the request is unread. */
   #begin(socket: Socket): Set<ServerResponse> {
     const responses = new Set<ServerResponse>();
     const destroySoon = socket.destroySoon.bind(socket);
@@ -67,7 +66,7 @@ export class ConnectionEnds {
     return responses;
   }
 
-  /** Answers requests that Node's parser refuses; responses in progress on the connection come first (RFC 9112 §9.3.2). */
+  /** Responses in progress on the connection come first (RFC 9112 §9.3.2). */
   answerErrors(server: Server): void {
     server.on('clientError', (error: ParseError, socket) => {
       if (error.code === 'ECONNRESET') return void socket.destroy();
@@ -76,7 +75,7 @@ export class ConnectionEnds {
       void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
     });
     server.on('connect', (_, socket: Duplex) => {
-      // Node has taken its own listeners off: without the first a reset would end the process, and without the other a response stand still.
+      // // Node has removed its listeners: a reset would end the process, and a response would wait for ever.
       socket.on('error', () => socket.destroy());
       socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
       void this.#answer(socket, notAllowed('CONNECT'), false);
@@ -117,10 +116,7 @@ export class ConnectionEnds {
   }
 }
 
-/**
- * Ends the sending side, then reads and drops the client's remaining bytes (RFC 9112 §9.6): closing a socket with unread bytes
- * resets the connection, and the client could lose the answer. Node's time-outs no longer apply here, hence the timer.
- */
+/** Half-closes, then drops the client's bytes (RFC 9112 §9.6): closing with unread bytes resets the connection and loses the answer. */
 function endInStages(socket: Duplex): void {
   socket.end();
   socket.resume();
@@ -128,7 +124,7 @@ function endInStages(socket: Duplex): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** 405 for a method that Node's parser does not know: the request is not malformed. */
+/** 405: Node's parser does not know the method, but the request is well-formed. */
 function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
   if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return undefined;
   const text = rawPacket.toString('latin1');
@@ -137,10 +133,7 @@ function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Proble
   return line ? notAllowed(line[1] as string) : undefined;
 }
 
-/**
- * Whether the request that cannot be parsed is a HEAD, whose answer has no body (RFC 9110 §9.3.2). The packet can begin with
- * the end of the body of the request before.
- */
+/** Whether it is a HEAD, whose answer has no body; the packet can begin with the body of the request before. */
 function isHead({ rawPacket }: ParseError): boolean {
   return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }

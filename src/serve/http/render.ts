@@ -2,7 +2,7 @@ import { type Problem, problems, problemType } from '../../base/errors.js';
 
 export const apiVersion = '1.0.0';
 
-/** Headers of every response, also of those to requests that are not HTTP. */
+/** Of every response, also to requests that are not HTTP. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   'API-Version': apiVersion,
   'Cache-Control': 'no-store',
@@ -11,14 +11,13 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** An error response. */
 export interface Rendered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Problem → application/problem+json (RFC 9457); every error response is rendered here. */
+/** RFC 9457; every error response is rendered here. */
 export function renderProblem(problem: Problem, requestId: string): Rendered {
   const { status, title } = problems[problem.code];
   const body = JSON.stringify({

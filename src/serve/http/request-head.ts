@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import type { Context } from 'koa';
 import { invalid, Problem } from '../../base/errors.js';
 
-/** Number of times a header was sent. Counts in rawHeaders, because Node drops repetitions of some headers and joins others. */
+/** Counts in rawHeaders, because Node drops or joins repeated headers. */
 export function headerCount(request: IncomingMessage, name: string): number {
   const { rawHeaders } = request;
   let count = 0;
@@ -14,7 +14,6 @@ export function headerCount(request: IncomingMessage, name: string): number {
   return count;
 }
 
-/** Throws 400 when one of the headers was sent more than once. */
 export function refuseRepeated(request: IncomingMessage, names: readonly string[]): void {
   const faults = names
     .filter((name) => headerCount(request, name) > 1)
@@ -26,7 +25,7 @@ export function refuseRepeated(request: IncomingMessage, names: readonly string[
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** Whether the text is a host with or without a port (RFC 3986 §3.2.2), so that links built with it lead to that host. */
+/** With or without a port (RFC 3986 §3.2.2), so that links built with it lead to that host. */
 function isHost(host: string): boolean {
   const match = /^(?:\[([^\]]*)\]|[A-Za-z0-9._~-]+)(?::(\d{0,5}))?$/.exec(host);
   if (match === null || host.length > 255) return false;
@@ -34,7 +33,7 @@ function isHost(host: string): boolean {
   return (literal === undefined || isIPv6(literal)) && Number(port ?? 0) <= 65_535;
 }
 
-/** Throws 400 unless an HTTP/1.1 request has one valid Host header (RFC 9112 §3.2). */
+/** Throws 400 unless there is one valid Host header (RFC 9112 §3.2). */
 export function checkHost(request: IncomingMessage): void {
   const { host } = request.headers;
   if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
@@ -44,26 +43,26 @@ export function checkHost(request: IncomingMessage): void {
   }
 }
 
-/** Throws 501 for a transfer coding other than chunked (RFC 9112 §6.1): the end of the body, and so the next request, is unknown. */
+/** Throws 501 unless it is chunked (RFC 9112 §6.1): the start of the next request would be unknown. */
 export function checkTransferEncoding({ headers }: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
-/** Longest query of a request, as links write it; and the longest target, which has room for what links add to that, and for the path of any id. */
+/** The target has room for what links add to a query, and for the path of any id. */
 const queryBytesMax = 4096;
 const targetBytesMax = 8192;
 
-/** Characters that clients send as they are, and links percent-encoded. */
+/** Clients send them as they are; links percent-encode them. */
 const encodedInLinks = /["<>\\^`{|}]/g;
 
-/** Forms of a request target: visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
+/** Visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
 /**
- * Checks the request target. Removes scheme and host from the absolute form, whose host then stands in for the Host header (RFC 9112 §3.2.2).
- * Throws 414 when it is too long, 400 when it has none of the allowed forms. The next page of any list that is accepted has a target that is.
+ * The host of an absolute target replaces the Host header (RFC 9112 §3.2.2). Throws 414 or 400. The next page of an
+ * accepted list is accepted.
  */
 export function checkTarget(request: IncomingMessage): void {
   const url = request.url as string;
@@ -78,7 +77,7 @@ export function checkTarget(request: IncomingMessage): void {
   request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
 }
 
-/** Origin of links, without a trailing slash: `publicUrl`, else the host that the client addressed. */
+/** `publicUrl`, otherwise the host that the client addressed; no trailing slash. */
 export function origin(ctx: Context, publicUrl: string): string {
   if (publicUrl !== '') return publicUrl;
   const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host passes the same check as Host

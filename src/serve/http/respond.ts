@@ -10,21 +10,19 @@ import { chooseEncoding, compressed, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';
 import { commonHeaders } from './render.js';
 
-/** Bodies below this many characters are sent as they are: compressing them saves less than a packet. */
+/** Compressing a smaller body saves less than a packet. */
 const compressFrom = 1000;
 
-/** Dependencies and bounds of sending. */
 export interface RespondDeps {
   readonly observe: Observe;
-  /** A page that takes longer is broken off. */
   readonly pageTimeMaxMs: number;
-  /** Has the budget of compressors: beyond it large pages are sent as they are. */
+  /** Its budget bounds the compressors. */
   readonly reads: { readonly chunkMemory: ChunkMemory };
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Sends a reply. A body in pieces is sent as it comes, with backpressure; if it cannot be finished the connection is destroyed. */
+/** A body in pieces is sent with backpressure; if it fails the connection is destroyed. */
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = exchangeOf(ctx);
   exchange.page = reply.page ?? null;
@@ -71,10 +69,7 @@ async function respondInPieces(
   }
 }
 
-/**
- * Sends a whole response. All headers go to Node in one call, because keeping them and checking them one by one took a tenth
- * of the processor time of a detail. The empty second piece that Node sends where `end` gets the text took a twentieth.
- */
+/** One call with all headers, and one write: both saved a tenth of a detail's processor time. */
 export function send(ctx: Context, status: number, body: string | Buffer | null, headers: Headers = {}): void {
   if (body === null) return void begin(ctx, status, headers).end();
   const response = begin(ctx, status, headers, Buffer.byteLength(body));
@@ -84,7 +79,7 @@ export function send(ctx: Context, status: number, body: string | Buffer | null,
   response.end();
 }
 
-/** Sends the head, or has it wait for the body. The headers of a response replace the common ones of their names: a page for people has policies of its own. */
+/** Headers of the response replace common ones of the same name. */
 function begin(ctx: Context, status: number, headers: Headers, bytes?: number): ServerResponse {
   const all = [...exchangeOf(ctx).headers];
   for (const name in headers) {
@@ -95,7 +90,7 @@ function begin(ctx: Context, status: number, headers: Headers, bytes?: number): 
   return ctx.res.writeHead(status, all);
 }
 
-/** Sends the pieces, through a compressor if there is one. A failure breaks the connection. */
+/** A failure breaks the connection. */
 async function sendPieces(
   ctx: Context,
   pieces: AsyncGenerator<Buffer>,
@@ -113,7 +108,7 @@ async function sendPieces(
     await taken(res, (done) => body.end(done));
     await compressed;
   } catch (error) {
-    // To an HTTP/1.0 client, whose body ends with the connection, an orderly end would look like a whole page.
+    // // An HTTP/1.0 body ends with its connection: an orderly end would look complete.
     res.socket?.resetAndDestroy();
     res.destroy();
     const gone = error instanceof ClientGone;
@@ -123,10 +118,10 @@ async function sendPieces(
   }
 }
 
-/** Codes with which the system refuses to write to a client that closed its connection. */
+/** The client closed its connection. */
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ECANCELED']);
 
-/** Resolves when what was given has left for the socket, so that its bytes may be overwritten. Rejects when the response is closed. */
+/** Resolves when the bytes have left for the socket and may be overwritten. Rejects when the response is closed. */
 function taken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: (Error & { code?: string }) | null): void =>

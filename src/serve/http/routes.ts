@@ -23,27 +23,26 @@ import { headerCount, origin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
 
-/** Dependencies and bounds of the API listener; made once by the gateway. */
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;
   readonly latestTimeline: SyncDeps['latestTimeline'];
   readonly syncSeal: SealedParts;
   readonly listLimits: ListLimits;
-  /** Origin of links; empty: the host that the client addressed. */
+  /** Empty: the host that the client addressed. */
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
-  /** Null where DOCS puts the page elsewhere, or has none. */
+  /** Null if DOCS puts the page elsewhere, or has none. */
   readonly docs: FixedBody | null;
-  /** Null without a primary: then there are no write routes. */
+  /** Null without a primary. */
   readonly writes: (WriteDeps & { readonly readBody: BodyReader }) | null;
 }
 
 const apiPrefix = '/api/v1';
 
-/** Routes every path of the API, from the resource definitions. Case-sensitive; a trailing slash is another path, but of the index. */
+/** Case-sensitive; a trailing slash is another path, except for the index. */
 export function routes(deps: RouteDeps): Middleware {
   const router = new Router({ sensitive: true, strict: true });
   for (const compiled of deps.compiled) {
@@ -71,14 +70,13 @@ export function routes(deps: RouteDeps): Middleware {
   return router.routes() as Middleware;
 }
 
-/** The differences between routes with a token, beside their own stages. */
 interface Rules {
   readonly kind: 'read' | 'write';
   readonly scope?: string;
   readonly compressible: boolean;
 }
 
-/** The whole path of a request with a token: token and limits → scope → Accept → the route's own stages → respond. */
+/** The path of a request with a token: limits → scope → Accept → its own stages → respond. */
 function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: Access) => Promise<Reply>): Middleware {
   const { kind, scope, compressible } = rules;
   return async (ctx) => {
@@ -90,7 +88,6 @@ function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: 
   };
 }
 
-/** The stages of a list: parameters → read. */
 function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
   return admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
@@ -98,13 +95,12 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     const isLarge = request.perPage > deps.reads.chunkRowsMax;
     if (isLarge) await enterLargePage(deps, ctx, access);
     const reply = await inSpan('read', () => readList(deps.reads, request));
-    // A page of heavy rows is sent in chunks, however few they are.
+    // // A page of heavy rows is sent in chunks, however few they are.
     if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, access);
     return reply;
   });
 }
 
-/** The part of a request for records that its parser reads. */
 function callOf({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
   const baseUrl = origin(ctx, publicUrl) + apiPrefix;
   return { caller, query: ctx.querystring, baseUrl, signal: clientSignal(ctx.res) };
@@ -144,10 +140,7 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   });
 }
 
-/**
- * The stages of a write: media type and size → headers and parameters → body → transaction on the primary. All is checked before the
- * primary is contacted.
- */
+/** Everything is checked before the primary is contacted. */
 function writeRoute(
   deps: RouteDeps,
   writes: NonNullable<RouteDeps['writes']>,
@@ -176,13 +169,12 @@ function writeRoute(
   });
 }
 
-/** Media types of a write's body, by method; PATCH bodies are merge patches (RFC 7396). */
+/** PATCH bodies are merge patches (RFC 7396). */
 const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   POST: ['application/json'],
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
 
-/** The token itself. */
 function tokenRoute(deps: RouteDeps): Middleware {
   const limits = Object.entries({ default: deps.limits.token, writes: deps.limits.write }).flatMap(([name, limiter]) =>
     limiter === null ? [] : [{ name, quota: limiter.quota, windowSeconds }],
@@ -202,7 +194,7 @@ function tokenRoute(deps: RouteDeps): Middleware {
   });
 }
 
-/** The whole path of a document that needs no token: limit per address → Accept and parameters, if it is JSON → respond. */
+/** The path of a document without a token: limit per address → Accept → respond. */
 function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
@@ -215,7 +207,7 @@ function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middl
   };
 }
 
-/** Answers requests without a route, within the limit of their address: OPTIONS → 204 with Allow, another method of a known path → 405 with Allow, else 404. */
+/** OPTIONS → 204, another method of a known path → 405, otherwise 404; within the limit of the address. */
 export async function unrouted(deps: Admission, ctx: Context): Promise<void> {
   await admitPublic(deps, ctx);
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
@@ -227,13 +219,13 @@ export async function unrouted(deps: Admission, ctx: Context): Promise<void> {
   send(ctx, 204, null, { Allow: allow });
 }
 
-/** A longer Accept is disregarded (RFC 9110 §12.5.1): its parser takes time in the square of its length, 30 ms for 16 KB. Browsers send 150. */
+/** A longer Accept is disregarded (RFC 9110 §12.5.1): its parser takes quadratic time, 30 ms for 16 KB. */
 const acceptCharactersMax = 1000;
 
 function requireJsonAccepted(ctx: Context): void {
   const { accept = '*/*' } = ctx.req.headers;
   if (accept === '*/*' || accept === 'application/json' || accept.length > acceptCharactersMax) return;
-  // Some clients ask for a charset although JSON defines none.
+  // // Some clients ask for a charset although JSON defines none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
     throw new Problem('not_acceptable', 'Only application/json can be produced.');
 }

@@ -7,16 +7,15 @@ import { requestId } from './exchange.js';
 import { ConnectionEnds } from './raw-answers.js';
 import { commonHeaders, renderProblem } from './render.js';
 
-/** Bounds of the API listener; docs/reference/settings.md describes each. */
+/** docs/reference/settings.md describes each. */
 export type ServerBounds = Pick<
   Settings,
   'headersTimeoutMs' | 'requestTimeoutMs' | 'keepAliveTimeoutMs' | 'clientConnectionsMax' | 'slowClientMs'
 >;
 
-/** Largest header of a request. */
 const headerBytesMax = 16_384;
 
-/** The API listener: Node's HTTP server with bounds; errors that Node would answer itself get problem documents too. */
+/** Errors that Node would answer itself get problem documents too. */
 export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ConnectionEnds();

@@ -4,24 +4,20 @@ import { crc32 } from 'node:zlib';
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const shape = /^wdg_[0-9A-Za-z]{49}$/;
 
-/** Prefix of every token, so that a token can be recognized in logs, requests and source code. */
+/** Lets scanners recognize a token in logs and source code. */
 export const tokenPrefix = 'wdg_';
 
-/**
- * A new token: "wdg_", 43 random base62 characters (256 bits) and 6 of a CRC-32, by which a mistyped token is refused without
- * a look-up.
- */
+/** 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
 export function newToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
   return `wdg_${secret}${checksum(`wdg_${secret}`)}`;
 }
 
-/** Whether the text has the form and the checksum of a token. */
 export function wellFormed(token: string): boolean {
   return shape.test(token) && token.slice(47) === checksum(token.slice(0, 47));
 }
 
-/** SHA-256 of a token, stored and looked up in its place. 256 random bits need no salt and no stretching. */
+/** Stored in its place; 256 random bits need no salt and no stretching. */
 export function tokenHash(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }

@@ -7,43 +7,37 @@ import type { Replica } from '../../postgres/replica.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
-/** The rights of a token that the database has. */
 export interface Access {
   readonly tokenId: string;
-  /** The name that its owner gave it. */
   readonly name: string;
   readonly workspace: WorkspaceId;
   readonly scopes: ReadonlySet<string>;
-  /** Epoch milliseconds; Infinity for a token that does not expire. */
+  /** Epoch milliseconds; Infinity: it does not expire. */
   readonly expiresAtMs: number;
-  /** Why it is refused, such as `revoked`; null for a valid one, until it expires. `no owner`: its workspace or its user is gone. */
+  /** `no owner`: its workspace or its user is gone. Null for a valid token, until it expires. */
   readonly refusal: 'revoked' | 'no owner' | null;
 }
 
-/** A token without rights. */
 export interface Refusal {
-  /** Keys under which the failure counts: the client's address, the hash of a token that was looked up, or both. */
+  /** The client's address, the hash of a token that was looked up, or both. */
   readonly failureKeys: readonly string[];
-  /** The token, where the database has it, and why it is refused: for the log. */
+  /** For the log, if the database has the token. */
   readonly token?: { readonly id: string; readonly reason: string };
 }
 
-/** Dependencies and bounds of token look-ups. */
 export interface TokenDeps {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
-  /** Number of cached results, and the time for which they are kept. */
   readonly tokenCacheMax: number;
   readonly tokenCacheMs: number;
-  /** How long a look-up waits for its turn, and for a connection. */
+  /** For its turn, and for a connection. */
   readonly queueWaitMs: number;
-  /** The gate of look-ups of unknown tokens. */
   readonly gate: Gate;
-  /** Called for a token that is valid, once per look-up: at most twice in tokenCacheMs. */
+  /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
 
-/** Result of a look-up; null for a token without rights. */
+/** Null: without rights. */
 interface LookUp {
   readonly access: Access | null;
 }
@@ -55,16 +49,13 @@ const findToken = prepared(
     from gateway.find_token($1)`,
   ['hash'],
 );
-/** How long a token that was not found is refused without a look-up; short, because a new token reaches the replica late. */
+/** Short, because a new token reaches the replica late. */
 const refusalMs = 1000;
 
-/** A renewal that fails leaves the cached result to its end. */
+/** A failed renewal leaves the cached result to its end. */
 const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 
-/**
- * Looks tokens up on a replica, by hash, and caches the result for at most tokenCacheMs. A token that was valid in the last
- * ten minutes is looked up without waiting; unknown tokens share a bounded queue, so that a flood of them delays no others.
- */
+/** Caches look-ups by hash for at most tokenCacheMs. Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
   readonly #deps: TokenDeps;
   readonly #lookUps: LRUCache<string, LookUp>;
@@ -94,10 +85,7 @@ export class Tokens {
     });
   }
 
-  /**
-   * The rights of a token whose valid result is cached; null for any other token. Renews the result in the second half of its
-   * time, so that no request waits for the look-up of a token in steady use.
-   */
+  /** Null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
   cached(token: string): Access | null {
     const key = tokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;
@@ -106,11 +94,7 @@ export class Tokens {
     return access !== null && refusalOf(access) === null ? access : null;
   }
 
-  /**
-   * The rights of the token, or the refusal of an unknown, expired, revoked or malformed token. `address` is the client's
-   * (addressKey); `mayLookUp` says whether a token of it that was not valid lately is looked up. Throws Problem `overloaded` when too many
-   * look-ups of unknown tokens wait.
-   */
+  /** `mayLookUp`: whether a token that was not valid lately is looked up. Throws Problem `overloaded` when too many wait. */
   async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | Refusal> {
     if (!wellFormed(token)) return { failureKeys: [address] };
     const key = tokenKey(token);
@@ -122,7 +106,7 @@ export class Tokens {
     return reason === null ? access : { ...this.#refuse(key, address), token: { id: access.tokenId, reason } };
   }
 
-  /** A repeat of a refused token counts for the token alone, so that it does not exhaust the address that others share. */
+  /** A repeated refusal counts for the token alone, to spare the address that others share. */
   #refuse(key: string, address: string): Refusal {
     const isRepeated = this.#refused.has(key);
     this.#refused.set(key, true);

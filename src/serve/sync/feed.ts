@@ -14,20 +14,19 @@ import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, ty
 import { type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
 import { type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
 
-/** Dependencies and bounds of sync; made once per gateway. */
 export interface SyncDeps {
   readonly reads: ReadDeps;
   readonly latestTimeline: LatestTimeline;
 }
 
-/** A page of a pass, the moment of its first search, and the place behind it by its last row; null at the end of the pass. */
+/** `next` gives the place behind its last row; null at the end of the pass. */
 interface FeedPage extends Page {
   readonly list: Reading;
   readonly asOfMs: number | null;
   readonly next: (last: Key | null) => ScanPlace | null;
 }
 
-/** The whole way of a page of a pass: find its rows → read them → name the next page, or the token of the next pass. */
+/** Find the rows → read them → name the next page, or the token of the next pass. */
 export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Reply> {
   const startedMs = performance.now();
   const { place, prefix, contexts, perPage, fields } = request;
@@ -56,7 +55,7 @@ export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Re
   });
 }
 
-/** A pass under way: each of its statements is judged by the marks of its replica, and runs on one that is as current as the pass. */
+/** Each statement is judged by the marks of its replica, and runs on one as current as the pass. */
 async function passingOf(
   { reads, latestTimeline }: SyncDeps,
   request: FeedRequest | HashRequest,
@@ -71,7 +70,7 @@ async function passingOf(
 
 type Passing = Awaited<ReturnType<typeof passingOf>>;
 
-/** A page of everything, in the order of the list. */
+/** In the order of the list. */
 async function pageOfAll({ reads, list, pass }: Passing, place: ScanPlace | null): Promise<FeedPage> {
   const page = await readPage(reads, list, place?.after ?? null, pass.requirement);
   const { first, hasMore, until } = page;
@@ -79,7 +78,7 @@ async function pageOfAll({ reads, list, pass }: Passing, place: ScanPlace | null
   return { ...page, list, asOfMs: first.asOfMs, next };
 }
 
-/** A page of the rows that a scan finds: their ids first, then the rows, which are in the order of the list. */
+/** Their ids first, then the rows in the order of the list. */
 async function pageOfFound(
   { reads, list, pass, read }: Passing,
   request: FeedRequest,
@@ -98,19 +97,18 @@ async function pageOfFound(
   return { first, until: null, foundMs: 0, list: found, asOfMs, next: () => next };
 }
 
-/** The moment of the oldest records that the pass before can have missed, as a timestamptz. */
+/** Of the oldest records that the pass before can have missed, as a timestamptz. */
 function horizonOf({ compiled }: Reading, since: SyncPlace['since']): string {
   const { horizonHours } = compiled.resource.sync?.appendOnly ?? {};
   if (horizonHours === undefined || since?.replayedAtMs == null) return '-infinity';
   return new Date(since.replayedAtMs - horizonHours * 3_600_000).toISOString();
 }
 
-/** Ids in an answer at most. */
 const idsMax = 100_000;
-/** Rows of a range: hashing is most of the work of these statements. */
+/** Per range: hashing is most of the work. */
 const hashedRows = 50_000;
 
-/** Rows grouped by the first hexadecimal digits of the SHA-256 of their ids: number, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
+/** By the first digits of SHA-256(id): count, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
 export function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   return hashReply(deps, request, request.sync.digest, { depth: request.depth }, async (rows) => {
     const groups = new Map<string, { count: number; hash: bigint }>();
@@ -123,7 +121,7 @@ export function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply>
   });
 }
 
-/** Ids and versions of the records whose ids' SHA-256 begins with one of the prefixes. Throws invalid() when there are too many for an answer. */
+/** Records whose SHA-256(id) begins with one of the prefixes. Throws invalid() when there are too many. */
 export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   const values = { prefixes: arrayText(request.prefixes), limit: idsMax + 1 };
   return hashReply(deps, request, request.sync.versions, values, async (rows) => {
@@ -137,7 +135,6 @@ export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   });
 }
 
-/** Runs a statement over every range, and replies with the data that its rows make together. */
 async function hashReply(
   deps: SyncDeps,
   request: HashRequest,

@@ -6,10 +6,7 @@ import { expired, type Pass, type SyncPosition } from './pass.js';
 
 const pauseMs = 20;
 
-/**
- * Throws sync_expired for a position that no replica will ever reach, before any is waited for: of another cluster or timeline, as after a
- * restore, or beyond the primary, which is then an older copy of itself. Costs nothing where a replica has reached the position.
- */
+/** Throws sync_expired at once for a position that no replica will reach: of another cluster or timeline, or beyond a restored primary. */
 export async function requireHistory(reads: ReadDeps, list: Reading, pass: Pass): Promise<void> {
   const { before } = pass;
   const used = reads.replicas.filter(({ state }) => state.healthy);
@@ -29,7 +26,7 @@ export async function requireHistory(reads: ReadDeps, list: Reading, pass: Pass)
   }
 }
 
-/** The sample was taken after the client had the position: the primary cannot be behind it. */
+/** The sample is newer than the client's position: the primary cannot be behind it. */
 function requireWritten(position: SyncPosition, sample: ReadDeps['heartbeat']['newest'] & object): void {
   if (sameHistory(position, sample) && sample.insertLsn < position.lsn) throw expired();
 }

@@ -7,17 +7,16 @@ import type { Key } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
 import type { SealedParts } from './sealed-parts.js';
 
-/** A replica whose state is older than that of the pass, or not known to follow the primary: the read is repeated on another. */
+/** The read is repeated on another replica. */
 class NotCurrent extends ServerFault {
   readonly code = 'not_current';
 }
 
-/** Gives the latest timeline of the cluster to which the mark of a replica belongs. */
 export type LatestTimeline = (mark: WalHistory) => string;
 
 /**
- * The latest timeline of a cluster that this gateway has seen, on the primary or on a replica. A replica whose receiver has ended shows
- * the timeline of its control file again, which can be the one before. `primary` gives the history of the primary; undefined while it is not known.
+ * The latest timeline seen on any server: a replica whose receiver has ended shows that of its control file again.
+ * `primary` is undefined while unknown.
  */
 export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
   let seen: WalHistory | undefined;
@@ -30,63 +29,59 @@ export function latestTimeline(primary: () => WalHistory | undefined): LatestTim
 }
 
 /**
- * Judges every statement of a pass by the marks of its replica, so that the pass loses no row:
- * - each snapshot counts as finished the transactions that the first one did: their changes are in it;
- * - no statement reads an older state than the statement before;
- * - all is read in one history, because after a failover ids of lost transactions are used again.
+ * A pass loses no row: each snapshot includes the transactions of the first, none is older than the one before, and
+ * all are of one history, because a failover uses ids again.
  */
 export class Pass {
-  /** The pass so far; null before its first statement. */
+  /** Null before the first statement. */
   readonly #soFar: { now: SyncPosition | null };
   readonly #since: SyncPosition | null;
   readonly #latest: LatestTimeline;
 
-  /** With the pass so far if a cursor continues it, and the end of the pass before if there was one. */
+  /** `soFar` comes from a cursor, `since` from the pass before. */
   constructor(soFar: SyncPosition | null, since: SyncPosition | null, latest: LatestTimeline) {
     this.#soFar = { now: soFar };
     this.#since = since;
     this.#latest = latest;
   }
 
-  /** The position so far. Must not be read before the first statement has ended. */
+  /** Must not be read before the first statement has ended. */
   get position(): SyncPosition {
     if (this.#soFar.now === null) throw new Error('the pass has no position before its first statement');
     return this.#soFar.now;
   }
 
-  /** Requirement of the next statement. */
   get requirement(): Requirement {
     return { replicasOnly: true, ...(this.before && { replayed: this.before.lsn }) };
   }
 
-  /** An attempt at the next statement: where it fails, its marks say nothing about the pass. */
+  /** A failed attempt leaves the pass unchanged. */
   readonly attempt = () => {
     const marked = { ...this.#soFar };
     const onMark = (row: TextRow): void => void Object.assign(marked, { now: this.#judge(row, marked.now) });
     return { onMark, succeed: (): void => void Object.assign(this.#soFar, marked) };
   };
 
-  /** The position that the next statement must not be behind; null at the beginning of a pass over everything. */
+  /** The next statement must not be behind it; null at the beginning of a pass over everything. */
   get before(): SyncPosition | null {
     return this.#soFar.now ?? this.#since;
   }
 
-  /** Compares histories alone. Throws sync_expired where the replica's is another than that of the pass: then its positions prove nothing. */
+  /** Throws sync_expired if the replica has another history than the pass. */
   readonly compare = (row: TextRow): void => void this.#inHistory(row, this.before);
 
-  /** The mark, and the latest timeline of its cluster. */
   #inHistory(row: TextRow, before: SyncPosition | null) {
     const mark = parseMark(row);
     if (mark === null) throw new NotCurrent('the server is no replica');
     const timeline = this.#latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
-    // An older copy of the same server began here, and has written as much since, in fewer transactions.
+    // // An older copy of the same server began here, and wrote as much since in fewer transactions.
     if (before !== null && mark.lsn >= before.lsn && mark.xmax < before.xmin) throw expired();
     return { mark, timeline };
   }
 
-  /** The pass after a mark. Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
+  /** Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
   #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
     const before = now ?? this.#since;
     const { mark, timeline } = this.#inHistory(row, before);
@@ -108,38 +103,37 @@ export function expired(): Problem {
   return new Problem('sync_expired', detail);
 }
 
-/** The state of the data that a pass has delivered: the content of a sync token. */
+/** The content of a sync token. */
 export interface SyncPosition extends WalHistory {
-  /** Position of the last statement of the pass: a later pass must not read an older state. */
+  /** A later pass must not read an older state. */
   readonly lsn: Lsn;
-  /** The oldest transaction that the first snapshot of the pass counted as running: changes of earlier ones are delivered. */
+  /** The oldest transaction running in the first snapshot: changes of earlier ones are delivered. */
   readonly xmin: bigint;
-  /** Commit time of the last transaction before the first snapshot, epoch milliseconds; null when it is not known. */
+  /** Commit time of the last transaction before the first snapshot, epoch milliseconds. */
   readonly replayedAtMs: number | null;
 }
 
-/** The place inside a pass at which its next page begins: the content of a cursor. */
+/** The content of a cursor. */
 export interface SyncPlace {
-  /** The pass so far. */
   readonly pass: SyncPosition;
-  /** The moment of the first statement of the pass, epoch milliseconds; null when it is not known. */
+  /** Of the first statement, epoch milliseconds. */
   readonly asOfMs: number | null;
   /** The end of the pass before; null in a pass over everything. */
   readonly since: Pick<SyncPosition, 'xmin' | 'replayedAtMs'> | null;
-  /** Number of the section; 0 in a pass over everything. */
+  /** 0 in a pass over everything. */
   readonly section: number;
-  /** The last key read in the section; null at its beginning. */
+  /** Null at the beginning of the section. */
   readonly after: Key | null;
 }
 
 const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
 
-/** A sync token. Like a cursor it carries a digest of its workspace and resource, see `cursorContext`. */
+/** Bound to its workspace and resource by `context`. */
 export function encodeToken(seal: SealedParts, context: string, position: SyncPosition): string {
   return seal.encode(context, positionParts(position));
 }
 
-/** The position of a token; undefined when it is damaged, or of another workspace or resource. Throws sync_expired when its key was replaced. */
+/** Undefined when it is damaged or of another context. Throws sync_expired when its key was replaced. */
 export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
   return positionOf(opened(seal.decode(context, token)));
 }
@@ -149,7 +143,6 @@ function opened(parts: string[] | undefined | null): string[] {
   return parts ?? [];
 }
 
-/** A cursor inside a pass. */
 export function encodePlace(
   seal: SealedParts,
   context: string,
@@ -160,7 +153,7 @@ export function encodePlace(
   return seal.encode(context, [...positionParts(pass), ...place]);
 }
 
-/** The place of a cursor; undefined when it is damaged or of another list. `orders` are those of the sections. */
+/** Undefined when it is damaged or of another list. `orders` are those of the sections. */
 export function decodePlace(
   seal: SealedParts,
   context: string,

@@ -7,37 +7,35 @@ import { type ListLimits, parseFields, parseQuery, type Reading, sizeOf } from '
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 import type { SealedParts } from './sealed-parts.js';
 
-/** The parts of a sync request that need no check. */
 export interface SyncCall {
   readonly compiled: CompiledResource;
   readonly sync: SyncStatements;
   readonly caller: Caller;
   readonly seal: SealedParts;
   readonly query: string;
-  /** Origin and path prefix of links, such as https://example.com/api/v1. */
+  /** Such as https://example.com/api/v1. */
   readonly baseUrl: string;
-  /** Aborts when the client has closed the connection. */
+  /** When the client has closed the connection. */
   readonly signal: AbortSignal;
 }
 
-/** A request of one page of a pass whose every part has been checked. */
+/** Checked. */
 export interface FeedRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
   /** Null at the beginning of a pass. */
   readonly place: SyncPlace | null;
-  /** Prefixes of hashes as given, for links; null: all rows. */
+  /** As given, for links; null: all rows. */
   readonly prefix: string | null;
-  /** The members that the client asked for, as given, for links, and what they are; null: whole records. */
+  /** As given, for links; `cut` is null for whole records. */
   readonly fields: readonly string[] | undefined;
   readonly cut: CompiledCut | null;
-  /** Its workspace and resource, to which tokens and cursors are bound. */
+  /** Tokens and cursors are bound to them. */
   readonly contexts: { readonly token: string; readonly cursor: string };
 }
 
-/** A request of the digest or of ids. */
 export interface HashRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
-  /** Hexadecimal digits of a prefix, 0 to 4. */
+  /** 0 to 4. */
   readonly depth: number;
   readonly prefixes: readonly string[];
 }
@@ -77,7 +75,6 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   return { ...call, ...reading, since, place: place as SyncPlace | null, prefix, contexts, fields, cut };
 }
 
-/** The part of a request that the statements of a pass share. */
 function readingOf({ compiled }: SyncCall, perPage: number, cut: CompiledCut | null) {
   return {
     perPage,
@@ -87,12 +84,11 @@ function readingOf({ compiled }: SyncCall, perPage: number, cut: CompiledCut | n
   };
 }
 
-/** The sections of a pass over changes, or over rows with a prefix. */
 export function sectionsOf({ sync }: SyncCall, prefix: string | null): readonly Section[] {
   return prefix === null ? sync.changed : [sync.hashed];
 }
 
-/** A pass over everything has the order of the list, and no sections. */
+/** A pass over everything has the order of the list. */
 function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
   if (prefix === null && !isChanges) return [call.compiled.resource.order];
   return sectionsOf(call, prefix).map(({ order }) => order);
@@ -113,7 +109,7 @@ export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): Hash
   return { ...call, ...readingOf(call, 1, null), since, depth: Number(depth), prefixes };
 }
 
-/** The prefixes of a list; the empty prefix, which every hash has, for null. */
+/** Null is the empty prefix, which every hash has. */
 export function prefixesOf(prefix: string | null, faults: FieldError[] = []): readonly string[] {
   if (prefix === null) return [''];
   const prefixes = prefix.split(',');
@@ -124,7 +120,7 @@ export function prefixesOf(prefix: string | null, faults: FieldError[] = []): re
   return prefixes;
 }
 
-/** The contexts of tokens and cursors, see `cursorContext`. */
+/** See `cursorContext`. */
 function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
   const of = (kind: string, extra: Record<string, string>): string =>
     cursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);

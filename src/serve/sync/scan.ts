@@ -5,29 +5,28 @@ import type { Section } from '../../resource/statements/sync-statements.js';
 import { rangeValues } from '../read/page.js';
 import type { Rows } from '../read/routing.js';
 
-/** Runs a small statement of a pass, on a replica that is as current as the pass. */
+/** On a replica as current as the pass. */
 export type ReadInPass = (statement: Statement, values: Values) => Promise<Rows>;
 
-/** A place in the sections of a pass. */
 export interface ScanPlace {
   readonly section: number;
   readonly after: Key | null;
 }
 
-/** A range of a section, small enough for one statement. */
+/** Small enough for one statement. */
 interface ScanRange {
   readonly bounds: Bounds;
   readonly values: Values;
-  /** The end of the range; null at the end of the section. */
+  /** Null at the end of the section. */
   readonly until: Key | null;
 }
 
-/** Each range of a section has so many times the rows of the one before. */
+/** Each range has so many times the rows of the one before. */
 const growth = 10;
 
 /**
- * Cuts the rest of a section into ranges by its keys, the first of `size` rows and none of more than `sizeMax`, so that each statement ends in
- * well under a second, and its snapshot with it. An estimate of the planner cannot do that: it is of a workspace of average size.
+ * Cuts a section by its keys, so that each statement, and its snapshot, ends in under a second; planner estimates are
+ * of an average workspace.
  */
 export async function* rangesOf(
   read: ReadInPass,
@@ -47,23 +46,21 @@ export async function* rangesOf(
   }
 }
 
-/** Ids of the rows that a scan found, and the place to go on; null when all sections are at their end. */
+/** `next` is null when all sections are at their end. */
 interface Found {
   readonly ids: readonly string[];
-  /** The moment of the first search, epoch milliseconds: later changes of a place that it had searched can be missing. */
+  /** Of the first search, epoch milliseconds: later changes of places already searched can be missing. */
   readonly asOfMs: number | null;
   readonly next: ScanPlace | null;
 }
 
-/** A page searches for changes so long, then it ends with those that it found: clients and proxies wait for the first byte. */
+/** Then a page ends with what it found: clients and proxies wait for the first byte. */
 const scanMsMax = 5000;
 const rowsMax = 500_000;
 
 /**
- * Finds the ids of up to `limit` rows that meet the condition of the sections, from a place on. Ends early after `scanMsMax`, and when
- * several sections have the same ids: then there can be fewer, or none. A section is read at once where that is possible: that costs least
- * where little changed. A page that begins inside a section follows a full one, so the next rows probably changed as well, and its ranges
- * begin small.
+ * Finds up to `limit` ids from a place on; fewer after `scanMsMax`, or when sections share ids. A continued page
+ * begins with small ranges, as its next rows probably changed too.
  */
 export async function scan(
   read: ReadInPass,

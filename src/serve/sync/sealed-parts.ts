@@ -2,17 +2,16 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey } from '../../base/wall-key.js';
 import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 
-/** Encodes the parts of sync tokens and cursors, which have positions in the WAL and numbers of transactions: no client can read or forge them. */
+/** They hold WAL positions and transaction ids: no client can read or forge them. */
 export interface SealedParts {
-  /** For a context of `cursorContext`. */
   encode(context: string, parts: readonly string[]): string;
-  /** Undefined when they are damaged or of another context, null when they are sealed under another WALL_KEY. */
+  /** Undefined when damaged or of another context, null when sealed under another WALL_KEY. */
   decode(context: string, encoded: string): string[] | undefined | null;
 }
 
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
-/** Seals under a key that is derived from WALL_KEY, so that every gateway reads the tokens of the others. */
+/** Under a key derived from WALL_KEY: every gateway reads the tokens of the others. */
 export function sealedParts(wallKey: string): SealedParts {
   const key = deriveKey(wallKey, 'sync');
   return {

@@ -7,19 +7,18 @@ import { sumOfCounts } from '../ops/recent.js';
 import type { Readiness } from '../ops/status.js';
 import { type BatchDefinitions, reportMs, type WorkerReport } from './reports.js';
 
-// Silence is counted in periods of `reportMs` that the parent has seen, not by the clock: a parent that was frozen itself, or
-// had no processor, has missed no report of its workers.
+// // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
 
-/** Periods without a report after which a worker's readiness no longer counts. */
+/** Periods without a report after which readiness no longer counts. */
 const periodsReady = 3;
-/** Periods without a report after which a worker is killed: its event loop has stood still for 5 seconds. */
+/** After which a worker is killed: 5 seconds. */
 const periodsAlive = 10;
-/** Periods that a worker has to start: two minutes, because it may wait for databases that do not answer. */
+/** For a start: two minutes, because databases may not answer. */
 const periodsToStart = 240;
-/** Periods without a report of any worker after which the parent is not alive. */
+/** Without a report of any worker, after which the parent is not alive. */
 const periodsWithoutAny = 20;
 
-/** Pause before the restart of a worker that never served; another one is replaced at once. */
+/** Before the restart of a worker that never served; another one is replaced at once. */
 const failedStartMs = 1000;
 
 interface Watched {
@@ -27,7 +26,7 @@ interface Watched {
   /** Workers that were started with the same files. */
   readonly batch: number;
   readonly texts: DefinitionTexts;
-  /** Whether it has served. */
+  /** It has served. */
   isReady: boolean;
   silentPeriods: number;
   isSilent: boolean;
@@ -36,35 +35,33 @@ interface Watched {
   refusal?: string;
 }
 
-/** Starts workers (node:cluster), replaces a worker that ends or no longer reports, and all of them at a reload. */
+/** Starts workers (node:cluster), replaces those that end or fall silent, and all of them at a reload. */
 export class Supervisor {
   readonly #observe: Observe;
   readonly #onEnd: (worker: Worker) => void;
   readonly #watched = new Map<number, Watched>();
-  /** Workers of the start that are not ready: the start fails with the first of them that ends. */
+  /** The start fails with the first of them that ends. */
   readonly #awaited = new Set<Worker>();
   #isStopping = false;
   #hasStarted = false;
   #silentPeriods = 0;
-  /** The workers of this batch serve. Those of an earlier one drain in turn, and the one of a later one is the first of a reload. */
+  /** The batch that serves; earlier ones drain, a later one is the first of a reload. */
   #batch = 0;
-  /** Number of workers that serve outside a reload. */
   #count = 0;
   #isReloadAsked = false;
-  /** The definitions of the batch that serves: a worker that dies is replaced by one with these, whatever the files are by then. */
+  /** A worker that dies is replaced with these, whatever the files are by then. */
   #texts: DefinitionTexts = [];
   #nextTexts: DefinitionTexts = [];
-  /** Why the last reload was refused; null after one that succeeded. */
+  /** Null after a reload that succeeded. */
   reloadRefused: string | null = null;
 
-  /** `onEnd` is called with each worker that has ended. */
+  /** `onEnd` gets each worker that has ended. */
   constructor(observe: Observe, onEnd: (worker: Worker) => void) {
     this.#observe = observe;
     this.#onEnd = onEnd;
-    // Each worker accepts connections itself. Under the default policy the parent hands sockets over, and those that it has handed
-    // to a worker that is frozen or killed are never answered.
+    // // By default the parent hands sockets over, and those handed to a frozen worker are never answered.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    // Of the release of this process: a link to the releases can lead to another one by now.
+    // // The release of this process: a link can lead to another one by now.
     cluster.setupPrimary({ exec: realpathSync(process.argv[1] as string) });
     cluster.on('message', (worker: Worker, message: WorkerReport) => {
       if (message?.type === 'report') this.#handleReport(worker, message.readiness);
@@ -82,22 +79,20 @@ export class Supervisor {
     setInterval(() => this.#countSilence(), reportMs).unref();
   }
 
-  /** Workers that run. */
   get workers(): Worker[] {
     return [...this.#watched.values()].map(({ worker }) => worker);
   }
 
-  /** Number of workers whose reports arrive. */
   get reporting(): number {
     return this.#heard().length;
   }
 
-  /** Whether any worker has reported in the last 10 seconds. */
+  /** Within 10 seconds. */
   get alive(): boolean {
     return this.#silentPeriods <= periodsWithoutAny;
   }
 
-  /** Resolves with the workers' URL when all have been ready. Throws StartRefused when one ends before, after it printed its reason to stderr. */
+  /** Resolves with the workers' URL. Throws StartRefused when one ends before it was ready. */
   async start(count: number, texts: DefinitionTexts): Promise<string> {
     this.#count = count;
     this.#texts = texts;
@@ -113,23 +108,20 @@ export class Supervisor {
     return url as string;
   }
 
-  /**
-   * Replaces the workers one at a time by others with these definitions, and with all other files as they are now. When the first of these is refused, or not
-   * ready, the present ones stay. A call during a reload asks for another one after it.
-   */
+  /** One worker at a time. If the first is refused or not ready, the present ones stay. A call during a reload asks for another one. */
   reload(texts: DefinitionTexts = this.#nextTexts): void {
     this.#nextTexts = texts;
     this.#isReloadAsked = this.#others().length > 0;
     if (!this.#isReloadAsked && !this.#isStopping) this.#fork(this.#batch + 1);
   }
 
-  /** Tells that the files as they are now cannot serve; the present workers stay. */
+  /** The present workers stay. */
   refuseReload(reason: string): void {
     this.reloadRefused = reason;
     this.#observe({ type: 'reload_refused', reason });
   }
 
-  /** Ready while any worker is. The state of the replicas is that of a single worker, because all workers use the same replicas. */
+  /** Ready while any worker is; all use the same replicas, so one worker's view of them counts. */
   readiness(): Readiness {
     const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
@@ -144,7 +136,7 @@ export class Supervisor {
     return { ...none, ...best, ...ofAll, status: 'not ready', reasons: [reason] };
   }
 
-  /** Lets the workers drain and end; a worker has a deadline of its own, and is killed when it no longer reports. */
+  /** A worker has a deadline of its own, and is killed when it falls silent. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await Promise.all(this.workers.map(stopWorker));
@@ -170,7 +162,7 @@ export class Supervisor {
     worker.send({ type: 'definitions', texts, isSuccessor } satisfies BatchDefinitions, () => undefined);
   }
 
-  /** Workers of another batch than the one that serves: there are some during a reload. */
+  /** There are some during a reload. */
   #others(): Watched[] {
     return [...this.#watched.values()].filter(({ batch }) => batch !== this.#batch);
   }
@@ -197,7 +189,7 @@ export class Supervisor {
     void stopWorker(worker);
   }
 
-  /** The next step of a reload: once the new workers serve, an old one drains; when it has ended, another new one starts. */
+  /** Once the new workers serve, an old one drains; when it has ended, another new one starts. */
   #replaceNext(): void {
     const [old] = this.#others();
     if (old === undefined) return;
@@ -237,7 +229,7 @@ export class Supervisor {
     this.#observe({ type: 'worker_died', workerPid, code, signal, silent: watched.isSilent, restartMs });
     const restart = (): void => {
       if (this.#isStopping) return;
-      // The first new worker of a reload does not serve yet; and a reload goes on although one of the next has died.
+      // // The first new worker does not serve yet; and a reload goes on although one of the next has died.
       const serving = [...this.#watched.values()].filter(({ batch }) => batch <= this.#batch);
       if (serving.length < this.#count) this.#fork();
       else if (serving.some(({ batch }) => batch < this.#batch)) this.#replaceNext();

@@ -15,21 +15,20 @@ import type { Settings } from '../settings.js';
 import type { MetricsQuestion, WorkerReport } from './reports.js';
 import { Supervisor } from './supervisor.js';
 
-/** Several gateways on this machine, behind one port and one ops listener. */
+/** Behind one port and one ops listener. */
 export interface Workers {
   readonly url: string;
   readonly opsUrl: string;
-  /** Reports events of the parent to its log and metrics. */
+  /** Events of the parent. */
   readonly observe: Observe;
-  /** Replaces the workers by others with settings, definitions, codecs and keys as they are now; an event tells the outcome. */
+  /** With settings, definitions, codecs and keys as they are now; an event reports the outcome. */
   reload(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Starts webConcurrency workers (node:cluster), each a whole gateway without ops listener. The parent counts for the rate
- * limits, passes on write positions, replaces a worker that dies or is frozen, and serves the metrics and the readiness of all
- * workers. Throws StartRefused when a worker fails before it was ready.
+ * Starts whole gateways (node:cluster); the parent counts for limits, passes on positions and serves metrics. Throws
+ * StartRefused when a worker fails before it was ready.
  */
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
   const texts = readDefinitions(settings.resourcesDir);
@@ -91,24 +90,20 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   }
 }
 
-/** The documentation page, where it belongs to the ops listener. Throws an error when the definitions are refused. */
+/** If it belongs to the ops listener. Throws when the definitions are refused. */
 function opsDocs(settings: Settings, texts: DefinitionTexts): FixedBody | null {
   const { docs } = descriptions(loadResources(settings.resourcesDir, texts), { version: apiVersion, ...settings });
   return settings.docs === 'ops' ? docs(false) : null;
 }
 
-/** How long a scrape waits for a worker. */
 const answerMsMax = 1000;
 
-/**
- * The metrics of all workers together. A worker that does not answer, or has ended, is present with the counts of its last
- * answer, so that sums do not fall; its gauges are left out, because they no longer hold.
- */
+/** A worker that is silent or gone keeps the counts of its last answer, so that sums do not fall; its gauges go. */
 export class WorkerMetrics {
   readonly #own: () => Promise<MetricValues>;
-  /** The counts of the last answer of each worker that runs. */
+  /** Of each running worker. */
   readonly #counts = new Map<number, MetricValues>();
-  /** The sum of the last counts of all workers that have ended. */
+  /** Sum of all workers that have ended. */
   #ended: Promise<MetricValues> = Promise.resolve([]);
   readonly #waiting = new Map<number, (metrics: MetricValues) => void>();
   #lastId = 0;
@@ -121,14 +116,14 @@ export class WorkerMetrics {
     });
   }
 
-  /** Keeps the counts of a worker that has ended. */
+  /** Of a worker that has ended. */
   retire({ id }: Worker): void {
     const counts = this.#counts.get(id) ?? [];
     this.#counts.delete(id);
     this.#ended = this.#ended.then((ended) => sumOf([ended, counts]).getMetricsAsJSON() as Promise<MetricValues>);
   }
 
-  /** The text for Prometheus; takes a second at most. */
+  /** Takes a second at most. */
   async text(workers: readonly Worker[]): Promise<string> {
     const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
@@ -148,7 +143,7 @@ export class WorkerMetrics {
   }
 }
 
-/** prom-client's declaration says that `type` is a number of an enum; it is the word of the text format. */
+/** prom-client declares `type` as a number; it is the word of the text format. */
 function isCount({ type }: MetricValues[number]): boolean {
   return (type as unknown as string) !== 'gauge';
 }

@@ -6,17 +6,17 @@ import { fieldType, textOf } from '../../resource/definition/field-types.js';
 import { type EntityTag, parseEntityTags } from '../read/reply.js';
 import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
-/** A write request whose every part has been checked, before the primary is contacted. */
+/** Checked, before the primary is contacted. */
 export interface WriteRequest {
   readonly caller: Caller;
   readonly key: string;
-  /** SHA-256 of method, path, If-Match and canonical body; equal for repetitions of a request. */
+  /** SHA-256 of method, path, If-Match and canonical body: equal for repetitions. */
   readonly fingerprint: Buffer;
-  /** The members of the body, in PostgreSQL's text form. */
+  /** In PostgreSQL's text form. */
   readonly members: Readonly<Record<string, string | null>>;
-  /** The record to change and its version; null creates one. */
+  /** Null creates a record. */
   readonly target: Target | null;
-  /** Whether the token has the read scope; if not, the response is cut to the write scope. */
+  /** Otherwise the response is cut to the write scope. */
   readonly mayRead: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface Target {
   readonly ifMatch: readonly EntityTag[];
 }
 
-/** The parts of the HTTP request, unchecked. */
+/** Unchecked. */
 export interface RawWrite {
   readonly method: string;
   readonly path: string;
@@ -36,7 +36,7 @@ export interface RawWrite {
   readonly body: Buffer;
 }
 
-/** Checks the headers, then the body. Throws Problems; that of the body names every fault. */
+/** Headers, then the body. Throws Problems; that of the body names every fault. */
 export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
   const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);
@@ -58,10 +58,7 @@ export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolea
 
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;
 
-/**
- * The key: 1–255 visible ASCII characters. A quoted string (RFC 8941 §3.3.3) is the same key as its bare text. Throws
- * idempotency_key_missing, idempotency_key_invalid.
- */
+/** 1 to 255 visible ASCII characters, bare or as a quoted string (RFC 8941 §3.3.3). */
 function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): string {
   if (value === undefined)
     throw new Problem('idempotency_key_missing', 'Send an Idempotency-Key header, new for every write.');

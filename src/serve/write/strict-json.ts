@@ -4,29 +4,22 @@ import { decimal } from '../../resource/definition/field-types.js';
 import { pointer } from '../../resource/definition/resource.js';
 import { scanContainer, skipSpace, stringAt, valueEnd } from '../../resource/projection/json-scan.js';
 
-/** How deep a body may nest. */
 export const bodyDepthMax = 20;
 
-/** A JSON value; the outermost object inherits nothing. */
+/** The outermost object inherits nothing. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** The value, or every fault of the text. */
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
 
-/** The prototype of bodies: V8 keeps an object without one as a hash table, which is slower to read. */
+/** V8 keeps an object without a prototype as a slow hash table. */
 const noMembers: object = Object.freeze(Object.create(null));
 
-/** Bounds the error response: characters of all faults together, and the characters counted per fault beside its pointer. */
+/** Bounds the error response: characters of all faults, counting so many per fault beside its pointer. */
 const faultCharactersMax = 65_536;
 const charactersPerFault = 100;
-/** Characters of the body that a fault quotes at most. */
 const quoteMax = 40;
 
-/**
- * JSON (RFC 8259) as I-JSON (RFC 7493) narrows it: UTF-8, no duplicate names, no lone surrogates, no number that JavaScript
- * cannot hold without loss. Beyond that no NUL, which PostgreSQL's text cannot hold, no `__proto__`, no nesting deeper than
- * `depthMax`. Each fault has the pointer of its value. A syntax error stands alone.
- */
+/** I-JSON (RFC 7493), and no NUL, no `__proto__`, no nesting deeper than `depthMax`. A syntax error stands alone. */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   if (!isUtf8(bytes)) {
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
@@ -44,7 +37,7 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   return { value: isObject ? Object.assign(Object.create(noMembers), value) : value };
 }
 
-/** The faults of a text that is JSON, up to `faultCharactersMax`. */
+/** Up to `faultCharactersMax`. */
 function faultsOf(json: string, depthMax: number): FieldError[] {
   const faults: FieldError[] = [];
   let characters = 0;

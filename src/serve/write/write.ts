@@ -13,19 +13,15 @@ import { diffOf, type NewChange } from '../../resource/projection/audit-diff.js'
 import { etagOf, matchesStrongly, type Reply } from '../read/reply.js';
 import type { Target, WriteRequest } from './request.js';
 
-/** Dependencies of a write; made once per gateway. */
 export interface WriteDeps {
   readonly primary: Primary;
-  /** Whether writes of the resource are refused, because its views no longer fit. */
+  /** Its views no longer fit. */
   readonly refuses: (resource: string) => boolean;
   readonly positions: WritePositions;
   readonly observe: Observe;
 }
 
-/**
- * The whole way of a checked write: one transaction on the primary → remember its position, so that the workspace's next reads show its changes,
- * or the version that refused it → answer.
- */
+/** Records the position before it answers, so that the workspace's next reads show the change, or the version that refused it. */
 export async function write(
   { primary, positions, observe }: WriteDeps,
   compiled: CompiledWrite,
@@ -54,17 +50,16 @@ export async function write(
 
 const nameOf = ({ status, replayed }: Outcome) => (replayed ? 'replayed' : status === 201 ? 'created' : 'updated');
 
-/** The outcome of a write, from its transaction or replayed. */
 export interface Outcome {
   readonly status: number;
-  /** The record as the write left it, with the columns of a read. */
+  /** The record as the write left it. */
   readonly row: TextRow;
-  /** Whether the token had the read scope; an answer that was cut to the write scope stays so. */
+  /** An answer that was cut to the write scope stays so when it is replayed. */
   readonly mayRead: boolean;
   readonly replayed: boolean;
 }
 
-/** The whole write, safe to repeat. Throws Problems (422, 409, 400, 404, 412), for which nothing is changed. */
+/** Safe to repeat. Throws Problems (422, 409, 400, 404, 412), and then nothing is changed. */
 export function writeOnce(
   transaction: Transaction,
   write: CompiledWrite,
@@ -74,10 +69,7 @@ export function writeOnce(
   return target === null ? create(transaction, write, request) : update(transaction, write, request, target);
 }
 
-/**
- * One round trip: claim the key, look up references, insert, audit entry, store, COMMIT. A second finds out why the key was not
- * claimed: a value can be refused before PostgreSQL knows that, because it reads all values first.
- */
+/** One round trip; a second finds out why the key was not claimed: PostgreSQL reads all values before it knows. */
 async function create(
   transaction: Transaction,
   write: CompiledWrite,
@@ -100,7 +92,7 @@ async function create(
   return recall(transaction, write, request);
 }
 
-/** Two round trips: claim the key, look up references, lock the record → update, audit entry, store, COMMIT. */
+/** Two round trips: claim and lock, then update and COMMIT. */
 async function update(
   transaction: Transaction,
   write: CompiledWrite,
@@ -146,49 +138,42 @@ function outcomeOf(status: number, [text]: TextRow, { mayRead }: WriteRequest): 
   return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };
 }
 
-/** Takes the key, unless it was used or a reference is unknown; waits while another transaction holds it. */
+/** Unless the key was used or a reference is unknown; waits while another transaction holds it. */
 export function claimOf(write: CompiledWrite, request: WriteRequest): Step {
   const values = Object.assign(newMembers(write, request), keyOf(request));
   return { statement: write.statements.claim, values, onError: refuseInProgress };
 }
 
-/** Locks the row before its version is compared, so that no other write can change it in between; only while the key is claimed. */
+/** Locks the row before its version is compared; only while the key is claimed. */
 export function lockOf(write: CompiledWrite, request: WriteRequest, id: string): Step {
   return { statement: write.statements.lock, values: { id, ...keyOf(request) } };
 }
 
-/** The parameters of a key. */
 function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
   return { 'claim.token': caller.tokenId, 'claim.key': key, 'claim.fingerprint': fingerprint };
 }
 
-/** Every writable member of a new record: those given, else null. */
+/** Those given, otherwise null. */
 function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
   const all: Record<string, string | null> = {};
   for (const { name } of write.members) all[name] = textOf(members, name);
   return all;
 }
 
-/** 409; when the running request has ended, the same request gets its outcome, or a free key. */
+/** The same request gets the outcome later, or a free key. */
 function inProgress(): Problem {
   const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
   return new Problem('idempotency_in_progress', detail);
 }
 
-/**
- * Throws 409 when another transaction held the key for longer than lock_timeout (SQLSTATE 55P03). PostgreSQL then names the table of the
- * key in the error's context; a lock on a table, or on a record that is referenced, is a fault of the primary at this moment.
- */
+/** 55P03 of the key's table is a 409: another transaction held it beyond lock_timeout. Another lock is a passing fault. */
 function refuseInProgress(error: unknown): never {
   const { code, where } = error as { code?: unknown; where?: string };
   if (code === '55P03' && /\bidempotency\b/.test(where ?? '')) throw inProgress();
   throw error;
 }
 
-/**
- * Why the key was not claimed: replays the outcome that is stored under it, or throws 422, or 400 with the unknown references, or else
- * `otherwise`: only expiry can delete the key between the claim and this statement; sent again, the request claims it.
- */
+/** Why the key was not claimed: replays, or throws 422, 400, or `otherwise` if it expired between the claim and this statement. */
 async function recall(
   transaction: Transaction,
   write: CompiledWrite,
@@ -222,9 +207,8 @@ function refuseUnknown(references: readonly string[]): void {
 }
 
 /**
- * Turns the refusal of a written value into a 400: its column holds less than the definition allows, or a constraint or a trigger of the app
- * does not allow it. Names the member where it is known; the log names SQLSTATE and constraint. Rethrows all other errors, and those of a
- * constraint over columns that no client writes.
+ * A refused value → 400 that names the member where it is known. Rethrows other errors, and constraints over columns
+ * that no client writes.
  */
 async function refuse(
   transaction: Transaction,
@@ -242,10 +226,7 @@ async function refuse(
   throw invalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
 }
 
-/**
- * The given members that a refusal can be about: those of the columns that PostgreSQL names, itself or by a constraint, else those of a fitting
- * type. Null where no value of the client is the reason: the row of another table, such as the audit log, or a column that it cannot write.
- */
+/** Members of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
 async function membersRefused(
   transaction: Transaction,
   { members, statements }: CompiledWrite,
@@ -267,15 +248,15 @@ async function membersRefused(
   return members.filter(({ name, type }) => (types === 'all' || types.includes(type)) && textOf(given, name) !== null);
 }
 
-/** The writable members of a record, in PostgreSQL's text form. */
+/** In PostgreSQL's text form. */
 type Members = Readonly<Record<string, string | null>>;
 
-/** The member's own text, or null: a member can have the name of one that every object inherits, such as "constructor". */
+/** A member can have the name of an inherited one, such as "constructor". */
 function textOf(members: Members, name: string): string | null {
   return Object.hasOwn(members, name) ? (members[name] as string | null) : null;
 }
 
-/** The members that differ, by their names in the audit log; `before` is null for a new record. */
+/** By their names in the audit log; `before` is null for a new record. */
 export function diffOfMembers(
   { members }: Pick<CompiledWrite, 'members'>,
   before: Members | null,
@@ -291,7 +272,6 @@ export function diffOfMembers(
   return changes;
 }
 
-/** The parameters of an audit entry. */
 function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
   if (!audit) return {};
   const { entity, actorType, diff, [action]: name } = audit;
@@ -303,7 +283,7 @@ function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entr
   };
 }
 
-/** A value in PostgreSQL's text form → its value in an audit diff. */
+/** In PostgreSQL's text form → as an audit diff has it. */
 function auditValue(type: FieldType, text: string | null): unknown {
   return text === null ? null : (fieldType(type).auditValue?.(text) ?? text);
 }
