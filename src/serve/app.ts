@@ -9,31 +9,28 @@ import { checkHost, checkTarget, checkTransferEncoding } from './http/request-he
 import { send } from './http/respond.js';
 import { type RouteDeps, routes, unrouted } from './http/routes.js';
 
-/** Dependencies and bounds of a request; made once by the gateway. */
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
-  /** Values of the Deprecation and Sunset headers; empty: none. */
+  /** Values of the headers; empty: none. */
   readonly deprecation: string;
   readonly sunset: string;
-  /** Whether the log has the client's address of each request. */
   readonly logClientAddress: boolean;
-  /** Whether each request has a span of OpenTelemetry. */
   readonly tracing: boolean;
-  /** Requests that are not answered to the end, for the metrics. */
+  /** For the metrics. */
   readonly underWay: { requests: number };
 }
 
-/** Status in log and metrics of a request whose connection closed before the response; the number that nginx logs. */
+/** The connection closed before the response; the number that nginx logs. */
 const statusWithoutResponse = 499;
 
-/** Koa without its own end of a request: http/respond sends every response, and Koa's listeners take 5 % of a detail's processor time. */
+/** Koa's own listeners for the end of a request take 5 % of a detail's processor time. */
 class Application extends Koa {
   handleRequest(ctx: Context, middleware: (ctx: Context) => Promise<void>): Promise<void> {
     return middleware(ctx).catch((error) => ctx.onerror(error));
   }
 }
 
-/** The whole order of a request: begin → check the target → route (http/routes) → answer errors. */
+/** The order of a request: begin → check the target → route (http/routes) → answer errors. */
 export function app(deps: AppDeps): Koa {
   const koa = new Application({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   if (deps.tracing) koa.use(traceRequests);
@@ -54,7 +51,7 @@ export function app(deps: AppDeps): Koa {
   return koa;
 }
 
-/** Gives a request its id and the headers of every response, and reports the request when its response is closed. */
+/** The request's id and common headers; reports it when its response is closed. */
 function beginning({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): (ctx: Context) => void {
   const headers = Object.entries({
     ...commonHeaders,
@@ -88,12 +85,12 @@ function beginning({ observe, deprecation, sunset, logClientAddress, underWay }:
         ...address,
       });
     };
-    // It comes once, and `on` costs a detail less than `once`. Bound, so that its log line has the trace id.
+    // // `close` comes once, and `on` is cheaper than `once`. Bound, so that the log line has the trace id.
     ctx.res.on('close', context.bind(context.active(), finished));
   };
 }
 
-/** Turns a thrown error into a response; no other code does. */
+/** The only place that turns an error into a response. */
 function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = exchangeOf(ctx);
@@ -123,7 +120,7 @@ function asProblem(error: unknown): Problem {
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
 }
 
-/** The event of an internal error: a fault of the database with its correction, or a bug. */
+/** A fault of the database with its correction, or a bug. */
 function failureOf(error: Error, requestId: string, route: string): Event {
   const correction = correctionOf(error);
   if (correction === undefined) return { type: 'request_failed', requestId, error };
@@ -137,7 +134,7 @@ function failureOf(error: Error, requestId: string, route: string): Event {
   };
 }
 
-/** Opens the span of each request, under the client's `traceparent` (W3C Trace Context) if it sent one. */
+/** Below the client's `traceparent` (W3C Trace Context). */
 const traceRequests: Koa.Middleware = (ctx, next) => {
   const parent = propagation.extract(ROOT_CONTEXT, ctx.headers);
   const options = { kind: SpanKind.SERVER, attributes: { 'http.request.method': ctx.method } };

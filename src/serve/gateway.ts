@@ -41,24 +41,21 @@ import type { Settings } from './settings.js';
 import { latestTimeline } from './sync/pass.js';
 import { sealedParts } from './sync/sealed-parts.js';
 
-/** Definitions of the workers that a parent starts together, as the parent read them. */
+/** Definitions that a parent read for its workers. */
 export interface Batch {
   readonly texts: DefinitionTexts;
-  /** Others of the batch serve: a worker starts where the databases no longer fit some resources, which are refused. */
+  /** Others of the batch serve: resources that no longer fit are refused, not the start. */
   readonly isSuccessor: boolean;
 }
 
 type Closers = (() => unknown)[];
 
-/** Closes what was opened, such as pools, in the reverse order of its opening. */
+/** In the reverse order of opening. */
 async function closeAll(closers: Closers): Promise<void> {
   for (const close of closers.splice(0).reverse()) await close();
 }
 
-/**
- * Compiles the definitions, checks the databases, opens the listeners. `readAgain` reads the settings again, for the
- * login of each new connection; `batch` are the definitions of a worker, which its parent read. Throws StartRefused after closing all that it opened.
- */
+/** `readAgain` serves the login of each new connection. Throws StartRefused after closing all that it opened. */
 export async function startGateway(
   given: Settings,
   logTo?: DestinationStream,
@@ -98,21 +95,20 @@ function refusing<T>(read: () => T): T {
   }
 }
 
-/** A running gateway. */
 export interface Gateway {
-  /** Origins of the two listeners, such as http://127.0.0.1:8080. */
+  /** Such as http://127.0.0.1:8080. */
   readonly url: string;
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<MetricValues>;
-  /** Reports events of the process, such as an uncaught error, to the gateway's log and metrics. */
+  /** Events of the process, such as an uncaught error. */
   readonly observe: Observe;
-  /** Not ready → drain → closed. Resolves when everything has ended, after drainMs at the latest. */
+  /** Not ready → drain → closed, after drainMs at the latest. */
   stop(): Promise<void>;
 }
 
-/** The parts that exist before the databases are connected, and what the checks found. */
+/** Before the databases are connected, with the findings of the checks. */
 interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
   readonly compiled: readonly CompiledResource[];
@@ -124,7 +120,6 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'set
   readonly closers: Closers;
 }
 
-/** Constructs the parts of a gateway, connects them, and opens the listeners. */
 async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
   const { resources, unfit, observe, sinks, closers } = opening;
   const databases = databasesOf(settings, opening);
@@ -187,7 +182,6 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
-/** The parts that requests share. */
 interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
   readonly databases: ReturnType<typeof databasesOf>;
   readonly watch: FitnessWatch;
@@ -196,7 +190,6 @@ interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
   readonly readBody: BodyReader | null;
 }
 
-/** The dependencies and bounds of requests. */
 function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts, pages: Descriptions): AppDeps {
   const { databases, watch, positions, upkeep, readBody, ...shared } = parts;
   const { replicas, heartbeat, primary } = databases;
@@ -243,7 +236,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
   };
 }
 
-/** Limits and write positions are shared through Redis, else with the other workers of a parent, else not at all. Imports only what it uses. */
+/** Through Redis, or the parent of workers. Imports only what it uses. */
 async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '') {
     const { redisPeers } = await import('./peers/redis.js');
@@ -262,14 +255,14 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 
-/** Constructs the pools and the probes of all servers; opens no connection. */
+/** Opens no connection. */
 function databasesOf(settings: Settings, opening: Opening) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
   const bounds = { ...settings, seal: sealWith(settings.wallKey), session: sessionSettings('replica', settings) };
   const ofPrimary = { ...bounds, session: sessionSettings('primary', settings) };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const activeWorkspaces = new ActiveKeys();
-  /** The servers of a setting, each with the check to make before its first use where the start could not check it. */
+  /** With a late check for servers that the start could not check. */
   const serversOf = (kind: 'replica' | 'primary', found: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
     const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
     return connectionUrls(settings[setting]).map((url, i) => {
@@ -290,11 +283,11 @@ function databasesOf(settings: Settings, opening: Opening) {
     heartbeat,
     primary,
     watched: watchedServers(servers, replicas, primary),
-    /** Probes all servers, and again at every interval. Resolves when the state of each is known. */
+    /** Resolves when the state of each server is known. */
     start: async () => {
       await primary?.nodes.start();
       await Promise.all(replicas.map((replica) => replica.start()));
-      // A second time, the primary first: a replica that is ahead of a position sampled after its probe follows another history.
+      // // Again, the primary first: a replica ahead of a later sample follows another history.
       await primary?.nodes.sample();
       await Promise.all(replicas.map((replica) => replica.probe()));
     },
@@ -307,7 +300,7 @@ function databasesOf(settings: Settings, opening: Opening) {
   };
 }
 
-/** The replicas, and the server that is the primary at the moment. */
+/** The replicas, and the server that is the primary now. */
 function watchedServers(
   servers: readonly PrimaryNode[],
   replicas: readonly Replica[],
@@ -321,7 +314,7 @@ function watchedServers(
   return [...ofReplicas, { kind: 'primary', name: 'primary', url: () => (nodes.reachable ? nodes.url : null) }];
 }
 
-/** The uses of the primary: writes, the few reads for which no replica is fresh enough, and its positions. Null without PRIMARY_URLS: then there are no write routes. */
+/** Writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
 function primaryOf(
   all: readonly PrimaryNode[],
   settings: Settings & Pick<ConnectionOptions, 'seal' | 'session'>,

@@ -11,7 +11,7 @@ import { parseKeyring } from '../resource/projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
 
-/** The settings in force, typed by the defaults in their schema, and the constants; only `loadSettings` makes them. */
+/** Typed by the defaults of the schema, with the constants; only `loadSettings` makes them. */
 export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S]['default'] } & {
   readonly docs: 'public' | 'ops' | 'off';
 };
@@ -32,7 +32,7 @@ interface SettingsSchema {
   readonly properties: Readonly<Record<string, SettingSchema>>;
 }
 
-/** The schema as it stands in config/; docs and `--print-config` are made from it. */
+/** Docs and `--print-config` are made from it. */
 export function settingsSchema(): SettingsSchema {
   return JSON.parse(projectText('config/settings.schema.json')) as SettingsSchema;
 }
@@ -43,8 +43,8 @@ export function environmentName(setting: string): string {
 }
 
 /**
- * The only reader of environment and files: environment over CONFIG_FILE over defaults, then validated and frozen.
- * A secret is read from NAME or from the file NAME_FILE points to. Throws SettingsError naming every fault.
+ * The only reader of environment and files: environment over CONFIG_FILE over defaults; secrets also from NAME_FILE.
+ * Throws SettingsError with every fault.
  */
 export function loadSettings(
   env: Readonly<Record<string, string | undefined>>,
@@ -79,20 +79,20 @@ export function loadSettings(
   return Object.freeze({ ...tuning, ...constants, ...values }) as unknown as Settings;
 }
 
-/** The fault of a value that has what belongs to the file it came from: the quotes of a shell, or half of a line end of Windows. */
+/** Quotes of a shell, or half of a Windows line end, around a value. */
 function marksOfItsFile(name: string, text: string | undefined): string | null {
   if (text?.endsWith('\r'))
     return `${name} ends with a carriage return: give the file that it comes from the line ends of Unix.`;
   return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
 }
 
-/** The value as its type; a text that is none stays, for the schema to refuse. "1e3" and " 5" are no whole numbers here. */
+/** Text that is no value of the type stays, for the schema to refuse, as "1e3" and " 5". */
 function fromText(type: string, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-/** Whether the value fits its schema. Not ajv, which costs a start 0.1 s of processor time for these few keywords. */
+/** Not ajv, which costs a start 0.1 s of processor time. */
 function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pattern, enum: values }: SettingSchema) {
   if (type === 'integer')
     return Number.isInteger(value) && Number(value) >= (minimum ?? -Infinity) && Number(value) <= (maximum ?? Infinity);
@@ -103,7 +103,7 @@ function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pa
   return (values?.includes(value) ?? true) && (pattern === undefined || new RegExp(pattern, 'u').test(value));
 }
 
-/** Names the setting, its allowed values and the value that was given; or, for a name in CONFIG_FILE that is none, the nearest. */
+/** Names the setting, its allowed values and the given value, or the nearest setting. */
 function faultOf(setting: string, value: unknown, { properties }: SettingsSchema): string {
   const allowed = properties[setting];
   if (allowed === undefined)
@@ -117,7 +117,7 @@ function faultOf(setting: string, value: unknown, { properties }: SettingsSchema
   return `${environmentName(setting)} must not be ${given}. ${description}`;
 }
 
-/** The faults of values whose form the schema cannot say; none quotes the value. */
+/** Faults that the schema cannot express; none quotes the value. */
 const unusableValues: Readonly<
   Record<string, (name: string, value: string, all: Readonly<Record<string, unknown>>) => string[]>
 > = {
@@ -159,7 +159,7 @@ function databaseUrlFaults(name: string, value: string): string[] {
   });
 }
 
-/** The settings as they can be shown: secrets only say whether they are set. */
+/** Secrets only say whether they are set. */
 export function printableSettings(settings: Settings): Record<string, unknown> {
   const { properties } = settingsSchema();
   return Object.fromEntries(
@@ -188,7 +188,7 @@ function readConfigFile(file: string | undefined, schema: SettingsSchema, faults
   }
 }
 
-/** The object of a JSON text. Throws an error whose message quotes nothing of it. */
+/** Throws an error whose message quotes nothing of the text. */
 function objectIn(text: string): Record<string, unknown> {
   let value: unknown;
   try {
@@ -211,10 +211,7 @@ function readSecretFile(name: string, path: string, faults: string[]): string {
   }
 }
 
-/**
- * One sentence for each environment name that is no setting but differs from one by at most two letters, or one where the name has
- * less than nine. Such a variable is ignored, and its default is in force.
- */
+/** A sentence for each name within two letters of a setting (one for short names): it is ignored, and the default is in force. */
 export function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
   const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
     const name = environmentName(setting);

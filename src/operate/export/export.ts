@@ -14,35 +14,32 @@ import { parseKeyring } from '../../resource/projection/keyring.js';
 import type { Settings } from '../../serve/settings.js';
 import { type ExportedFile, writeRecords } from './records.js';
 
-/** The export did not happen, and has left nothing behind. The message is written for the operator. */
+/** Nothing was left behind; the message is for the operator. */
 class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
 }
 
 export interface ExportOptions {
   readonly workspace: string;
-  /** A folder that does not exist yet, or is empty. */
+  /** New or empty. */
   readonly out: string;
-  /** Names of resources; empty: all. */
+  /** Empty: all. */
   readonly resources: readonly string[];
   readonly from: 'replica' | 'primary';
   readonly gzip: boolean;
-  /** Told the number of records of a resource so far. */
+  /** Records of a resource so far. */
   readonly onProgress: (resource: string, records: number) => void;
 }
 
 /** The content of manifest.json. */
 export interface Manifest {
   readonly workspace: string;
-  /** Host, port and database of the server that was read, and the moment of its snapshot. */
+  /** Host, port and database. */
   readonly snapshot: SnapshotOrigin & { readonly server: string };
   readonly files: readonly ExportedFile[];
 }
 
-/**
- * Writes the records of a workspace as the API shows them, all of one moment: a file of JSON lines for each resource, and manifest.json. The
- * files appear together at the end, readable by their owner alone. Rejects with ExportFailed, and then leaves nothing behind.
- */
+/** Writes a file of JSON lines per resource, all of one snapshot. They appear together at the end; ExportFailed leaves nothing behind. */
 export async function exportWorkspace(settings: Settings, options: ExportOptions): Promise<Manifest> {
   const compiled = await chosenResources(settings, options.resources);
   const out = resolve(options.out);
@@ -88,7 +85,7 @@ async function requireEmpty(out: string): Promise<void> {
   if (found.length > 0) throw new ExportFailed(`${out} is not empty. Give --out a folder that does not exist yet.`);
 }
 
-/** Removes the folder when the process is told to end; returns a function that takes this back. */
+/** Until the returned function is called. */
 function removeOnSignals(folder: string): () => void {
   const signals = { SIGINT: 130, SIGTERM: 143 } as const;
   const ends = Object.entries(signals).map(([signal, code]) => {
@@ -101,7 +98,6 @@ function removeOnSignals(folder: string): () => void {
   };
 }
 
-/** Runs `work` on the first server that lets the gateway in. */
 async function onFirstServer<T>(settings: Settings, from: ExportOptions['from'], work: (url: string) => Promise<T>) {
   const name = from === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
   const replicas = connectionUrls(settings.replicaUrls);
@@ -119,7 +115,7 @@ async function onFirstServer<T>(settings: Settings, from: ExportOptions['from'],
   throw new ExportFailed(`No server of ${name} can be reached.\n  ${failures.join('\n  ')}`);
 }
 
-/** The servers with the login that reads replicas, which the primary knows as well: the login for writes sees less. */
+/** The login of replicas, which the primary knows as well: the login for writes sees less. */
 function asReader(urls: readonly string[], reader: string | undefined): string[] {
   if (reader === undefined) return [...urls];
   const { username, password } = new URL(reader);
@@ -144,7 +140,7 @@ async function writeAll(
   );
 }
 
-/** The sentence for a failure, by SQLSTATE or by the code of the file system. */
+/** By SQLSTATE or by the code of the file system. */
 const sentences: Readonly<Record<string, string>> = {
   '40001':
     'The replica cancelled the export, because it had to apply changes that the export still held back (conflict with recovery). Set hot_standby_feedback = on there, raise max_standby_streaming_delay, or give --from primary.',

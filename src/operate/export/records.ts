@@ -8,14 +8,13 @@ import type { Snapshot } from '../../postgres/snapshot.js';
 import type { CompiledResource } from '../../resource/definition/compiled.js';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
 
-/** A file of an export, as the manifest lists it. */
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
   readonly records: number;
-  /** Of the file as it is on the disk. */
+  /** As it is on the disk. */
   readonly bytes: number;
-  /** Of the same bytes, in hexadecimal. */
+  /** Hexadecimal. */
   readonly sha256: string;
 }
 
@@ -26,10 +25,9 @@ interface RecordsOptions {
   readonly onRecords: (records: number) => void;
 }
 
-/** Rows of the first batch, and the bytes and rows at which later batches aim. */
 const batch = { rowsAtFirst: 100, rowsMax: 10_000, bytesMax: 2_000_000 };
 
-/** Writes the records of a resource as JSON lines, each the bytes that the API has for it. Memory is bounded by a few batches. */
+/** Each line has the bytes of the API. Memory is bounded by a few batches. */
 export async function writeRecords(
   snapshot: Snapshot,
   compiled: CompiledResource,
@@ -57,7 +55,7 @@ export async function writeRecords(
   return { resource: name, file, ...written, sha256: hash.digest('hex') };
 }
 
-/** The records as lines, a buffer for each batch of rows. The next batch is asked for when this one has been taken. */
+/** A buffer per batch; the next one is asked for when this one was taken. */
 async function* batchesOf(
   { cursor }: Snapshot,
   { statements, serializer }: CompiledResource,
@@ -81,7 +79,7 @@ async function* batchesOf(
   }
 }
 
-/** Makes line breaks spaces: PostgreSQL puts some between the values of JSON, and none can stand inside a string (RFC 8259 §7). */
+/** PostgreSQL puts line breaks between values of JSON; none can stand inside a string (RFC 8259 §7). */
 function joinLines(bytes: Buffer, start: number): void {
   for (const lineBreak of [0x0a, 0x0d])
     for (let at = bytes.indexOf(lineBreak, start); at >= 0; at = bytes.indexOf(lineBreak, at + 1)) bytes[at] = 0x20;

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { type LockOptions, locked } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
-/** One proposal: `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`, with names as SQL has them. */
+/** `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`. */
 interface Proposal {
   readonly index: string;
   readonly schema: string;
@@ -14,8 +14,8 @@ interface Proposal {
 }
 
 /**
- * Creates the proposed indexes that are missing, without blocking writes, and tells of each. An index that an interrupted run left invalid is
- * dropped and made again. Throws MigrationFailed or pg's error.
+ * Creates missing indexes without blocking writes, and remakes one that an interrupted run left invalid. Throws
+ * MigrationFailed or pg's error.
  */
 export async function createIndexes(
   adminUrl: string,
@@ -38,7 +38,7 @@ export async function createIndexes(
 const noteIndex = `insert into gateway.applied_files (root, name, hash, objects) values ('indexes', $1, '', array['index ' || $1])
   on conflict do nothing`;
 
-/** An index that is there stays as it is, whatever its columns. */
+/** An existing index stays as it is, whatever its columns. */
 async function create(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = proposal;
   const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
@@ -52,7 +52,7 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
   if (valid === true) return;
   await client.query('insert into gateway.undo (statement) values ($1)', [`drop index if exists ${path}`]);
   if (kind === 'p') {
-    // PostgreSQL cannot build a partitioned index concurrently: the indexes of the partitions are, and are then attached.
+    // // PostgreSQL builds no partitioned index concurrently: those of the partitions are built and attached.
     if (valid === null)
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
@@ -85,7 +85,7 @@ const shape = new RegExp(
   'is',
 );
 
-/** Those of the folder indexes; a folder of views need not have one. */
+/** A folder of views need not have one. */
 function readProposals(viewsDir: string): Proposal[] {
   sqlNames(viewsDir); // throws where the folder of views cannot be read
   const folder = join(viewsDir, 'indexes');
@@ -101,7 +101,7 @@ function readProposals(viewsDir: string): Proposal[] {
   });
 }
 
-/** The name in at most `max` characters. What is cut off goes on to tell it from others, by a digest of six hex digits. */
+/** Shortened names stay distinct by a digest of six hex digits. */
 export function shortened(name: string, max: number): string {
   if (name.length <= max) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);

@@ -20,15 +20,14 @@ import {
 import { dropViews, replaceViews } from './views.js';
 import { requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
 
-/** How to wait for the end of another migration. */
 export interface LockOptions {
-  /** Longest wait; default a minute. */
+  /** Default: a minute. */
   readonly waitMs?: number | undefined;
-  /** Takes a sentence when the wait begins. */
+  /** Gets a sentence when the wait begins. */
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
-/** The folders of the views and of the definitions, WALL_KEY ('': the database keeps its own), and a listener to each committed change, such as "applied core/001_roles.sql". */
+/** `wallKey` '': the database keeps its own. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;
@@ -36,14 +35,13 @@ export interface MigrateOptions extends LockOptions {
   readonly onChange?: (change: string) => void;
 }
 
-/** The gateway's own SQL, applied by number and never changed. */
+/** Applied by number and never changed. */
 const coreDir = join(projectRoot, 'sql/core');
 const viewRoots = ['views', 'gateway'] as const;
 
 /**
- * Applies the files of sql/core that the database lacks, each in a transaction: those applied before a failure stay. Then replaces the
- * views whose file or definition differs from the database's. Throws MigrationFailed, StartRefused for definitions with flaws, or pg's
- * error when it cannot connect.
+ * Each file of sql/core commits by itself; views that differ are then replaced together. Throws MigrationFailed,
+ * StartRefused for flawed definitions, or pg's error.
  */
 export async function migrate(
   adminUrl: string,
@@ -72,7 +70,7 @@ export async function migrate(
   });
 }
 
-/** Every file with its state, such as "pending core/001_roles.sql". */
+/** Such as "pending core/001_roles.sql". */
 export async function listFiles(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const [core, views] = [readSqlFiles('core', coreDir), viewFiles(options)];
   return asAdmin(adminUrl, async (client) => [
@@ -81,12 +79,11 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
   ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
-/** Drops all that the files of the views created. */
 export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
   await locked(adminUrl, wait, dropViews);
 }
 
-/** Drops every key of the tenant wall but this one, which the gateways have by now; returns their number. */
+/** Returns how many went. */
 export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
   let dropped = 0;
   await locked(adminUrl, wait, async (client) => {
@@ -95,15 +92,15 @@ export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait:
   return dropped;
 }
 
-/** A statement of sql/core that waits for a lock of the app delays the app behind it. Roles belong to the cluster, of which another database may be migrated. */
+/** Short locks, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */
 const ofRoles = { lockMs: 10_000, pauseMs: 70, attempts: 20, isPassing: isRoleCollision };
 
-/** SQLSTATE 42710, 23505, 42P06 or 42P07: both created the role, schema or table; 40P01, or XX000 from simple_heap_update: both altered it. */
+/** Two migrations created the same object (42710, 23505, 42P06, 42P07) or altered it (40P01, XX000 of simple_heap_update). */
 function isRoleCollision({ code, routine }: { readonly code?: string; readonly routine?: string }): boolean {
   return /^(42710|23505|42P0[67]|40P01)$/.test(code ?? '') || (code === 'XX000' && routine === 'simple_heap_update');
 }
 
-/** The files of sql/core that the database lacks. Throws MigrationFailed when one changed after the database has applied it. Those of a newer version do no harm: an older one works with them. */
+/** Throws MigrationFailed when a file changed after it was applied. Files of a newer version do no harm. */
 async function pendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
   const files = readSqlFiles('core', coreDir);
   const states = await fileStates(client, ['core'], files);
@@ -118,21 +115,17 @@ async function pendingCore(client: pg.Client, say: (sentence: string) => void): 
   return files.filter(({ name }) => pending.includes(name));
 }
 
-/** The session that holds the lock. */
 const holderStatement = `select format('process %s (%s, user %s, since %s)', l.pid, coalesce(nullif(a.application_name, ''), 'no name'),
       a.usename, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS')) as holder
     from pg_locks l join pg_stat_activity a using (pid)
     where l.relation = 'gateway.migration_lock'::regclass and l.granted and l.mode = 'ShareUpdateExclusiveLock'
       and l.database = (select oid from pg_database where datname = current_database())`;
 
-/** Without a snapshot, for which CREATE INDEX CONCURRENTLY would wait. */
+/** Holds no snapshot, for which CREATE INDEX CONCURRENTLY would wait. */
 const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
   lock table gateway.migration_lock in share update exclusive mode nowait`;
 
-/**
- * Lets one migration at a time run per database, by a lock on a table that no login of the gateway can lock, in a transaction of a connection
- * of its own. Throws MigrationFailed, which names the holder, after the wait.
- */
+/** One migration at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's name. */
 export function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) => Promise<void>): Promise<void> {
   return asAdmin(adminUrl, async (holder) => {
     await inTransaction(holder, ofRoles, () => prepare(holder));

@@ -7,31 +7,27 @@ import { projectRoot, readFault, readText } from '../../base/paths.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { wallsOf } from '../../resource/statements/walls.js';
 
-/** Views and functions over the reference app, which an operator replaces by a folder of views over another app. */
+/** Over the reference app. */
 export const defaultViewsDir: string = join(projectRoot, 'sql/views');
 
-/** A migration that PostgreSQL refused, or a folder that does not fit the database; the message names the file and the reason. */
+/** The message names the file and the reason. */
 export class MigrationFailed extends Error {
   override readonly name = 'MigrationFailed';
 }
 
-/**
- * The roots of SQL files: `core` is applied by number and only once, `views` as often as a file of it changes, and so is `gateway`, the
- * views of the roles, which are made of the definitions.
- */
+/** `core` is applied once, by number; `views` and `gateway` (made of the definitions) whenever a file changes. */
 export type Root = 'core' | 'views' | 'gateway';
 
-/** A file of one of the roots. */
 export interface SqlFile {
   readonly root: Root;
-  /** Such as 001_roles.sql, or klanten for the views of a definition. */
+  /** Such as 001_roles.sql, or klanten. */
   readonly name: string;
   readonly sql: string;
-  /** SHA-256 of the text, hexadecimal. */
+  /** SHA-256, hexadecimal. */
   readonly hash: string;
 }
 
-/** The SQL files of the folder in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
+/** In the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
   const names = sqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
   const others = names.filter((name) => !/^[\w-]+\.sql$/.test(name));
@@ -46,12 +42,11 @@ export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] 
   });
 }
 
-/** The views of the roles, one file for each definition and each log. */
 export function wallFiles(resources: readonly Resource[]): SqlFile[] {
   return wallsOf(resources).map((wall) => ({ root: 'gateway', ...wall }));
 }
 
-/** The text of an SQL file. Throws MigrationFailed. */
+/** Throws MigrationFailed. */
 export function sqlText(folder: string, name: string): string {
   try {
     return readText(join(folder, name));
@@ -60,7 +55,7 @@ export function sqlText(folder: string, name: string): string {
   }
 }
 
-/** The names of the folder's .sql files, sorted. Throws MigrationFailed when the folder cannot be read. */
+/** Sorted. Throws MigrationFailed when the folder cannot be read. */
 export function sqlNames(folder: string): string[] {
   try {
     return readdirSync(folder)
@@ -71,33 +66,29 @@ export function sqlNames(folder: string): string[] {
   }
 }
 
-/**
- * State of a file in a database; `removed`: the database has it and there is no such file; `altered`: what it created is not as it was created,
- * such as a view that was replaced by hand.
- */
+/** `removed`: only the database has it; `altered`: what it created was changed by hand. */
 export interface FileState {
   readonly root: Root;
   readonly name: string;
   readonly state: 'applied' | 'pending' | 'changed' | 'removed' | 'altered';
 }
 
-/** Objects that a file created, as DROP names them, with a digest of them and the names below its views; of core files the functions. */
+/** `objects` as DROP names them, with their digest; of core files the functions. */
 const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
-/** Statements that give back what the gateway's own files took from PUBLIC, and drop the indexes that `migrate` made: what stands outside its schemas. */
+/** Statements that give back what was taken from PUBLIC, and drop indexes. */
 const undo =
   'create table if not exists gateway.undo (place integer generated always as identity primary key, statement text not null)';
 
-/** Creates the schema, and the tables of applied files, of what to undo, and of the lock, where they are missing. */
 export async function prepare(client: pg.Client): Promise<void> {
   await client.query(
     `create schema if not exists gateway; ${appliedFiles}; ${undo}; create table if not exists gateway.migration_lock ()`,
   );
 }
 
-/** Compares files with those of their roots that the database has. A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
+/** A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
 export async function fileStates(
   client: pg.ClientBase,
   roots: readonly Root[],
@@ -121,7 +112,7 @@ export async function fileStates(
   return (await client.query<FileState>(text, [JSON.stringify(listed), roots])).rows;
 }
 
-/** Notes that the file was applied, with the objects that a file of views made; to be called in the transaction that applies it. */
+/** To be called in the transaction that applies the file. */
 export async function noteApplied(
   client: pg.ClientBase,
   { root, name, hash }: SqlFile,
@@ -132,7 +123,7 @@ export async function noteApplied(
   await client.query(text, [root, name, hash, objects ?? []]);
 }
 
-/** Notes the functions of the gateway's own files with the last of these, to be called when one was applied: the wall is no better than they are. */
+/** The wall is no better than the gateway's own functions, so their digest is kept with the last core file. */
 export async function noteCoreFunctions(client: pg.ClientBase): Promise<void> {
   await client.query(`
     with own (objects) as (
@@ -146,17 +137,16 @@ export async function noteCoreFunctions(client: pg.ClientBase): Promise<void> {
     from own, (select max(name) as last from gateway.applied_files where root = 'core') newest where f.root = 'core'`);
 }
 
-/** The error of PostgreSQL with the file, and its line where PostgreSQL gives a position. */
+/** With the line, if PostgreSQL gives a position. */
 export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
   const { message, hint, detail, position, internalPosition, internalQuery } = error as pg.DatabaseError;
-  // Other internal positions belong to statements inside a statement, and an outer one to the statement that executes the file.
+  // // Other internal positions belong to statements inside a statement.
   const place = internalQuery === undefined ? position : internalQuery === sql ? internalPosition : undefined;
   const line = place === undefined ? '' : `:${sql.slice(0, Number(place) - 1).split('\n').length}`;
   const more = detail ?? hint;
   return new MigrationFailed(`${root}/${name}${line}: ${message}${more ? ` (${more})` : ''}`, { cause: error });
 }
 
-/** How often a transaction is tried, and the errors after which it is. */
 interface Attempts {
   /** Wait for each lock. */
   readonly lockMs: number;
@@ -165,7 +155,7 @@ interface Attempts {
   readonly isPassing: (error: { readonly code?: string; readonly routine?: string }) => boolean;
 }
 
-/** Runs the work in a transaction, again after a passing error. Throws the last error. */
+/** Again after a passing error. Throws the last error. */
 export async function inTransaction(
   client: pg.Client,
   { lockMs, pauseMs, attempts, isPassing }: Attempts,

@@ -4,12 +4,12 @@ import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer'] as const;
 
-/** Objects of other databases, and shared ones but this database, in which the role owns something or has a privilege. */
+/** Outside this database. */
 const elsewhere = `select from pg_shdepend s where s.refclassid = 'pg_authid'::regclass and s.refobjid = r.oid
   and s.dbid <> (select oid from pg_database where datname = current_database())
   and (s.dbid <> 0 or s.classid <> 'pg_database'::regclass or s.objid <> (select oid from pg_database where datname = current_database()))`;
 
-/** Lists all that an uninstall removes, one sentence each; empty where the database has no gateway. */
+/** A sentence each; empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {
   return asAdmin(adminUrl, async (client) => {
     if (!(await isInstalled(client))) return [];
@@ -37,10 +37,7 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
   });
 }
 
-/**
- * Removes all that `migrate` has made in the database, and gives back what it took, in one transaction. Throws MigrationFailed, which names
- * what else depends on an object of the gateway, and pg's error where the admin lacks a right: then nothing was changed.
- */
+/** All in one transaction. Throws MigrationFailed when another object depends on one of the gateway, and pg's error without a right. */
 export async function uninstall(adminUrl: string, note: (change: string) => void): Promise<void> {
   await asAdmin(adminUrl, async (client) => {
     let changes: string[] = [];
@@ -62,7 +59,7 @@ async function isInstalled(client: pg.Client): Promise<boolean> {
   return rows[0].isThere;
 }
 
-/** SQLSTATEs of a role, a function, a table or a database that is gone. */
+/** SQLSTATEs of something that is gone. */
 const gone: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
 
 async function undo(client: pg.Client): Promise<void> {
@@ -80,7 +77,7 @@ interface Role {
   readonly members: readonly string[];
 }
 
-/** The roles that are there: whether another database uses them, and their members but the admin. */
+/** `members` without the admin. */
 async function rolesOf(client: pg.Client): Promise<Role[]> {
   const { rows } = await client.query<Role>(
     `select r.rolname as name, exists (${elsewhere}) as "isUsed",
@@ -92,7 +89,7 @@ async function rolesOf(client: pg.Client): Promise<Role[]> {
   return rows;
 }
 
-/** Takes the privileges of the role in this database, and drops it unless another database uses it. DROP OWNED takes those on other databases too. */
+/** DROP OWNED takes privileges on other databases too: they are granted again. */
 async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
   const role = pg.escapeIdentifier(name);
   const { rows } = await client.query<{ isMember: boolean; others: string[] }>(

@@ -1,19 +1,15 @@
 import pg from 'pg';
 import { fileStates, inTransaction, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
 
-/**
- * DROP VIEW waits for running statements, and all later statements wait behind it: so the wait is short and is repeated. A
- * statement of the gateway waits 1 s for a lock at most (gateway_reader) or 2 s (gateway_writer).
- */
+/** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const hasDependents = '2BP01';
 
-/** SQLSTATEs of a lock that was not granted in time, and of a deadlock with a statement of the app. */
+/** A lock that was not granted in time, or a deadlock with the app. */
 function isInUse({ code }: { readonly code?: string }): boolean {
   return code === '55P03' || code === '40P01';
 }
 
-/** The objects that a file made. */
 interface Applied {
   readonly root: string;
   readonly name: string;
@@ -21,16 +17,15 @@ interface Applied {
 }
 
 /**
- * Brings the views of the files up to date: those of files that differ from the database's, and those that depend on them, are dropped and
- * created again, in one transaction; other sessions see either the old ones or the new ones, and other views stay as they are. Throws
- * MigrationFailed with the file, or when the views are in use for a minute.
+ * Replaces changed views and those that depend on them, in one transaction. Throws MigrationFailed with the file, or
+ * when the views are in use for a minute.
  */
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
   await replace(client, async () => {
     const before = await schemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
     const changed = await notApplied(client, files);
-    // With the files that depend on them: their objects go, too.
+    // // With the files that depend on them: their objects go, too.
     await client.query('savepoint trial');
     for (const statement of dropsOf(objectsOf(await appliedFiles(client, changed))))
       await client.query(`${statement} cascade`);
@@ -41,14 +36,14 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
   });
 }
 
-/** Drops all that the files created, in one transaction. Throws MigrationFailed as replaceViews does. */
+/** Throws MigrationFailed as replaceViews does. */
 export async function dropViews(client: pg.Client): Promise<void> {
   await replace(client, async () => {
     await drop(client, await appliedFiles(client, null));
   });
 }
 
-/** Runs the work in a transaction, again while locks that it needs are held. */
+/** Again while locks are held. */
 export async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await inTransaction(client, whileInUse, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
@@ -60,13 +55,12 @@ export async function replace(client: pg.Client, work: () => Promise<void>): Pro
 
 const keyOf = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
 
-/** The keys of files that are not as the database has them, and of those that it has and that are gone. */
 async function notApplied(client: pg.Client, files: readonly SqlFile[]): Promise<string[]> {
   const states = await fileStates(client, ['views', 'gateway'], files);
   return states.filter(({ state }) => state !== 'applied').map(keyOf);
 }
 
-/** The applied files of these keys, or all, in the order in which they were applied. */
+/** By key, or all, in the order in which they were applied. */
 async function appliedFiles(client: pg.Client, keys: readonly string[] | null): Promise<Applied[]> {
   const text = `select root, name, objects from gateway.applied_files
     where root in ('views', 'gateway') and coalesce(root || '/' || name = any ($1), true) order by root desc, name collate "C"`;
@@ -75,21 +69,17 @@ async function appliedFiles(client: pg.Client, keys: readonly string[] | null): 
 
 const objectsOf = (files: readonly Applied[]) => files.flatMap(({ objects }) => objects.map((object) => ({ object })));
 
-/** From the last object to the first. DROP COLUMN … CASCADE of the app takes views with it, and DROP TABLE its sequences. */
+/** From the last to the first. DROP COLUMN … CASCADE of the app may have taken some. */
 export function dropsOf(objects: readonly { readonly object: string }[]): string[] {
   return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
-/** Drops what the files created. */
 async function drop(client: pg.Client, files: readonly Applied[]): Promise<void> {
   await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [files.map(keyOf)]);
   await dropInOrder(client, dropsOf(objectsOf(files)));
 }
 
-/**
- * Runs these statements; one whose object another one depends on after that one, such as a function after the view whose trigger calls it.
- * Throws MigrationFailed, which names what else depends on an object.
- */
+/** A statement whose object another one needs runs after that one. Throws MigrationFailed, which names what else needs an object. */
 export async function dropInOrder(client: pg.Client, statements: readonly string[]): Promise<void> {
   for (let drops = statements; drops.length > 0; ) {
     const kept: string[] = [];
@@ -107,7 +97,7 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
   }
 }
 
-/** Runs the file and notes what it made; adds that to what is known. EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
+/** EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
 async function create(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
   const sql = await withTypes(client, file);
   const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
@@ -125,7 +115,7 @@ async function create(client: pg.Client, file: SqlFile, known: string[]): Promis
   known.push(...created.map(({ oid }) => oid));
 }
 
-/** The SQL of views that are made of a definition, with the types that the workspace has in the operator's views, and digests of those. */
+/** With the types that workspace_id has in the operator's views, and digests of these views. */
 export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile): Promise<string> {
   if (root !== 'gateway') return sql;
   const views = [...new Set([...sql.matchAll(/\{type of ([\w.]+)\}/g)].map(([, view]) => view as string))];
@@ -153,7 +143,7 @@ interface SchemaObject {
   readonly object: string;
 }
 
-/** The objects of both schemas that are not known, in the order of their creation: parts of an object, such as the row type of a view, are not listed. */
+/** In the order of their creation, without parts such as row types. */
 export async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
   const { rows } = await client.query<SchemaObject>(
     `select d.objid as oid, o.type, concat(o.type, ' ', o.identity) as object

@@ -3,7 +3,7 @@ import { wallKeyAdvice } from '../../base/wall-key.js';
 import { padsOf } from '../../postgres/seal.js';
 import { MigrationFailed } from './sql-files.js';
 
-/** Throws MigrationFailed where neither the setting nor the database has a key: without one the views would show no record. */
+/** Throws MigrationFailed without any key: the views would show no record. */
 export async function requireWallKey(client: pg.Client, wallKey: string): Promise<void> {
   if (wallKey !== '') return;
   const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
@@ -11,7 +11,7 @@ export async function requireWallKey(client: pg.Client, wallKey: string): Promis
   throw new MigrationFailed(`WALL_KEY is not set, the key of the tenant wall: ${wallKeyAdvice}.`);
 }
 
-/** Stores the key beside the last one, which stays valid for the gateways that have it; older ones go. Returns what it changed. */
+/** The last key stays valid for gateways that have it; older ones go. Returns what changed. */
 export async function storeWallKey(client: pg.Client, wallKey: string): Promise<string[]> {
   if (wallKey === '') return [];
   const { rowCount: stored } = await client.query(
@@ -25,7 +25,7 @@ export async function storeWallKey(client: pg.Client, wallKey: string): Promise<
   return [`stored WALL_KEY${dropped === 0 ? '' : ', and dropped the key before the last'}`];
 }
 
-/** Drops every key but this one. Throws MigrationFailed where the database has not got it. */
+/** Throws MigrationFailed unless the database has this key. */
 export async function retireWallKeys(client: pg.Client, wallKey: string): Promise<number> {
   const [inner] = padsOf(wallKey);
   const { rows } = await client.query('select from gateway.wall_keys where inner_pad = $1', [inner]);

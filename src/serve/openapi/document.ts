@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../resource/definition/field-types.js';
 
-/** The part of OpenAPI 3.1 that the gateway's document uses. */
+/** The part of OpenAPI 3.1 that the gateway uses. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: {
@@ -13,7 +13,7 @@ export interface OpenApiDocument {
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Paths;
   readonly components: Components;
-  /** Responses to OPTIONS (204) and to requests that fit no operation: other paths, other methods, malformed HTTP. By status. */
+  /** Of OPTIONS (204) and of requests that match no operation. */
   readonly 'x-other-responses': Responses;
 }
 
@@ -29,7 +29,7 @@ export interface Components {
   readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
 }
 
-/** An alias instead of an interface, so that a reference is a JsonSchema as well. */
+/** An alias, so that a reference is a JsonSchema as well. */
 export type Reference = { readonly $ref: string };
 
 export interface Operation {
@@ -37,7 +37,6 @@ export interface Operation {
   readonly summary: string;
   readonly description: string;
   readonly tags: readonly string[];
-  /** Absent for operations without authentication. */
   readonly 'x-required-scope'?: string;
   readonly security: readonly object[];
   readonly parameters: readonly Reference[];
@@ -46,7 +45,6 @@ export interface Operation {
   readonly 'x-codeSamples': readonly CodeSample[];
 }
 
-/** The operation as a program. */
 export interface CodeSample {
   readonly lang: string;
   readonly label: string;
@@ -62,7 +60,7 @@ export interface MediaType {
 
 export interface Header extends MediaType {
   readonly description: string;
-  /** `required`, which OpenAPI 2.0 does not allow in a header of a response. */
+  /** For `required`, which OpenAPI 2.0 refuses in a header of a response. */
   readonly 'x-always-sent'?: boolean;
 }
 
@@ -79,7 +77,7 @@ export interface ApiResponse {
   readonly content?: Content;
 }
 
-/** The target of a reference into the document (RFC 6901 fragment), or the value itself if it is not a reference. */
+/** Follows a reference into the document (RFC 6901 fragment). */
 export function resolve<T extends object>(document: OpenApiDocument, value: T | Reference): T {
   if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
   const steps = value.$ref.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
@@ -89,7 +87,6 @@ export function resolve<T extends object>(document: OpenApiDocument, value: T | 
   return target as T;
 }
 
-/** A reference to a component. */
 export function component(kind: keyof Components, name: string): Reference {
   return { $ref: `#/components/${kind}/${name}` };
 }

@@ -13,17 +13,14 @@ import {
 import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
 import { commonValues, filterValues, type OpenApiOptions, resourceValues } from './values.js';
 
-/** The header components, sets of their names, and the header of each component that has another name. */
+/** Components, sets of their names, and headers of another name than their component. */
 type HeaderData = { readonly headers: object; readonly sets: Sets; readonly names: Readonly<Record<string, string>> };
 
-/**
- * The OpenAPI 3.1 description of the API: the templates in config/openapi, filled from the resource definitions, the
- * settings and the table of problems. The gateway makes it at the first request for it.
- */
+/** The templates in config/openapi, filled from definitions, settings and the table of problems. */
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
   const values = commonValues(resources, options);
   const { headers, names, sets } = fill(readData('headers.json'), values) as HeaderData;
-  // A later component replaces an earlier component of the same header.
+  // // A later component replaces an earlier component of the same header.
   const reference = (name: string) => [names[name] ?? name, component('headers', name)];
   const headersOf = (set: readonly string[]): ApiResponse['headers'] =>
     Object.fromEntries(expand(['every', ...set], sets).map(reference));
@@ -51,10 +48,7 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
   return withUsedComponents(withSamples(document as OpenApiDocument));
 }
 
-/**
- * The document with samples, and without references to responses of success: of those some generators make clients that return
- * no data.
- */
+/** Responses of success are inlined: of references some generators make clients that return no data. */
 function withSamples(document: OpenApiDocument): OpenApiDocument {
   const inline = (response: Responses[string], status: string) =>
     status.startsWith('2') ? resolve(document, response) : response;
@@ -68,10 +62,10 @@ function withSamples(document: OpenApiDocument): OpenApiDocument {
   return { ...document, paths };
 }
 
-/** Records of a page in a sample, where the gateway allows so many. */
+/** Unless the gateway allows fewer. */
 const samplePerPage = 1000;
 
-/** The variable ID as a path in the language has it, and a line for a header; without one the language only reads. */
+/** The variable ID in a path, and a line for a header; without one the language only reads. */
 type Language = readonly [lang: string, label: string, id: string, header?: (name: string, value: string) => string];
 
 const entry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
@@ -82,7 +76,7 @@ const languages: readonly Language[] = [
   ['powerquery', 'Power Query', '" & ID & "'],
 ];
 
-/** The operation in each language that can make it; that of a list follows `next` to the end. */
+/** In each language that can make the operation; a list follows `next` to its end. */
 function samplesOf(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
   const parameters = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
   const perPageMax = parameters.find(({ name }) => name === 'perPage')?.schema.maximum;
@@ -122,10 +116,7 @@ function prefixed(prefix: string, values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
-/**
- * The document with the components that its operations use. Components that only `x-other-responses` uses are written out
- * there, because tools do not follow references from extensions and report such components as unused.
- */
+/** What only `x-other-responses` uses is written out there: tools do not follow references from extensions. */
 function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const { 'x-other-responses': other, ...rest } = document;
   const used = new Set(JSON.stringify(rest).match(/(?<="\$ref":")[^"]+/g));
@@ -143,10 +134,9 @@ function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
   return isDone ? document : withUsedComponents(smaller as OpenApiDocument);
 }
 
-/** Codes of the table of problems, and names of headers or of sets of headers. */
 type ErrorResponse = { readonly codes: readonly ProblemCode[]; readonly headers: readonly string[] };
 
-/** The error responses as components, and the sets of references to them, by status. Both from config/openapi/errors.json. */
+/** The error responses of config/openapi/errors.json, and the sets of references to them. */
 function errorParts(headersOf: (names: readonly string[]) => ApiResponse['headers']): {
   readonly components: Record<string, ApiResponse>;
   readonly references: Record<string, Responses>;
@@ -160,7 +150,6 @@ function errorParts(headersOf: (names: readonly string[]) => ApiResponse['header
   };
 }
 
-/** An error response; its texts come from the table of problems. */
 function errorResponse({ codes }: ErrorResponse, headers: ApiResponse['headers']): ApiResponse {
   const rows = codes.map((code) => ({ code, type: problemType(code), ...problems[code] }));
   const properties = {

@@ -3,16 +3,12 @@ import { projectText } from '../../base/paths.js';
 import type { OpenApiDocument } from './document.js';
 import { fill, readText } from './template.js';
 
-/** A page of HTML in one file, and its Content-Security-Policy. */
 export interface Page {
   readonly html: string;
   readonly policy: string;
 }
 
-/**
- * The OpenAPI document as a page: openapi-explorer, which the build copies, shows it in the browser, and loads nothing more.
- * `servedByApi`: the page is below the address of the API, and sends requests to it.
- */
+/** openapi-explorer shows the document in the browser, and loads nothing more. `servedByApi`: it may send requests. */
 export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
   const { title, version } = document.info;
   const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows the older name only
@@ -28,10 +24,7 @@ export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
   return { html: page.replace('<head>', () => head), policy };
 }
 
-/**
- * A Content-Security-Policy that allows the page's own script elements by their hashes (CSP Level 3 §2.3.1), its style, its icon,
- * and connections to its origin where it makes any. Everything else is refused, frames too.
- */
+/** Allows the page's own scripts by their hashes (CSP Level 3 §2.3.1), and connections only if it makes any. */
 export function pagePolicy(page: string, connects: boolean, style = hashesOf(page, 'style')): string {
   const connect = connects ? "; connect-src 'self'" : '';
   return `default-src 'none'; style-src ${style}; script-src ${hashesOf(page, 'script')}; img-src data:; base-uri 'none'; form-action 'none'${connect}`;

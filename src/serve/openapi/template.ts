@@ -1,22 +1,19 @@
 import { projectText } from '../../base/paths.js';
 
-/** Text of a file in config/openapi. */
 export function readText(file: string): string {
   return projectText(`config/openapi/${file}`);
 }
 
-/** Value of a JSON file in config/openapi. */
 export function readData(file: string): unknown {
   return JSON.parse(readText(file));
 }
 
-/** Values that `{{name}}` in a template stands for. */
+/** By the `{{name}}` of templates. */
 export type Values = Readonly<Record<string, unknown>>;
 
 /**
- * A copy of the template in which values replace `{{name}}` in keys and strings. A string that is nothing but `{{name}}`
- * becomes the value itself; an array in an array, and an object under the key "...", are spread. Left out: undefined
- * values, and objects whose `when` names a value that is false or undefined. Throws for a name without a value.
+ * Replaces `{{name}}` in keys and strings; alone it becomes the value itself. Nested arrays and the key "..." are
+ * spread; undefined values, and objects whose `when` is false, are left out.
  */
 export function fill(template: unknown, values: Values): unknown {
   if (typeof template === 'string') return fillText(template, values);
@@ -41,15 +38,13 @@ function valueNamed(name: string, values: Values): unknown {
   return values[name];
 }
 
-/** Named lists of names; a list may name another list. */
+/** A list may name another list. */
 export type Sets = Readonly<Record<string, readonly string[]>>;
 
-/** The names, with each name of a set replaced by the names in it. */
 export function expand(names: readonly string[], sets: Sets): string[] {
   return names.flatMap((name) => (sets[name] ? expand(sets[name], sets) : [name]));
 }
 
-/** The same members with mapped values. */
 export function mapValues<T, U>(
   members: Readonly<Record<string, T>>,
   map: (value: T, name: string) => U,

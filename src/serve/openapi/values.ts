@@ -14,7 +14,6 @@ import { bodyDepthMax } from '../write/strict-json.js';
 import { component } from './document.js';
 import type { Values } from './template.js';
 
-/** Version and settings that the document depends on. */
 export interface OpenApiOptions
   extends Pick<
     Settings,
@@ -30,13 +29,13 @@ export interface OpenApiOptions
     | 'writesPerMinute'
     | 'bodyBytesMax'
   > {
-  /** Version of the API: 1.x.y. */
+  /** 1.x.y. */
   readonly version: string;
 }
 
 const apiTitle = 'Workspace data API';
 
-/** The answer to GET /api/v1. Addresses have no origin where PUBLIC_URL names none. */
+/** Addresses have no origin without PUBLIC_URL. */
 export function apiIndex(resources: readonly Resource[], { version, publicUrl }: OpenApiOptions) {
   const self = `${publicUrl}/api/v1`;
   const lists = resources.map(({ name }) => [name, `${self}/${name}`]);
@@ -44,7 +43,6 @@ export function apiIndex(resources: readonly Resource[], { version, publicUrl }:
   return { name: apiTitle, version, links };
 }
 
-/** Values for every template. */
 export function commonValues(resources: readonly Resource[], options: OpenApiOptions): Values {
   const { version, publicUrl, apiContact, timeZone, rateLimitPerMinute, bodyBytesMax, perPageMax } = options;
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
@@ -79,7 +77,6 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
   };
 }
 
-/** Values for the templates of a resource. */
 export function resourceValues(resource: Resource, options: OpenApiOptions): Values {
   const { name, record, description, detail, version } = resource;
   const writable = isWritable(resource, options);
@@ -106,7 +103,6 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
   };
 }
 
-/** Values for the template of a filter. */
 export function filterValues(filter: Filter, timeZone: string): Values {
   const takesDay = filter.type === 'timestamp' && filterKind(filter.kind).takesDays;
   const note = takesDay ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
@@ -120,29 +116,26 @@ function isWritable({ write }: Resource, { primaryUrls }: OpenApiOptions): boole
   return write !== undefined && primaryUrls !== '';
 }
 
-/** "`createdAt`, `id`": the members that order a list. */
+/** "`createdAt`, `id`". */
 function orderProse(resource: Resource): string {
   const paths = new Map(leaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
   return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');
 }
 
-/** "Help desk, help@example.com": the contact of OpenAPI, whose parts are told apart by their form. */
+/** "Help desk, help@example.com": the parts differ by their form. */
 function contactOf(text: string): Readonly<Record<string, string>> {
   const memberOf = (part: string): string => (part.includes('://') ? 'url' : part.includes('@') ? 'email' : 'name');
   return Object.fromEntries(text.split(/, */).map((part) => [memberOf(part), part]));
 }
 
-/** "serviceVisits" and "service-visits" as "ServiceVisits". */
+/** "serviceVisits" and "service-visits" → "ServiceVisits". */
 function capital(name: string): string {
   return name.replace(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 type Example = Readonly<Record<string, unknown>>;
 
-/**
- * Examples of a record, of the body of a POST and of the body of a PATCH, made of the fields' own examples, or of a value per
- * type. The PATCH changes the first field that has an example and clears the next field that can be null.
- */
+/** Made of the fields' own examples, or a value per type. The PATCH changes one field and clears another. */
 export function examplesOf(resource: Resource): Record<`${'record' | 'create' | 'patch'}Example`, Example> {
   const all = leaves(resource);
   const writable = all.filter(({ field }) => field.write);
@@ -152,7 +145,6 @@ export function examplesOf(resource: Resource): Record<`${'record' | 'create' | 
   return { recordExample: example(all), createExample: example(writable), patchExample: example(patched) };
 }
 
-/** A record of the leaves, groups included; each has its `value`, if given, or an example. */
 function example(members: readonly (Leaf & { readonly value?: null })[]): Example {
   const record: Record<string, unknown> = {};
   for (const { path, field, value = exampleOf(field) } of members) {

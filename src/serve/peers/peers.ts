@@ -3,27 +3,24 @@ import { drainSocketReads } from '../../base/flow/event-loop.js';
 import { type Count, type KnownCount, type Limiter, rateLimiter } from '../../base/flow/rate-limiter.js';
 import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
 
-/** The state that a gateway shares with the other gateways. */
 export interface Peers {
-  /** Returns a limiter that counts the requests of all gateways together. */
+  /** Counts the requests of all gateways together. */
   limiter(name: string, quota: number): Limiter;
-  /** Publishes a write; resolves when the other gateways know it, or after about 250 ms. Never rejects. */
+  /** Resolves when the other gateways know the write, or after about 250 ms. Never rejects. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
-  /** The last write that another gateway published; undefined when there is none, or no answer within about 250 ms. */
+  /** Undefined when there is none, or no answer within about 250 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
-  /** The state of Redis; null where none is used. */
+  /** Null without Redis. */
   redis(): RedisState | null;
   close(): void;
 }
 
-/** Whether Redis answers and counts, as /readyz and the metrics show it. */
 export interface RedisState {
   readonly healthy: boolean;
-  /** Why it is away; null while it is healthy. */
+  /** Null while it is healthy. */
   readonly reason: string | null;
 }
 
-/** Peers of a single gateway: nothing is shared. */
 export const standalone: Peers = {
   limiter: (_, quota) => rateLimiter(quota),
   publishWrite: async () => {},
@@ -32,17 +29,17 @@ export const standalone: Peers = {
   close: () => {},
 };
 
-/** The state that gateways share: in Redis, or with the parent of workers. Each call rejects when it fails. */
+/** State in Redis, or with the parent of workers. Each call rejects when it fails. */
 export interface Hub {
   /** Answers `countNext` of the key. */
   count(key: string, known: KnownCount, requests: number): Promise<Count>;
-  /** Keeps the position as the workspace's last write, unless a later one is kept. */
+  /** Unless a later one is kept. */
   publish(workspace: string, position: string): Promise<unknown>;
-  /** Absent where the writes of the others come with the counts. */
+  /** Absent when the writes of the others come with the counts. */
   lastWrite?(workspace: string): Promise<string | null>;
 }
 
-/** Peers that share through a hub, while it answers; `gateways` is the number of all. */
+/** `gateways`: how many share the hub. */
 export function peersOf(
   gateways: number,
   hub: Hub,
@@ -68,10 +65,8 @@ const tickMs = 10;
 const silentTicksMax = 25;
 
 /**
- * Asks a hub, and notices when it stops answering: no answer for 250 ms while some are due. A shorter silence is that of a
- * busy machine, where a gateway that decided alone would add its share to the requests that others still get counted. Time
- * counts only after the sockets were read, because in a busy process timers run before answers that arrived long ago. Any
- * answer ends the silence, so the hub itself must answer each request in a bounded time.
+ * Notices that the hub is silent: no answer for 250 ms while some are due; less is a busy machine. Time counts only
+ * after the sockets were read, and any answer ends the silence.
  */
 export class Answers {
   readonly #due = new Set<(error: Error) => void>();
@@ -87,7 +82,7 @@ export class Answers {
     this.#onSilence = onSilence;
   }
 
-  /** Rejects when the request fails or the hub is silent, and then at once while the hub is not asked. */
+  /** Rejects when the request fails or the hub is silent. */
   async ask<T>(request: () => Promise<T>): Promise<T> {
     if (performance.now() < this.#restUntilMs) throw new Error('the hub does not answer');
     return new Promise<T>((resolve, reject) => {

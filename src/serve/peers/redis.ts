@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import type { Observe } from '../../base/events.js';
 import { Answers, type Hub, type Peers, peersOf, type RedisState } from './peers.js';
 
-/** Long enough that every replica has replayed the position, or is out. */
+/** By then every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
 /** `countNext` of flow/rate-limiter.ts, atomic in Redis. */
 const countScript = `
@@ -26,7 +26,7 @@ const countScript = `
   end
   return {consumed, ends_in_ms}`;
 
-/** Keeps the later of two positions by `isLater` of wal-position.ts: a gateway that is late must not replace the write of another. */
+/** `isLater` of wal-position.ts: a late gateway must not replace the write of another. */
 const publishScript = `
   local function is_later(a, b)
     if a[2] ~= b[2] or a[3] ~= b[3] then return a[4] >= b[4] end
@@ -44,13 +44,10 @@ interface Commands {
   readonly gatewayPublish: Command<null>;
 }
 
-/** How long a Redis that does not answer is not asked. */
+/** How long a silent Redis is not asked. */
 const restMs = 1000;
 
-/**
- * Peers on many machines, which share through Redis or Valkey. While Redis is away each gateway enforces its share of the
- * limits, so that together they grant no more than the whole. Redis delays a request by about 250 ms at most and refuses none.
- */
+/** Peers on many machines, through Redis or Valkey. While it is away each gateway enforces its share; a request waits 250 ms at most. */
 export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
   const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
@@ -83,10 +80,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   };
 }
 
-/**
- * How long a connection may leave a command unanswered until it is made again: a host that is gone closes no connection, and another may
- * have its address by now, or be named by the Sentinels.
- */
+/** Then the connection is made again: a host that is gone closes none. */
 const silentMsMax = 5000;
 
 function connect(target: RedisTarget): Redis {
@@ -101,7 +95,6 @@ function connect(target: RedisTarget): Redis {
   });
 }
 
-/** Where Redis is: the settings of these names. */
 export interface RedisTarget {
   readonly redisUrl: string;
   readonly redisCa: string;
@@ -114,10 +107,10 @@ type AddressOptions = Pick<
   'tls' | 'sentinels' | 'sentinelCommandTimeout' | 'name' | 'sentinelTLS' | 'enableTLSForSentinelMode'
 >;
 
-/** How long a Sentinel may take to name the Redis; then the next one is asked. */
+/** Then the next Sentinel is asked. */
 const sentinelMsMax = 1000;
 
-/** Options of a connection to Redis beside its URL, from which ioredis takes login, database and, without Sentinels, the address. */
+/** Beside the URL, from which ioredis takes login, database and, without Sentinels, the address. */
 function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
   const tls = redisUrl.startsWith('rediss:') ? { ...(redisCa !== '' && { ca: redisCa }) } : undefined;
   const sentinels = redisSentinels.split(/[\s,]+/).filter(Boolean);
@@ -135,20 +128,19 @@ function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: 
   };
 }
 
-/** The reason in an error of Redis, without the script that met it. */
+/** Without the script that met the error. */
 function redisReason({ message }: Error): string {
   return message.replace(/\.? script: .*$/s, '');
 }
 
 const checkMs = 1000;
 
-/** Answers of a Redis that has become a replica: another server takes the writes now. */
+/** It has become a replica. */
 const replicaAnswers = /READONLY|MASTERDOWN/;
 
 /**
- * Asks Redis every second by `tryCount`, and reports each change once: requests go on without Redis, so no client notices. Redis is
- * away when it has not answered for a second, because the 250 ms that a request waits for it can be too short on a busy machine, or
- * when it refuses to count: a replica answers PING. While it is a replica, the connection is made again every second.
+ * Reports each change once. Away: no answer for a second (250 ms is too short on a busy machine), or it refuses to
+ * count, as a replica does.
  */
 function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
   let state: RedisState = { healthy: false, reason: 'not asked yet' };

@@ -5,31 +5,29 @@ import { type Count, countNext, type Kept, type KnownCount } from '../../base/fl
 import { isLater, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
 import { Answers, type Peers, peersOf } from './peers.js';
 
-/** A question of a worker to its parent: to count requests, or to keep the last write of a workspace. */
 type Asked =
   | { readonly key: string; readonly known: KnownCount; readonly requests: number }
   | { readonly workspace: string; readonly position: string };
 
-/** All questions of a turn of the event loop: a message costs more than a detail does. */
+/** All of a turn of the event loop: a message costs more than a detail. */
 interface WorkerMessage {
   readonly type: 'questions';
   readonly questions: readonly (readonly [id: number, asked: Asked])[];
 }
 
-/** The answers to a message, and the writes through any worker since the parent's last message: a request is counted before it reads. */
+/** With the writes since the last message, as a request is counted before it reads. */
 interface ParentMessage {
   readonly type: 'answers';
   readonly answers: readonly (readonly [id: number, count: Count | null])[];
   readonly writes: readonly (readonly [workspace: string, position: string])[];
 }
 
-/** Questions of a worker without an answer: beyond them a frozen parent is asked nothing. */
+/** Beyond them a frozen parent is asked nothing. */
 const questionsMax = 10_000;
 
 /**
- * Peers that are workers of one parent on one machine. The parent counts for all workers, and keeps the last write of each workspace,
- * which another worker knows once one of its requests was counted. A silent parent is asked again by each request, so that no read
- * misses a write; then each worker enforces its share of the limits.
+ * The parent counts for all workers and passes on writes with the counts. A silent parent is asked again by each
+ * request, so that no read misses a write.
  */
 export function workerPeers(workers: number, onWrite: (workspace: string, position: WritePosition) => void): Peers {
   const waiting = new Map<number, (count: Count | null) => void>();
@@ -66,9 +64,9 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
   };
 }
 
-/** The parent's side of `workerPeers`. */
+/** The parent's side. */
 export function serveWorkers(): void {
-  /** The last write of each workspace with its number among all writes, the newest first. */
+  /** With its number among all writes, the newest first. */
   const writes = new LRUCache<string, { readonly position: string; readonly number: number }>({
     ...atMost(10_000),
     ttl: 3_600_000,
