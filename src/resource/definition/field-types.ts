@@ -3,53 +3,51 @@ import type { Row } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 
-/** JSON Schema 2020-12, as it appears in OpenAPI 3.1. */
+/** 2020-12, as in OpenAPI 3.1. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Writes the JSON of a value of a row, by the position of its column; never given NULL. */
+/** By the position of its column; never given NULL. */
 export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
 
-/** All that follows from the type of a field. */
+/** All that follows from a type. */
 export interface FieldTypeRow {
-  /** Column types (PostgreSQL, format_type) whose text form the serializer turns into JSON. */
+  /** PostgreSQL's (format_type). */
   readonly columnTypes: readonly string[];
-  /** The value as the API gives it. */
   readonly schema: JsonSchema;
-  /** Whether some values of the columns have no JSON, such as infinity, and are null in the API. */
+  /** Such as infinity, which are null in the API. */
   readonly hasValuesWithoutJson?: true;
-  /** The value in the body of a write; absent: such a field cannot be written. */
+  /** In the body of a write; absent: not writable. */
   readonly writeSchema?: JsonSchema;
-  /** The form that its pattern and format ask for, in words. */
+  /** Pattern and format in words. */
   readonly writeForm?: string;
-  /** The stored text as the app's audit log shows it; absent: as text. Equal values mean an unchanged field, so none loses a digit. */
+  /** As the app's audit log has it; absent: as text. Exact, because equal values mean an unchanged field. */
   readonly auditValue?: (text: string) => unknown;
   readonly example: unknown;
   /** From PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: ValueSerializer;
-  /** From JSON that PostgreSQL makes (to_json) within a value; a value of another type is null. */
+  /** From to_json within a value; another type is null. */
   readonly fromJson: ScalarWriter;
-  /** The SQL type as which a value is compared with such a column; absent: that of the column. */
+  /** The type in comparisons; absent: the column's own. */
   readonly comparedAs?: string;
-  /** Whether a text is a value as PostgreSQL prints it; only such types can be in the order of a list and in its cursors. */
+  /** As PostgreSQL prints it; only such types can order a list and stand in cursors. */
   readonly isPrinted?: (text: string) => boolean;
-  /** Whether the JSON of a member of a JSON cell is of the type; absent: such a field has a column of its own. */
+  /** Whether JSON in a JSON cell is of the type; absent: the field needs a column of its own. */
   readonly isMember?: (json: string) => boolean;
-  /** The value in a query string; absent: such a column cannot be filtered. */
+  /** Absent: the column cannot be filtered. */
   readonly query?: QueryForm;
 }
 
-/** Values that a query parameter takes. */
 export interface QueryForm {
   readonly schema: JsonSchema;
   readonly isValue: (text: string) => boolean;
-  /** Error code and form of the value, for a 400; absent: a value that cannot exist matches nothing, as unknown ids do. */
+  /** For a 400; absent: a value that cannot exist matches nothing, as unknown ids do. */
   readonly error?: { readonly code: FieldErrorCode; readonly form: string };
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
-/** The text itself where JavaScript or JSON has no such number: with more digits, NaN, infinity. */
+/** The text itself when JSON has no such number: too many digits, NaN, infinity. */
 const exactNumber = (text: string): number | string => {
   const number = Number(text);
   return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
@@ -59,14 +57,14 @@ const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's 
 const isString = (json: string): boolean => json.startsWith('"');
 const identifier: JsonSchema = { type: 'string', minLength: 1 };
 
-/** RFC 3339 in UTC with milliseconds, the only form of a timestamp in the API. */
+/** RFC 3339 in UTC with milliseconds, the only form in the API. */
 export const timestampSchema: JsonSchema = {
   type: 'string',
   format: 'date-time',
   pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
 };
 
-/** A calendar date. Year 0000 exists in ISO 8601 but not in PostgreSQL. */
+/** PostgreSQL has no year 0000. */
 export const dateSchema: JsonSchema = {
   type: 'string',
   format: 'date',
@@ -88,17 +86,17 @@ const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as
 const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
 const escaped: ValueSerializer = (row, at, json) =>
   json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
-/** NaN and Infinity, which JSON does not have, become null: they alone end in a letter. */
+/** NaN and Infinity, which alone end in a letter, become null. */
 const finite: ValueSerializer = (row, at, json) => {
   if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) raw(row, at, json);
   else json.constant(nullJson);
 };
-/** Infinite dates, and those beyond the years 1 to 9999, become null: they alone are not 10 bytes long. */
+/** Infinite dates and years beyond 9999, which alone are not 10 bytes long, become null. */
 const calendarDate: ValueSerializer = (row, at, json) => {
   if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
   else json.constant(nullJson);
 };
-/** Infinite moments, and those beyond the years 1 to 9999, become null: they alone have no space behind ten bytes, or no zone. */
+/** Infinite moments and years beyond 9999 become null: no space after ten bytes, or no zone. */
 const instant: ValueSerializer = (row, at, json) => {
   const { bytes } = row;
   const start = row.starts[at] as number;
@@ -108,14 +106,14 @@ const instant: ValueSerializer = (row, at, json) => {
 };
 
 const asStored: ScalarWriter = (from, start, end, json) => json.part(from, start, end);
-/** A text as it stands, a number as a text: ids are strings. */
+/** A number becomes a text: ids are strings. */
 const textFromJson: ScalarWriter = (from, start, end, json) => {
   const first = from.bytes[start] as number;
   if (first === quote) asStored(from, start, end, json);
   else if (first < openingList) json.quoted(from, start, end);
   else json.constant(nullJson);
 };
-/** A value of which the test of its first byte, or of its ends, is true; else null. */
+/** Null unless the test of its first byte, or of its ends, holds. */
 const kept =
   (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
   (from, start, end, json) => {
@@ -130,7 +128,7 @@ const dateFromJson = kept(
   (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
 );
 
-/** The table of field types: SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
+/** SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
 export const fieldTypes = {
   uuid: {
     columnTypes: ['uuid'],
@@ -263,22 +261,19 @@ export const fieldTypes = {
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;
 
-/** How PostgreSQL's text form of a column becomes JSON. `check` holds it against the view's column type. */
 export type FieldType = keyof typeof fieldTypes;
 
-/** The row of a type, with every property it may have. */
 export function fieldType(type: FieldType): FieldTypeRow {
   return fieldTypes[type];
 }
 
-/** Types that identifiers can have. */
 export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
 export type IdType = (typeof idTypes)[number];
 
-/** A value of the body of a write as PostgreSQL prints it; not null. */
+/** As PostgreSQL prints it; not null. */
 export const textOf = (value: unknown): string => (typeof value === 'boolean' ? (value ? 't' : 'f') : String(value));
 
-/** A decimal literal → its significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
+/** Significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
 export function decimal(literal: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
   if (match === null) return literal; // Infinity
@@ -291,7 +286,7 @@ export function decimal(literal: string): string {
   return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
-/** Whether the text is YYYY-MM-DD and a real date of the proleptic Gregorian calendar, years 0001 to 9999. */
+/** YYYY-MM-DD in the proleptic Gregorian calendar, years 0001 to 9999. */
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith('0000')) return false;
   const date = new Date(`${text}T00:00:00Z`);
@@ -299,13 +294,10 @@ function isDate(text: string): boolean {
 }
 
 const printedForm = /^(\d{4}|[1-9]\d{4,6})(-\d{2}-\d{2})( (?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,6})?\+00)?( BC)?$/;
-/** The last years of the two types, and the first whole year before Christ (PostgreSQL 8.5, Table 8.9). */
+/** The last years, and the first year before Christ (PostgreSQL 8.5, Table 8.9). */
 const years = { date: 5_874_897, timestamp: 294_276, beforeChrist: 4713 };
 
-/**
- * Whether the text is a date, or a timestamptz in UTC, as PostgreSQL prints it in ISO style: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity,
- * 2026-03-29 01:59:59.123456+00.
- */
+/** As PostgreSQL prints it in UTC: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity, 2026-03-29 01:59:59.123456+00. */
 export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   if (text === 'infinity' || text === '-infinity') return true;
   const [, digits, day, time, era] = printedForm.exec(text) ?? [];
@@ -316,7 +308,7 @@ export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   return isDate(`${2000 + (fromZero < 0 ? fromZero + 400 : fromZero)}${day}`);
 }
 
-/** Whether the text is an RFC 3339 date-time with its offset: 2026-03-29T01:59:59.123Z. No leap seconds; PostgreSQL rounds to microseconds. */
+/** RFC 3339 with its offset, without leap seconds; PostgreSQL rounds to microseconds. */
 export function isInstant(text: string): boolean {
   const time = /^[Tt]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?([Zz]|[+-](0\d|1[0-4]):[0-5]\d)$/;
   return isDate(text.slice(0, 10)) && time.test(text.slice(10));

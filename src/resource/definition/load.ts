@@ -18,10 +18,10 @@ import { type DefinitionFile, type Field, type Group, leaves, type Resource } fr
 
 const filesMax = 100;
 
-/** Files of definitions by path, with their texts; null: the file cannot be read, for this reason. */
+/** A null text could not be read, for the reason beside it. */
 export type DefinitionTexts = readonly (readonly [path: string, text: string | null, fault: string])[];
 
-/** The *.json files of a folder (default: config/resources). Throws SettingsError where there are none. */
+/** Default: config/resources. Throws SettingsError without files. */
 export function readDefinitions(dir: string): DefinitionTexts {
   return definitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir).map((path) => {
     try {
@@ -32,10 +32,7 @@ export function readDefinitions(dir: string): DefinitionTexts {
   });
 }
 
-/**
- * The resources the API serves, from the *.json files of a folder (default: config/resources) or from `texts` of them, in the order of their
- * names. Throws SettingsError with every flaw of every file: its file, its place and the remedy.
- */
+/** In the order of their names. Throws SettingsError with every flaw of every file: file, place and remedy. */
 export function loadResources(dir: string, texts: DefinitionTexts = readDefinitions(dir)): readonly Resource[] {
   const flaws: string[] = [];
   const found = (path: string, ...of: readonly string[]): number =>
@@ -69,7 +66,7 @@ function definitionPaths(folder: string): string[] {
   return names.sort().map((name) => join(folder, name));
 }
 
-/** The definition in a file, presets and defaults filled in, or its flaws. */
+/** Presets and defaults filled in; otherwise its flaws. */
 function readDefinition(text: string | null, fault: string): DefinitionFile | string[] {
   if (text === null) return [`/: the file cannot be read (${fault}); make it readable`];
   let value: unknown;
@@ -88,12 +85,12 @@ function readDefinition(text: string | null, fault: string): DefinitionFile | st
   return { ...file, codecs: { ...codecPresets(), ...file.codecs } };
 }
 
-/** The codecs of config/codecs.json by name; a definition can use and replace them. */
+/** A definition can use and replace them. */
 export function codecPresets(): Readonly<Record<string, Codec>> {
   return JSON.parse(projectText('config/codecs.json'));
 }
 
-/** An error of ajv in the words of its schema, or in our own. */
+/** In the words of its schema, or in our own. */
 function flawOf({ instancePath, keyword, params, message, propertyName, parentSchema }: ErrorObject): string {
   if (keyword === 'additionalProperties')
     return `${instancePath}/${params.additionalProperty}: there is no such key; remove it, or correct its spelling after config/resource.schema.json`;
@@ -102,23 +99,23 @@ function flawOf({ instancePath, keyword, params, message, propertyName, parentSc
   return `${at}: ${parentSchema?.errorMessage ?? `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
 }
 
-/** The path from where the command was called, else as it was given. */
+/** Seen from the working directory, otherwise as it was given. */
 function shortPath(path: string): string {
   const fromHere = relative(process.cwd(), path);
   return fromHere.startsWith('..') ? path : fromHere;
 }
 
-/** A filter that every list has. */
+/** Every list has it. */
 const idsFilter: Omit<Filter, 'type'> = {
   column: 'id',
   kind: 'ids',
   description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
 };
 
-/** The view that entries are inserted through where neither the definition nor a log names one. */
+/** If neither the definition nor a log names a view. */
 const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 
-/** The resource of a file without flaws: the types of order, filters and id follow from the fields, views from names. */
+/** Types of order, filters and id follow from the fields, views from names. */
 function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
   const types = new Map(leaves(file).map(({ field }) => [field.column, field.type]));
   const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
@@ -154,7 +151,7 @@ function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<strin
   };
 }
 
-/** Places of keys that an object of the JSON text has twice: JSON.parse would silently take the last. */
+/** JSON.parse would silently take the last of them. */
 export function repeatedKeys(json: string, at = ''): string[] {
   const children = childrenOf(json.trim());
   return children.flatMap(([name, value], i) => {
@@ -163,10 +160,7 @@ export function repeatedKeys(json: string, at = ''): string[] {
   });
 }
 
-/**
- * Compiles the schemas of all fields. Most of them differ in their description and examples alone, which say nothing about a value: a
- * start compiles equal ones once. The schema of schemas is compiled already.
- */
+/** Schemas that differ only in prose are compiled once. */
 function schemaCompiler(): CompileSchema {
   const ajv = new Ajv2020({
     strictTypes: false,

@@ -21,10 +21,7 @@ const [openList, closeList, closeObject] = ['[', ']', '}'].map(constantJson) as 
 ];
 const letterN = 0x6e;
 
-/**
- * Makes the writer of a part: a value within JSON that a view makes, such as a row of another table in a list. What the definition says of it is
- * shown: all its fields in their order, null when they are missing, and no others. Null for JSON that is shown as it is stored.
- */
+/** Shows all fields of the definition in their order, null when missing, and no others. Null for JSON shown as stored. */
 export function partWriter(part: Part): JsonWriter | null {
   const { type, items, fields, show } = part;
   if (items !== undefined) return listWriter(valueWriter(items));
@@ -66,14 +63,13 @@ function listWriter(write: JsonWriter): JsonWriter {
   };
 }
 
-/** A field of an object: its name in the view's JSON, what is written before its value, and the writer of that. */
 interface Member {
   readonly name: JsonName;
   readonly before: ConstantJson;
   readonly write: JsonWriter;
 }
 
-/** PostgreSQL repeats the order of a row's columns: the members are written as they come, and once more from their places where they come otherwise. */
+/** PostgreSQL repeats the order of columns; what comes in another order is written once more from its places. */
 function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
   const members = Object.entries(fields).map(
     ([name, part], i): Member => ({
@@ -111,7 +107,6 @@ function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
   };
 }
 
-/** Writes a text that is JSON by the writer of a part. */
 export function writePart(write: JsonWriter, text: string, json: JsonBytes): void {
   const bytes = Buffer.from(text);
   write({ bytes, words: wordsOf(bytes) }, 0, json);

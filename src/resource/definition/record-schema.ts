@@ -1,12 +1,10 @@
 import { fieldType, type JsonSchema } from './field-types.js';
 import { type Field, leaves, type Part, pointer, type Resource } from './resource.js';
 
-/** A member as it is given back. */
 export function readSchema(field: Field): JsonSchema {
   return partSchema(field, mayLackValue(field));
 }
 
-/** A field, or a value within JSON that a view makes, as it is given back. */
 export function partSchema(part: Part, isNullable = part.nullable === true): JsonSchema {
   const { hasValuesWithoutJson } = fieldType(part.type);
   const reference = part.references === undefined ? {} : { 'x-references': part.references };
@@ -21,12 +19,11 @@ function ownSchema({ type, items, fields }: Part): JsonSchema {
   return { type: 'object', required: Object.keys(fields), properties: Object.fromEntries(properties) };
 }
 
-/** Whether the column can be NULL or its text not be shown: a value with a codec that cannot be decoded, and a text that is an image, are null. */
+/** Its column can be NULL, its value undecodable, or its text an image. */
 export function mayLackValue({ nullable, codec, clean }: Field): boolean {
   return nullable === true || codec !== undefined || clean === 'text-images';
 }
 
-/** A member as it may be written. */
 export function writeSchema(field: Field): JsonSchema {
   const bounded = { ...fieldType(field.type).writeSchema, ...field.schema, ...field.write?.schema };
   return annotated(field, field.nullable && !field.write?.required ? orNull(bounded) : bounded);
@@ -42,13 +39,13 @@ function annotated({ description = '', show, example }: Part, schema: JsonSchema
   };
 }
 
-/** The same schema with null allowed: a type array (2020-12 has no `nullable`), or a choice where there is no type. */
+/** A type array (2020-12 has no `nullable`), or a choice without a type. */
 function orNull(schema: JsonSchema): JsonSchema {
   if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] };
 }
 
-/** JSON Schema 2020-12 of one record as the API gives it: every member present, and later versions may add members. */
+/** Every member is present; later versions may add members. */
 export function recordSchema(resource: Resource): JsonSchema {
   const encoded = leaves(resource).filter(({ field }) => canFail(field));
   const record = objectOf(resource, response);
@@ -64,7 +61,7 @@ export function recordSchema(resource: Resource): JsonSchema {
   return { ...record, properties: { ...(record.properties as object), decodeErrors } };
 }
 
-/** The same with the version that records of a sync pass have. `x-record` names the record, for programs that make tables. */
+/** With the version of a sync pass. `x-record` names the record, for programs that make tables. */
 export function versionedSchema(resource: Resource): JsonSchema {
   const { required, properties, ...schema } = recordSchema(resource) as { required: string[]; properties: object };
   return {
@@ -75,24 +72,22 @@ export function versionedSchema(resource: Resource): JsonSchema {
   };
 }
 
-/** The response to a write by a token that may write but not read. */
 export function writeScopeSchema(resource: Resource): JsonSchema {
   const description = 'Response to a write by a token without the read scope.';
   const keep = (field: Field): boolean => visibleToWriteScope(resource, field);
   return objectOf({ ...resource, description }, { ...response, keep });
 }
 
-/** Whether a stored value of the field may be undecodable: the member is then null and named in `decodeErrors`. */
+/** The member is then null and named in `decodeErrors`. */
 export function canFail({ codec, pointer }: Field): boolean {
   return codec !== undefined || pointer !== undefined;
 }
 
-/** Whether the write scope alone shows a field: writable fields, id, version and timestamps. It reveals nothing else. */
+/** Writable fields, id, version and timestamps. */
 export function visibleToWriteScope(resource: Resource, field: Field): boolean {
   return isWritable(field) || ['id', resource.version].includes(field.column) || field.type === 'timestamp';
 }
 
-/** Body of POST: the writable fields; those that must be given are required and not null. */
 export function createSchema(resource: Resource): JsonSchema {
   return bodyOf(
     resource,
@@ -101,12 +96,12 @@ export function createSchema(resource: Resource): JsonSchema {
   );
 }
 
-/** Body of PATCH, a merge patch (RFC 7396): members left out stay as they are, null clears a nullable field. */
+/** A merge patch (RFC 7396). */
 export function patchSchema(resource: Resource): JsonSchema {
   return bodyOf(resource, 'Members left out stay as they are, null clears a nullable field.', () => false);
 }
 
-/** The members of an object, those of them that must be there, and their schemas; closed where others are refused: in requests alone. */
+/** `closed` refuses other members: in requests alone. */
 interface Form {
   readonly keep: (field: Field) => boolean;
   readonly required: (field: Field) => boolean;
@@ -123,7 +118,7 @@ function bodyOf(resource: Resource, prose: string, required: Form['required']): 
   return objectOf({ ...resource, description }, { keep: isWritable, required, schema: writeSchema, closed: true });
 }
 
-/** The object of the kept fields, groups included when anything in them is kept. */
+/** With groups that have a kept field. */
 function objectOf({ description, fields }: Pick<Resource, 'description' | 'fields'>, form: Form): JsonSchema {
   const members = Object.entries(fields).flatMap(([name, member]) => {
     if (!('group' in member))

@@ -9,24 +9,23 @@ import { filterKind } from './filter-kinds.js';
 import { canFail, partSchema, readSchema, writeSchema } from './record-schema.js';
 import { type DefinitionFile, type Field, leaves, type Part, placeOf, pointer } from './resource.js';
 
-// The rules that config/resource.schema.json cannot express: a definition that fits it can still refer to a missing name or column.
+// // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 
 /** Throws an Error when the schema is none. */
 export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
-/** A field and where it stands in the file. */
 interface PlacedField {
   readonly path: readonly string[];
   readonly field: Field;
   readonly at: string;
 }
 
-/** A column that the definition names besides its field. */
+/** Named besides its field. */
 interface NamedColumn {
   readonly column: string;
-  /** Place of the name. */
+  /** Where it is named. */
   readonly at: string;
-  /** Its role there, such as "the version". */
+  /** Such as "the version". */
   readonly role: string;
   readonly types: readonly FieldType[];
   readonly mayBeNull?: boolean;
@@ -34,10 +33,7 @@ interface NamedColumn {
 
 const orderTypes = (Object.keys(fieldTypes) as FieldType[]).filter((type) => fieldType(type).isPrinted !== undefined);
 
-/**
- * Everything in which a definition contradicts itself or the others, by name; null: not all are known. A flaw is a place (RFC 6901) in the
- * file, what is wrong, and the remedy: "/order: it does not end with id; add id".
- */
+/** A flaw is a place (RFC 6901), what is wrong, and the remedy. `named` null: not all definitions are known. */
 export function contradictions(
   file: DefinitionFile,
   { named, compileSchema }: { named: ReadonlyMap<string, DefinitionFile> | null; compileSchema: CompileSchema },
@@ -107,7 +103,7 @@ export function contradictions(
   }
 }
 
-/** A field and all values within its JSON that the definition describes, with their places. */
+/** A field and the values within its JSON. */
 function partsOf(part: Part, at: string): { readonly part: Part; readonly at: string }[] {
   const { items, fields = {} } = part;
   const members = Object.entries(fields).flatMap(([name, each]) => partsOf(each, `${at}/fields${pointer([name])}`));
@@ -129,7 +125,7 @@ function namedColumns(
     named.push({ column, at: `/filters/${name}/column`, role, types, mayBeNull: true });
   }
   for (const [column, move] of Object.entries(write?.onChange ?? {})) {
-    // A time that clients see in another form has a column of its own in the write view, which `check` looks for.
+    // // A time in another form for clients has a column of its own in the write view, which `check` looks for.
     if (move === 'now' && !fields.has(column)) continue;
     const types: readonly FieldType[] = move === 'now' ? ['timestamp'] : versions;
     named.push({ column, at: `/write/onChange/${column}`, role: `moved by ${move}`, types });
@@ -142,7 +138,7 @@ function namedColumns(
   return named;
 }
 
-/** A column that is compared is shown by a field, as it stands, and has a value in every row unless told otherwise. */
+/** A compared column is shown by a field, as it is, and is NULL only if `mayBeNull`. */
 function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn, placed?: PlacedField): string[] {
   if (placed === undefined) return [`${at}: no field shows column ${column}; add a field, or correct the name`];
   const { type, nullable } = placed.field;
@@ -153,7 +149,7 @@ function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn
   ].flat();
 }
 
-/** JSON Schemas that cannot be compiled, and an example that does not fit its own. */
+/** Schemas that cannot be compiled, and examples that do not match them. */
 function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): string[] {
   const flaws: string[] = [];
   const compiled = (schema: JsonSchema, place: string) => {
@@ -165,7 +161,7 @@ function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): 
     }
   };
   for (const { part, at: place } of partsOf(field, at)) {
-    // Otherwise the schema is that of the type, and compiling it costs a start some milliseconds.
+    // // A type's own schema needs no test, and compiling it costs a start some milliseconds.
     if (part.schema === undefined && part.example === undefined) continue;
     const fits = compiled(part === field ? readSchema(field) : partSchema(part), `${place}/schema`);
     if (part.example !== undefined && fits?.(part.example) === false)
@@ -175,7 +171,7 @@ function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): 
   return flaws;
 }
 
-/** Flaws between the definitions, each with the path of its file: names that are given twice, and logs of different shapes. */
+/** Between the definitions: names given twice, and logs of different shapes. */
 export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: string, flaw: string][] {
   const entries = [...files];
   const twice = (['name', 'record', 'view', 'auditEntity'] as const).flatMap((key) =>
@@ -191,7 +187,7 @@ export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: 
   return [...twice, ...unclear.map(([path]): [string, string] => [path, flaw])];
 }
 
-/** The audit logs, each with its view and the shape of its diff. */
+/** With their views and the shape of their diffs. */
 export function logsOf(files: Iterable<DefinitionFile>): { readonly view: string; readonly diff: DiffShape }[] {
   return [...files].flatMap((file) =>
     leaves(file).flatMap(({ field: { clean, diff = usualDiff } }) =>

@@ -3,21 +3,21 @@ import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
 import type { Filter } from './filter-kinds.js';
 
-// A resource as its definition describes it: config/resource.schema.json explains the keys that have no comment here.
+// // config/resource.schema.json explains the keys that have no comment here.
 
-/** How a field may be written. Only fields with `write` are in the write scope. */
+/** Only fields with `write` are in the write scope. */
 export interface WriteRule {
   readonly required?: boolean;
-  /** The view in which a record of the same workspace must have this id; the loader sets it. */
+  /** The view with the record that must have this id; the loader sets it. */
   readonly references?: string;
   /** Default: the column. */
   readonly auditName?: string;
   readonly schema?: JsonSchema;
 }
 
-/** A value within JSON that a view makes. */
+/** Within JSON that a view makes. */
 export interface Part {
-  /** Its name in that JSON; absent: as in the API. */
+  /** Absent: as in the API. */
   readonly column?: string;
   readonly type: FieldType;
   readonly nullable?: boolean;
@@ -25,20 +25,20 @@ export interface Part {
   readonly schema?: JsonSchema;
   readonly example?: unknown;
   readonly references?: string;
-  /** Of a list: what each element is. */
+  /** Each element of a list. */
   readonly items?: Part;
   /** Of an object. */
   readonly fields?: Readonly<Record<string, Part>>;
-  /** Of free JSON: pointers of the members that are shown. */
+  /** Pointers of the shown members of free JSON. */
   readonly show?: readonly string[];
 }
 
-/** One member of a record, filled from one column of the view. */
+/** Filled from one column of the view. */
 export interface Field extends Part {
   readonly column: string;
   readonly pointer?: string;
   readonly description: string;
-  /** Name of the codec of the stored value; absent: it is not encoded. */
+  /** Absent: not encoded. */
   readonly codec?: string;
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
   readonly diff?: DiffShape;
@@ -46,22 +46,20 @@ export interface Field extends Part {
   readonly write?: WriteRule;
 }
 
-/** An object member made of several columns, such as an address. */
+/** Made of several columns, such as an address. */
 export interface Group {
   readonly description: string;
   readonly group: Readonly<Record<string, Field>>;
 }
 
-/** The direction of a list's total order. */
 export type Direction = 'asc' | 'desc';
 
-/** A column of the total order; a cursor carries its text form as PostgreSQL prints it. */
+/** A cursor carries its text as PostgreSQL prints it. */
 export interface OrderColumn {
   readonly column: string;
   readonly type: FieldType;
 }
 
-/** How the gateway writes to the app's audit log. */
 export interface AuditRule {
   readonly created: string;
   readonly changed: string;
@@ -70,12 +68,12 @@ export interface AuditRule {
   readonly columns: AuditColumns;
 }
 
-/** Columns of the view that entries of the audit log are inserted through, beside workspace_id. */
+/** Beside workspace_id. */
 export type AuditColumns = Readonly<
   Record<'entity' | 'entityId' | 'action' | 'actorType' | 'actorId' | 'changes', string>
 >;
 
-/** An audit rule with the shape of the diff, which the definition of the audit log has. */
+/** With the diff of the audit log's definition. */
 export interface LoggedAs extends AuditRule {
   readonly view: string;
   /** The operator's view below it. */
@@ -83,12 +81,11 @@ export interface LoggedAs extends AuditRule {
   readonly diff: DiffShape;
 }
 
-/** How a PATCH moves a column that no trigger of the app moves. */
+/** For a column that no trigger of the app moves. */
 export type Move = 'increment' | 'now';
 
-/** How POST and PATCH change a resource. */
 export interface ResourceWrite {
-  /** The view they go through, on the primary. */
+  /** On the primary. */
   readonly view: string;
   /** The operator's view below it. */
   readonly records: string;
@@ -97,35 +94,34 @@ export interface ResourceWrite {
   readonly audit: LoggedAs | false;
 }
 
-/** How a resource is synced. */
 export interface ResourceSync {
-  /** Rows of other tables that a record shows, by name, in views of the schema gateway. */
+  /** Rows of other tables that a record shows. */
   readonly parts: Readonly<Record<string, { readonly view: string; readonly idType: IdType }>>;
   readonly appendOnly?: { readonly horizonHours: number };
 }
 
 /** Validators, serializers, SQL, JSON Schema and OpenAPI are compiled from it at start-up. */
 export interface Resource {
-  /** Path of its definition, for messages. */
+  /** For messages. */
   readonly file: string;
   readonly name: string;
   readonly record: string;
   readonly description: string;
-  /** View of the schema gateway (walls.ts) over the operator's view of the same name in the schema records. */
+  /** Over the operator's view of the same name in the schema records. */
   readonly view: string;
   readonly table: string;
-  /** Those of config/codecs.json, and the definition's own. */
+  /** With those of config/codecs.json. */
   readonly codecs: Readonly<Record<string, Codec>>;
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
   readonly order: readonly OrderColumn[];
-  /** Those of the definition, and `ids` of every list. */
+  /** With `ids` of every list. */
   readonly filters: Readonly<Record<string, Filter>>;
   readonly detail: boolean;
   readonly version?: string;
   readonly write?: ResourceWrite;
   readonly sync?: ResourceSync;
-  /** Given for the rows of a sync pass, which have a version as their last column and member: the seed of the versions. */
+  /** Only of sync passes, whose last column is a version: its seed. */
   readonly versionSeed?: bigint;
   readonly auditEntity?: string;
   readonly auditFields?: readonly string[];
@@ -133,7 +129,7 @@ export interface Resource {
   readonly auditNames?: readonly string[];
 }
 
-/** A file of RESOURCES_DIR that fits config/resource.schema.json, defaults filled in. */
+/** It matches config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
   extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'write' | 'versionSeed'> {
   readonly table?: string;
@@ -145,13 +141,12 @@ export interface DefinitionFile
   };
 }
 
-/** A leaf of the record: the path of its JSON members and its field. */
 export interface Leaf {
   readonly path: readonly string[];
   readonly field: Field;
 }
 
-/** The leaves in the order of the definition, which is the order of columns in SQL and of members in JSON. */
+/** In the order of columns in SQL and of members in JSON. */
 export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   return Object.entries(fields).flatMap(([name, field]) =>
     'group' in field
@@ -160,16 +155,13 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   );
 }
 
-/** Column of the operator's views with sync, and of those of parts: the xmin of the app's row, of type xid. */
+/** xmin of the app's row, in views with sync and of parts. */
 export const xidColumn = 'row_xid';
 
-/** Column of the generated views with the version of a row and its parts, a bigint. */
+/** A bigint of the row and its parts, in generated views. */
 export const versionColumn = 'sync_version';
 
-/**
- * The columns of a row, in the order of SQL: those of the members, of which several can share one, of the order, that codecs read, and that
- * the redaction of an audit diff goes by. The members are all, or those that a client asked for.
- */
+/** In the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
 export function columnsOf(resource: Resource, members: readonly Leaf[] = leaves(resource)): string[] {
   const shown = members.map(({ field }) => field.column);
   const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [entityColumn(resource)] : [];
@@ -178,17 +170,15 @@ export function columnsOf(resource: Resource, members: readonly Leaf[] = leaves(
   return [...new Set([...shown, ...resource.order.map(({ column }) => column), ...entity, ...read]), ...version];
 }
 
-/** Column with the entity of an entry of the audit log. */
 export function entityColumn({ fields }: Resource): string {
   return (fields.entity as Field).column;
 }
 
-/** Whether CODEC_MODULE decodes values of the resource. */
 export function usesCodecModule(resource: Resource): boolean {
   return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
 }
 
-/** The codecs of the members, and those of their older values. */
+/** With those of older values. */
 export function codecsInUse(resource: Resource, members: readonly Leaf[] = leaves(resource)): Codec[] {
   const used = new Set(members.flatMap(({ field }) => field.codec ?? []));
   return [...used].flatMap((name) => {
@@ -197,13 +187,13 @@ export function codecsInUse(resource: Resource, members: readonly Leaf[] = leave
   });
 }
 
-/** "/fields/adres/group/straat": RFC 6901 pointer of a field in its file, by the path of its member. */
+/** "/fields/adres/group/straat": a field in its file (RFC 6901). */
 export function placeOf([first, second]: readonly string[]): string {
   const group = second === undefined ? '' : `/group${pointer([second])}`;
   return `/fields${pointer([first as string])}${group}`;
 }
 
-/** "/adres/straat": RFC 6901 pointer of a leaf. */
+/** "/adres/straat" (RFC 6901). */
 export function pointer(path: readonly string[]): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }

@@ -22,10 +22,7 @@ import {
   versionColumn,
 } from './resource.js';
 
-/**
- * Makes the function that finds, in a JSON cell, the JSON of a field that is a member of it; "null" where there is none. Scanned, not
- * parsed, so that numbers keep every digit. It throws DecodeError when the cell is not JSON or the member is not of the field's type.
- */
+/** Scanned, not parsed, so that numbers keep every digit. "null" when missing; throws DecodeError for another type or no JSON. */
 function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
   const tokens = pointerTokens(pointer);
   return (cell) => {
@@ -42,23 +39,22 @@ function memberReader({ pointer = '', type, clean }: Field): (cell: string) => s
   };
 }
 
-/** The values of the order columns as PostgreSQL prints them, microseconds included: the place where a page begins or ends. */
+/** The order columns as PostgreSQL prints them, with microseconds. */
 export type Key = readonly string[];
 
-/** Turns the rows of a view into JSON, by position, without building objects or strings. */
+/** By position, without building objects or strings. */
 export interface RowSerializer {
-  /** Writes the record. A value that cannot be decoded is null, named in `decodeErrors` and observed; nothing throws. */
+  /** An undecodable value is null, named in `decodeErrors` and observed; nothing throws. */
   readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
-  /** The record's JSON. */
   readonly json: (row: Row, workspace: string) => string;
-  /** Positions of the order columns in a row. */
+  /** Of the order columns in a row. */
   readonly keyAt: readonly number[];
 }
 
 const nullJson = constantJson('null');
 const brace = constantJson('}');
 
-/** Everything that does not depend on a row is decided here, once. Rows hold the `columns`; the `members` are shown. */
+/** Decides once what does not depend on a row. Rows hold the `columns`; the `members` are shown. */
 export function compileSerializer(
   resource: Resource,
   options: ProjectionOptions,
@@ -133,14 +129,14 @@ export function compileSerializer(
   };
 }
 
-/** The version of a record as it is shown, 16 hexadecimal digits: that of its row, seeded. */
+/** 16 hexadecimal digits. */
 function hexVersion(version: string, seed: bigint): string {
   return BigInt.asUintN(64, BigInt(version) ^ seed)
     .toString(16)
     .padStart(16, '0');
 }
 
-/** The text of an encoded cell that holds JSON. Throws DecodeError. */
+/** An encoded cell that holds JSON. Throws DecodeError. */
 function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
   const quoted = new JsonBytes(1024);
   decoded(row, at, quoted);
@@ -153,7 +149,7 @@ function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
   }
 }
 
-/** The decoders of the columns of each codec, which are decoded a row at a time, and the function that writes a cell of a column. */
+/** A codec decodes its columns a row at a time. */
 function compileDecoders(
   { codecs, table }: Resource,
   options: ProjectionOptions,
@@ -172,7 +168,7 @@ function compileDecoders(
   return { decoders, cellWriters };
 }
 
-/** The writer of a field that is JSON; null when it is shown as it is stored. */
+/** Null when JSON is shown as stored. */
 const partOf = (field: Field) => (field.type === 'json' ? partWriter(field) : null);
 
 function cleaning(
@@ -204,7 +200,7 @@ function cleaning(
   };
 }
 
-/** The JSON in front of each leaf's value, and behind the last but for the closing brace: that of a record with marks for values. */
+/** The JSON between values, cut from a record with marks in their place. */
 function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
   const mark = '\0';
   const record: Record<string, string | Record<string, string>> = Object.create(null);

@@ -6,10 +6,10 @@ import { type FieldTypeRow, fieldTypes, type JsonSchema } from './field-types.js
 import { createSchema, patchSchema } from './record-schema.js';
 import { leaves, type Resource } from './resource.js';
 
-/** All faults of a body; none when it may be written. */
+/** Empty when the body may be written. */
 export type BodyCheck = (body: unknown) => readonly FieldError[];
 
-/** ajv keyword → our code and detail. `null` where null is not allowed has a code of its own. */
+/** ajv's keyword → our code and detail. */
 const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErrorCode, string]>> = {
   required: () => ['required', 'This field is required.'],
   type: (error) =>
@@ -27,14 +27,14 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
   ],
 };
 
-/** The forms that the patterns and formats of the types ask for, in words. */
+/** In words, by pattern or format. */
 const forms: ReadonlyMap<unknown, string> = new Map(
   Object.values<FieldTypeRow>(fieldTypes).flatMap(({ writeSchema: { pattern, format } = {}, writeForm = '' }) =>
     writeForm === '' ? [] : [pattern, format].map((each) => [each, writeForm] as const),
   ),
 );
 
-/** The checks of the bodies of POST and PATCH. They compile at the first body: a start does not wait for it. */
+/** Compiled at the first body: a start does not wait for it. */
 export function compileBodyChecks(resource: Resource): { readonly create: BodyCheck; readonly patch: BodyCheck } {
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
   const check = (schema: JsonSchema): BodyCheck => {
@@ -47,15 +47,11 @@ export function compileBodyChecks(resource: Resource): { readonly create: BodyCh
   return { create: check(createSchema(resource)), patch: check(patchSchema(resource)) };
 }
 
-/** Repetitions of a number that is not fixed, or of a group. Without them the test of a pattern takes no longer than a walk over the text. */
+/** Without repetitions of an open number or a group, the test of a pattern is linear. */
 const repetition = /[*+?]|\{\d+,|\)\{/;
 const patternTest = new Script('pattern.test(text)');
 
-/**
- * A pattern of a definition, whose test ends: one that backtracks without end, such as ^(a+)+$, would stop the gateway with one value of a
- * client. A value that it cannot judge in a second, far longer than the test of any other takes, does not match. The
- * bound costs 0.1 ms a test, in a thread of its own.
- */
+/** Bounds a pattern that backtracks without end, such as ^(a+)+$: after a second the value does not match. Costs 0.1 ms. */
 function boundedPattern(source: string, flags: string): { readonly test: (text: string) => boolean } {
   const pattern = new RegExp(source, flags);
   if (forms.has(source) || !repetition.test(source)) return pattern;
@@ -87,7 +83,7 @@ function bodyCompiler(): Ajv2020 {
   return ajv;
 }
 
-/** One fault per place and code, in the order ajv found them. */
+/** One per place and code, in ajv's order. */
 function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
   const found = new Map<string, FieldError>();
   for (const error of errors) {

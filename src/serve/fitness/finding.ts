@@ -1,6 +1,6 @@
 import { projectText } from '../../base/paths.js';
 
-/** The advice about an item that is not ok, by its code. docs/reference/check.md has the meaning of each. */
+/** By code; docs/reference/check.md has the meaning of each. */
 export const advice = {
   environment: 'Correct the name, or remove it from the environment.',
   replicas: 'Set REPLICA_URLS to the connection URL of at least one replica.',
@@ -61,27 +61,26 @@ export const advice = {
     'Add the column of the workspace to the index, or take "write" from the field, where no workspace should learn of the values of another.',
 } as const satisfies Readonly<Record<string, string>>;
 
-/** The code of an item: a key of the table. */
 export type FindingCode = keyof typeof advice;
 
-/** `serve` does not start with a refused item. `check` exits with 1 when an item failed or is refused. */
+/** `serve` does not start when an item is refused; `check` exits with 1 when one failed or is refused. */
 export type Level = 'ok' | 'warning' | 'failed' | 'refused';
 
-/** The result of checking one item on one server. `check --json` prints it as it is. */
+/** One item on one server, as `check --json` prints it. */
 export interface Finding {
   readonly level: Level;
   readonly code: FindingCode;
   /** Such as "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
   readonly where: string;
-  /** The view, role or resource that the item is about; empty when there is but one. */
+  /** View, role or resource; empty when there is but one. */
   readonly object: string;
-  /** A sentence without secrets and without values of customers. */
+  /** Without secrets and values of customers. */
   readonly detail: string;
-  /** That of the table, or one that fits the cause better; empty when it is ok. */
+  /** Empty when it is ok. */
   readonly advice: string;
 }
 
-/** A finding without its server; `advice` where the cause is known better than by the code. */
+/** `advice`: when the cause is known better than by the code. */
 export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
 export function found(where: string, item: Item): Finding {
@@ -93,33 +92,30 @@ export function titleOf({ code, object }: Item): string {
   return `${code.replaceAll('_', ' ')} ${object}`.trim();
 }
 
-/** Ok when there are no faults; else refused, with all of them in one sentence. */
+/** Refused with all faults in one sentence, or ok. */
 export function verdict(code: FindingCode, faults: readonly string[], whenOk = '', object = ''): Item {
   if (faults.length === 0) return { level: 'ok', code, object, detail: whenOk };
   return { level: 'refused', code, object, detail: `${faults.join('; ')}.` };
 }
 
-/** Not ok, but `serve` starts all the same: a passing fault, such as a server that cannot be reached. */
+/** Not ok, but passing: `serve` starts. */
 export function failure(code: FindingCode, detail: string, object = ''): Item {
   return { level: 'failed', code, object, detail };
 }
 
-/** Works, but the operator should know. */
 export function warning(code: FindingCode, detail: string, object = ''): Item {
   return { level: 'warning', code, object, detail };
 }
 
-/** The fault if the condition holds, for a list of faults. */
 export function faultIf(condition: boolean, fault: string): string[] {
   return condition ? [fault] : [];
 }
 
-/** The faults with the file to correct, for faults that name places in a definition. */
+/** Names the file to correct. */
 export function withFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
   return faults.length === 0 ? faults : [...faults, `the definition is ${file}`];
 }
 
-/** The text of sql/check/NAME.sql. */
 export function checkSql(name: string): string {
   return projectText(`sql/check/${name}.sql`);
 }

@@ -15,16 +15,15 @@ import { checkedProjection, checkWallKey } from './settings.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './spared.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
-/** The needs of the gateway. */
 export interface Inspection {
   readonly settings: Settings;
   readonly resources: readonly Resource[];
-  /** Null: CODEC_MODULE cannot be loaded, so no value can be decoded. */
+  /** Null: CODEC_MODULE cannot be loaded. */
   readonly projection: ProjectionOptions | null;
   readonly more: MoreItems;
 }
 
-/** The items that `check` adds to those of `serve`, on a server whose items are these. */
+/** What `check` adds to the items of `serve`. */
 export interface MoreItems {
   replica?(
     client: pg.Client,
@@ -32,24 +31,20 @@ export interface MoreItems {
     views: readonly Item[],
     scans: readonly Item[],
   ): AsyncGenerator<Item[]>;
-  /** Called where writes can be tried: nothing that they need is missing. */
+  /** Only where nothing that writes need is missing. */
   primary?(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]>;
 }
 
-/** The result of an inspection. */
 export interface Inspected {
   readonly findings: readonly Finding[];
-  /** Replicas and servers of PRIMARY_URLS, each counted from 0, that must be checked before their first use, or some of their views. */
+  /** Counted from 0: to be checked before their first use, or some of their views. */
   readonly unchecked: ReadonlyMap<number, CheckResult>;
   readonly uncheckedPrimaries: ReadonlyMap<number, CheckResult>;
-  /** System identifier of the cluster; undefined when no server answered. */
+  /** Undefined when no server answered. */
   readonly system: string | undefined;
 }
 
-/**
- * Checks every replica and every server of PRIMARY_URLS at the same time, and throws nothing: a server that cannot be reached
- * is a finding that does not refuse. `serve` starts when no finding refuses. Changes nothing.
- */
+/** All servers at the same time; an unreachable one is a finding that does not refuse. Changes nothing. */
 export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
@@ -79,10 +74,8 @@ export async function inspect(
 }
 
 /**
- * Inspects the databases as `check` does and returns the settings that fit them: without named statements where a pooler loses these.
- * Throws StartRefused, or SettingsError, with every refused item. A server that cannot be used does not refuse the start while another can, because it
- * may become good: it is to be checked before its first use. A successor of a worker that has ended starts as well where resources no longer fit: others of
- * them are served.
+ * Returns settings that suit the databases. Throws StartRefused or SettingsError, unless another server can be used,
+ * or a successor's batch already serves.
  */
 export async function fittingSettings(
   settings: Settings,
@@ -112,10 +105,7 @@ function unfitOf(finding: Finding): UnfitServer {
   return { server: finding.where, item: titleOf(finding), detail: finding.detail };
 }
 
-/**
- * Checks a server that could not be checked at the start, where `system` was the cluster. A
- * server of PRIMARY_URLS that is in recovery has no fault: it takes no writes.
- */
+/** A standby in PRIMARY_URLS has no fault: it takes no writes. */
 export async function checkServerLate(
   kind: ServerKind,
   url: string,

@@ -3,7 +3,7 @@ import { correctionOf } from '../../base/errors.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
 import { trial } from './session.js';
 
-/** A node of a plan as EXPLAIN (FORMAT JSON) prints it. */
+/** As EXPLAIN (FORMAT JSON) prints it. */
 export interface Plan {
   readonly 'Node Type': string;
   readonly 'Parent Relationship'?: string;
@@ -23,27 +23,26 @@ export interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-/** Plans that name every scan: of partitions as well, and with schemas in front of functions. */
+/** Plans name every scan, of partitions too, and schemas of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
 
-/** A side of a comparison in a plan: the workspace of the request, or a column "alias.column". */
+/** The workspace of the request, or a column. */
 type Term = { readonly isWorkspace: true } | { readonly alias: string; readonly column: string };
 
-/** `column` of `alias` has the value of `other` in all rows that the scan gives to the rest of the plan. */
+/** `column` equals `other` in all rows that the scan gives to the rest of the plan. */
 interface Comparison {
   readonly alias: string;
   readonly column: string;
   readonly other: Term;
 }
 
-/** The scans of a plan and the comparisons of their columns. */
 interface Scans {
   /** Alias → "schema.table". */
   readonly tables: ReadonlyMap<string, string>;
-  /** Alias of a subquery or CTE → aliases of the tables that it reads. */
+  /** Alias of a subquery or CTE → aliases of its tables. */
   readonly subqueries: ReadonlyMap<string, readonly string[]>;
   readonly comparisons: readonly Comparison[];
-  /** Functions of other schemas than PostgreSQL's own, "schema.name". */
+  /** "schema.name", without PostgreSQL's own. */
   readonly functions: readonly string[];
 }
 
@@ -51,7 +50,7 @@ interface RelationRow {
   readonly name: string;
   readonly columns: readonly string[];
   readonly told: boolean;
-  /** A function that reads as its owner; "schema.name()". */
+  /** Reads as its owner; "schema.name()". */
   readonly isDefiner: boolean;
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
 }
@@ -89,7 +88,7 @@ function aliasesOf(plan: Plan): string[] {
   return allNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
-/** The names of an InitPlan's value where it is the workspace: "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
+/** "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
 function workspaceParameters({ 'Subplan Name': name = '', Output = [] }: Plan): string[] {
   const [, initPlan, parameter] = /^(InitPlan \d+)(?: \(returns (\$\d+)\))?$/.exec(name) ?? [];
   if (initPlan === undefined || Output.length !== 1 || !isWorkspace(bare(Output[0] as string))) return [];
@@ -109,7 +108,7 @@ const boundSide: Readonly<Record<string, string>> = {
   Full: 'neither',
 };
 
-/** The comparisons that a node enforces. A condition of an outer join binds the rows of its nullable side alone. */
+/** A condition of an outer join binds only its nullable side. */
 function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
   const side = (relationship: string): Set<string> =>
@@ -121,7 +120,7 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
   const bound =
     Alias !== undefined ? new Set([Alias]) : join && join in boundSide ? side(boundSide[join] as string) : undefined;
   const own = [node['Index Cond'], node['Recheck Cond'], node['Hash Cond'], node['Merge Cond'], node['Join Filter']];
-  // The rows of an inner nested loop met the condition of the scan inside it, on both sides.
+  // // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
   const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
   const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(withoutCache);
   return [
@@ -133,7 +132,6 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
   ];
 }
 
-/** The scan below a node that keeps its rows for the next run. */
 function withoutCache(plan: Plan): Plan {
   return /^(Memoize|Materialize)$/.test(plan['Node Type']) ? withoutCache(plan.Plans?.[0] as Plan) : plan;
 }
@@ -153,7 +151,7 @@ function equalities(conditions: readonly (string | undefined)[], workspaces: Rea
     });
 }
 
-/** The conditions that all must hold; `coalesce(condition, false)` holds where the condition does. */
+/** `coalesce(condition, false)` holds when the condition does. */
 function conjuncts(condition: string): string[] {
   const inner = unwrapped(condition);
   const [, coalesced] = /^COALESCE\((.*), false\)$/.exec(inner) ?? [];
@@ -174,7 +172,7 @@ function nameOf(identifier: string): string {
   return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier;
 }
 
-/** Without casts that keep the whole value, and the parentheses around it. */
+/** Without casts that keep the whole value, and without parentheses. */
 function bare(text: string): string {
   const inner = unwrapped(text);
   const [, cast] = /^(.*)::[\w ."]+$/.exec(inner) ?? [];
@@ -194,7 +192,7 @@ function isBalanced(text: string): boolean {
   return depth === 0;
 }
 
-/** The parts between separators that stand in no parentheses, brackets or quotes. */
+/** Outside parentheses, brackets and quotes. */
 function split(text: string, separator: string): string[] {
   return text.split(separator).reduce<string[]>((parts, part) => {
     const last = parts.at(-1);
@@ -255,10 +253,7 @@ function uncompared({ tables, subqueries, comparisons }: Scans, relations: Reado
     });
 }
 
-/**
- * Checks that every scan below the views compares the workspace: one item for each view that the role can select from. PostgreSQL plans the
- * views as they are, so subqueries, functions that it inlines, and conditions that it cannot push down are seen as they run.
- */
+/** Reads the plans, so that inlined functions and conditions that cannot be pushed down count as they run. */
 export async function scanItems(client: pg.Client, views: readonly string[]): Promise<Item[]> {
   const found = new Map<string, Scans>();
   const items: Item[] = [];
@@ -291,7 +286,6 @@ const readableColumns = `select v.name, string_agg(quote_ident(a.attname), ', ')
   from unnest($1::text[]) with ordinality v (name, place) join pg_attribute a on a.attrelid = to_regclass(v.name) and a.attnum > 0
   where has_column_privilege(a.attrelid, a.attnum, 'select') group by v.name, v.place order by v.place`;
 
-/** The tables and the functions of the scans, by name. */
 async function relationsOf(client: pg.Client, all: readonly Scans[]): Promise<ReadonlyMap<string, RelationRow>> {
   const compared = all.flatMap(({ tables, comparisons }) =>
     comparisons.flatMap(({ alias, column, other }) =>

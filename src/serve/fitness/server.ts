@@ -13,7 +13,7 @@ import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
 import { queryCanceled, trial } from './session.js';
 import type { ServerKind } from './spared.js';
 
-/** Checks the server, its session and its login: recovery, clock, settings, bounds on connections, possessions and privileges. */
+/** Recovery, clock, settings, bounds on connections, possessions and privileges. */
 export async function checkServer(
   client: pg.Client,
   kind: ServerKind,
@@ -39,7 +39,6 @@ export async function checkServer(
   return { items: rows.map(({ system: _, ...item }) => item), system: rows[0]?.system };
 }
 
-/** Checks that PostgreSQL knows the time zone of `from` and `to`. */
 export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item[]> {
   const ask = async (): Promise<Item[]> => {
     await client.query('select now() at time zone $1', [timeZone]);
@@ -48,7 +47,7 @@ export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item
   return trial(client, {}, ask, () => [verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
 }
 
-/** Checks that the database accepts workspaces that are sealed by WALL_KEY. Without the setting another item says so. */
+/** Without the setting another item says so. */
 export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
   if (wallKey === '') return [];
   const sealed = sealWith(wallKey)('check' as WorkspaceId);
@@ -63,7 +62,7 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
   ]);
 }
 
-/** Checks that the server orders texts as its indexes do. A replica with another ICU or libc than the primary finds no rows where they are. */
+/** A replica with another ICU or libc than the primary misses rows. */
 export function checkCollations(client: pg.Client): Promise<Item[]> {
   return trial(
     client,
@@ -73,13 +72,12 @@ export function checkCollations(client: pg.Client): Promise<Item[]> {
   );
 }
 
-/** The columns that find_token reads for a token that is there: the look-up of an unknown token does not show that a grant is missing. */
+/** The look-up of an unknown token does not show that these grants are missing. */
 const missingGrants = `select format('gateway_owner cannot read %s: grant select (%s) on %s to gateway_owner in tokens.sql',
     name || '.' || of, of, name) as fault
   from (values ('gateway.workspaces', 'id'), ('gateway.token_owners', 'workspace_id'), ('gateway.token_owners', 'id')) v (name, of)
   where not has_column_privilege('gateway_owner', name, of, 'select')`;
 
-/** Checks that the reader can look up tokens. */
 export function checkTokens(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     await client.query(`select * from gateway.find_token('\\x00')`);
@@ -98,10 +96,10 @@ export function checkTokens(client: pg.Client): Promise<Item[]> {
 const ownerGrants =
   'Grant it to gateway_owner, which owns gateway.key_ids(): key_ids.sql has the grants, also those on schemas. Or grant EXECUTE on the function to gateway_reader.';
 
-/** Time of the look for key ids; the check itself gives up a statement after 5 s, and would say that the server does not answer. */
+/** Below the 5 s of the check, after which it would say that the server does not answer. */
 const keyIdsMsMax = 3000;
 
-/** Checks that the keyring holds every key in use, and under each id the one that opens values: all of an id can be those of a few workspaces. */
+/** Every key in use is there, and opens values: those of one id can be of a few workspaces. */
 export function checkKeyring(
   client: pg.Client,
   { dataKeys }: Settings,

@@ -8,11 +8,11 @@ import { type LoginKind, sessionSettings } from '../../postgres/wire/session.js'
 import { announcedPid, Login, streamOf } from '../../postgres/wire/wire.js';
 import { failure, type Item, verdict, warning } from './finding.js';
 
-// The connection of the checks, what its ends are, and the transactions in which they try statements.
+// // The connection of the checks, what its ends mean, and the transactions in which they try statements.
 
 const statementTimeoutMs = 5000;
 
-/** Connects as the gateway does, for statements that end within a few seconds. A statement on a lost connection rejects. */
+/** As the gateway does, with short limits. */
 export function connectTo(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
   return new Login(sessionSettings(kind, settings)).connect(() => ({
     connectionString: url,
@@ -22,7 +22,6 @@ export function connectTo(url: string, kind: LoginKind, settings: CheckBounds): 
   }));
 }
 
-/** The times of the settings by which a check connects. */
 export interface CheckBounds {
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
@@ -37,10 +36,8 @@ function isOccupied(error: unknown): boolean {
 }
 
 /**
- * Runs a check in a read-only transaction that is rolled back. Where PostgreSQL refuses a statement of it, the items are those of `refused`;
- * where a lock ends it, `object` cannot be checked now (null: another item says so). Throws when the connection is lost. The wait for a lock
- * is below the time-outs of the statements, which would tell of a slow view; the name of the session is that of `serve`, which a view could
- * tell from others.
+ * Read-only and rolled back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it
+ * does not look like a slow view. Runs under the name of `serve`. Throws when the connection is lost.
  */
 export async function trial(
   client: pg.Client,
@@ -65,7 +62,7 @@ export async function trial(
   }
 }
 
-/** The server cannot be reached now, or refuses permanently: a wrong password, an unknown database. With the failure of TLS, as that of the connection says nothing about certificates. */
+/** A TLS failure stands beside that of the connection, which says nothing about certificates. */
 export function broken(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';
@@ -78,7 +75,6 @@ export function broken(error: unknown): Item[] {
   return [...tls, failure('connection', `It cannot be reached now: ${reason}.`)];
 }
 
-/** Checks that what crosses a network is encrypted, and that the server's certificate is verified. */
 export function checkEncryption(client: pg.Client): Item {
   const stream = streamOf(client);
   const { remoteAddress = '' } = stream;
@@ -92,14 +88,11 @@ export function checkEncryption(client: pg.Client): Item {
 }
 
 const backendPid = 'select pg_backend_pid() as pid';
-/** Rounds in which the other connection may take the server connection of the first, and the time that a round waits for a free one. */
+/** Each may take the server connection of the first, and waits so long for a free one. */
 const rounds = 5;
 const roundMs = 250;
 
-/**
- * Checks whether a pooler is in between, which announces another process than the one that answers, and whether prepared statements
- * survive it: in transaction mode a pooler before PgBouncer 1.21 loses them. `connect` opens a second connection.
- */
+/** A pooler announces another process than answers; in transaction mode before PgBouncer 1.21 it loses prepared statements. */
 export async function checkPooler(
   client: pg.Client,
   connect: () => Promise<pg.Client>,
@@ -124,10 +117,7 @@ export async function checkPooler(
   }
 }
 
-/**
- * Prepares a statement, lets the other connection occupy the server connection that has it, and executes it again. A pooler in session mode never
- * lets another client have it.
- */
+/** Occupies the server connection that has the statement, and executes it again. In session mode no other client gets it. */
 async function keepsPrepared(client: pg.Client, other: pg.Client): Promise<boolean> {
   const prepared = { name: `check_${randomUUID()}`, text: backendPid };
   for (let round = 0; round < rounds; round++) {

@@ -7,7 +7,7 @@ import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import type { Settings } from '../settings.js';
 import { faultIf, type Item, verdict } from './finding.js';
 
-/** The projection that the settings describe, null when CODEC_MODULE cannot be loaded, and the finding about the module where there is one. */
+/** `projection` is null when CODEC_MODULE cannot be loaded. */
 export async function checkedProjection(
   settings: Settings,
   resources: readonly Resource[],
@@ -28,7 +28,7 @@ export async function checkedProjection(
   );
 }
 
-/** Checks that there is a key of the tenant wall: without it no workspace has rows. */
+/** Without a key no workspace has rows. */
 export function checkWallKey({ wallKey }: Settings): Item {
   const fault = `WALL_KEY is not set, without which the database shows no record: ${wallKeyAdvice}, and run \`migrate\` with it`;
   return verdict('wall_key', faultIf(wallKey === '', fault), 'WALL_KEY is set.');

@@ -1,34 +1,31 @@
 import type { CheckResult } from '../../postgres/probe.js';
 import { type Finding, type FindingCode, failure, found, type Item, titleOf, verdict } from './finding.js';
 
-/** The setting that names a server: REPLICA_URLS or PRIMARY_URLS. */
+/** REPLICA_URLS or PRIMARY_URLS. */
 export type ServerKind = 'replica' | 'primary';
 
-/** A server as it was checked. */
 export interface CheckedServer {
   readonly kind: ServerKind;
-  /** Its place in the setting, from 0. */
+  /** In the setting, from 0. */
   readonly at: number;
   /** Such as "replica 1". */
   readonly name: string;
-  /** The name with the address. */
+  /** With the address. */
   readonly where: string;
-  /** System identifier of its cluster, which initdb gave it (pg_control_system()); undefined: it did not answer. */
+  /** From pg_control_system(); undefined: no answer. */
   readonly system: string | undefined;
   readonly items: readonly Item[];
 }
 
-/** Answers of other recovery states than that of the setting, which are no fault while another server has that state. */
+/** No fault while another server has the right state. */
 const otherState: Readonly<Record<ServerKind, string>> = {
   replica: 'It is a primary now: it serves no reads until it is a standby.',
   primary: 'It is a standby now: it takes writes when it is promoted.',
 };
 
 /**
- * Judges the servers together. All must belong to the cluster of the first primary that answered, else of the first replica: with the
- * primary's identifier `serve` ejects replicas of another cluster; without it, it cannot tell which of them is right. The faults of one
- * server refuse no start while another in the same setting is fine: a wrong password, an unknown database, a promoted or demoted server,
- * another cluster. `serve` starts without the server, and uses it when it becomes good.
+ * All must belong to the cluster of the first primary, otherwise of the first replica. Faults of one server refuse no
+ * start while another of the setting is fine.
  */
 export function judge(servers: readonly CheckedServer[]) {
   const answered = servers.filter(({ system }) => system !== undefined);
@@ -57,7 +54,7 @@ export function judge(servers: readonly CheckedServer[]) {
         return found(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
       });
     }),
-    /** The servers of the setting, counted from 0, that must be checked before their first use: they answered no check or not all of it, or belong to another cluster. */
+    /** By place: to be checked before their first use. */
     unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
       new Map(
         servers
@@ -77,7 +74,7 @@ export function judge(servers: readonly CheckedServer[]) {
 
 const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
 
-/** Items of a server that pass by themselves: it answers again, or replays the key that `migrate` stored. */
+/** They pass by themselves: the server answers, or replays the key that `migrate` stored. */
 const passing: ReadonlySet<FindingCode> = new Set(['connection', 'wall_key']);
 
 /** The server, or the view that the item names, could not be checked, or its wall not be used yet. */
@@ -85,7 +82,7 @@ function isUnfinished({ code, level }: Item): boolean {
   return passing.has(code) && level !== 'ok';
 }
 
-/** The result of the check of a server: its first fault, and the views that could not be checked. */
+/** The first fault, and the views that could not be checked. */
 export function checkResult(items: readonly Item[]): CheckResult {
   const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
   const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);

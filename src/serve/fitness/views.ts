@@ -13,17 +13,17 @@ import { plainViewsOf, viewsOf, wallsOf } from '../../resource/statements/walls.
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
 import { trial } from './session.js';
 
-/** The needs with which sql/check/views.sql compares the views of one item. */
+/** What sql/check/views.sql compares. */
 export interface ViewNeed {
   readonly code: FindingCode;
   readonly object: string;
-  /** The definition to correct; null: no definition needs them. */
+  /** To correct; null: no definition needs them. */
   readonly file: string | null;
-  /** The sentence of an item without faults. */
+  /** Of an item without faults. */
   readonly ok: string;
-  /** The views that must be there. */
+  /** They must exist. */
   readonly views: readonly string[];
-  /** Those whose owner and row-level security are judged. */
+  /** Their owner and row-level security are judged. */
   readonly plain: readonly string[];
   readonly columns: readonly NeededColumn[];
 }
@@ -31,23 +31,23 @@ export interface ViewNeed {
 interface NeededColumn {
   readonly view: string;
   readonly name: string;
-  /** The types that it can have; empty: every type fits. */
+  /** Empty: any. */
   readonly types: readonly string[];
-  /** The key of the definition that needs it, in parentheses; empty: every resource does. */
+  /** A key of the definition, in parentheses; empty: every resource needs it. */
   readonly at: string;
   readonly privilege: 'select' | 'insert' | 'update';
   /** Whether the role must have the privilege, or must not. */
   readonly may: boolean;
 }
 
-/** Compares views with what they must be: an item for each need, or the one that no view can be named. */
+/** An item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
   return trial(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 
-/** Checks that the views are those that `migrate` made, of these definitions; of the files of `only` alone. A locked view is reported by `scans`. */
+/** By the files of `only`, or all. `scans` reports a locked view. */
 export function checkApplied(
   client: pg.Client,
   resources: readonly Resource[],
@@ -68,13 +68,13 @@ export function checkApplied(
   ]);
 }
 
-/** The files that `migrate` applied, such as gateway/klanten. */
+/** Such as gateway/klanten. */
 export async function appliedFiles(client: pg.Client): Promise<string[]> {
   const text = `select root || '/' || name as file from gateway.applied_files where digest is not null`;
   return (await client.query<{ file: string }>(text)).rows.map(({ file }) => file);
 }
 
-/** Every view that `migrate` makes of the definition, with every column in a fitting type. */
+/** Every column in a fitting type. */
 export function viewNeed(resource: Resource): ViewNeed {
   const { view, sync, codecs, idType, file } = resource;
   const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
@@ -111,13 +111,13 @@ export function viewNeed(resource: Resource): ViewNeed {
   };
 }
 
-/** The types that the column of a field can have (PostgreSQL, format_type). */
+/** PostgreSQL's (format_type). */
 function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): readonly string[] {
   if (codec !== undefined) return codecs[codec]?.encoding === 'bytea' ? ['bytea'] : fieldType('text').columnTypes;
   return fieldType(pointer === undefined ? type : 'json').columnTypes;
 }
 
-/** The writer may change exactly the fields of the write scope. An INSERT gives the new row its id and workspace; no column that only the app fills. */
+/** Exactly the write scope; an INSERT gives no column that only the app fills. */
 export function writeNeeds(resource: Resource): ViewNeed[] {
   const { write, file } = resource;
   if (write === undefined) return [];

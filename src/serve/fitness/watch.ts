@@ -8,7 +8,6 @@ import { type CheckBounds, connectTo } from './session.js';
 import type { ServerKind } from './spared.js';
 import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
-/** A server at which the watch looks while it is used. */
 export interface WatchedServer {
   readonly kind: ServerKind;
   readonly name: string;
@@ -16,29 +15,27 @@ export interface WatchedServer {
   readonly url: () => string | null;
 }
 
-/** Bounds of a watch, milliseconds. */
+/** Milliseconds. */
 export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
 
-/** Parts of the interval: the pause while a resource is refused, so that it is served again soon, and the least pause between two looks. */
+/** Of the interval: the pause while a resource is refused, and the least between two looks. */
 const refusedPart = 1 / 15;
 const leastPart = 1 / 30;
 
-/** The uses of a resource that an item speaks of. */
 type Use = RefusedResource['use'];
 
 /**
- * Repeats the cheap part of the checks while the gateway serves: hashes of the views and the functions of the wall, columns, privileges, owners, row-level
- * security. A resource with a refused item is refused until all servers in use pass: rows that must not be shown, or a page that lacks rows, look
- * like an answer. A server that cannot be asked keeps its last result.
+ * Repeats the cheap checks. A resource is refused until all servers pass: missing or forbidden rows look like an
+ * answer. An unreachable server keeps its last result.
  */
 export class FitnessWatch {
   readonly #servers: readonly WatchedServer[];
   readonly #resources: readonly Resource[];
   readonly #bounds: WatchBounds;
   readonly #observe: Observe;
-  /** The refused items of each server, by its name. */
+  /** Refused ones. */
   readonly #items = new Map<WatchedServer, readonly Item[]>();
   #refused: readonly RefusedResource[] = [];
   #looking: Promise<void> | null = null;
@@ -59,24 +56,22 @@ export class FitnessWatch {
     this.#plan(bounds.fitnessIntervalMs * (0.5 + Math.random() / 2)); // not in step with other gateways
   }
 
-  /** The resources that are refused now. */
   get refused(): readonly RefusedResource[] {
     return this.#refused;
   }
 
-  /** Whether requests for the resource are refused. */
   refuses(resource: string, use: Use): boolean {
     return this.#refused.some((each) => each.resource === resource && each.use === use);
   }
 
-  /** Takes an event; one that tells of a change of the database brings the next look forward. */
+  /** A change of the database brings the next look forward. */
   readonly handle = (event: Event): void => {
     const tells =
       event.type === 'database_unfit' || (event.type === 'replica_failed' && /^(0A000|42)/.test(event.code));
     if (tells) this.#plan(Math.max(0, this.#lookedMs + this.#bounds.fitnessIntervalMs * leastPart - performance.now()));
   };
 
-  /** Looks at all servers in use now; callers share a look. Never rejects. */
+  /** Callers share a look. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = null;
@@ -139,7 +134,7 @@ export class FitnessWatch {
   }
 }
 
-/** Resources and their uses that the item makes unfit: an item without an object all of them. */
+/** An item without an object makes all unfit. */
 function usesOf({ code, object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
   const uses = resources.flatMap(({ name, view, write }): [string, Use, boolean][] => [
     [name, 'read', code === 'view' ? object === view : code === 'migrated' && object === name],
@@ -154,7 +149,7 @@ function usesOf({ code, object }: Item, resources: readonly Resource[]): [resour
       : []),
   ]);
   const named = uses.filter(([, , isNamed]) => isNamed);
-  // Else it is of all resources, or of the view of a log into which every write inserts.
+  // // Otherwise it is of all resources, or of the log into which every write inserts.
   const meant = named.length > 0 ? named : uses.filter(([, use]) => object === '' || use === 'write');
   return meant.map(([name, use]) => [name, use]);
 }
@@ -175,7 +170,7 @@ function lookAtPrimary(client: pg.Client, resources: readonly Resource[]): Promi
   return checkViews(client, resources.flatMap(writeNeeds));
 }
 
-/** Where a lock hides the definition of a view, the other files are compared one by one, and earlier findings stand. */
+/** If a lock hides a view, the other files are compared one by one, and earlier findings stay. */
 async function lookAtFiles(
   client: pg.Client,
   resources: readonly Resource[],
