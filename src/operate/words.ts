@@ -1,7 +1,7 @@
 import type words from '../../config/adopt/words.json';
 import { projectText } from '../base/paths.js';
 
-/** What the name of a table or column says, in English or Dutch: `adopt` guesses by it, `check` warns. */
+/** Meaning of a name, in English or Dutch: `adopt` guesses by it, `check` warns. */
 export type Purpose = keyof typeof words;
 
 const compiled = new Map<Purpose, RegExp>();

@@ -23,7 +23,7 @@ export interface Inspection {
   readonly more: MoreItems;
 }
 
-/** What `check` adds to the items of `serve`. */
+/** Added by `check` to the items of `serve`. */
 export interface MoreItems {
   replica?(
     client: pg.Client,

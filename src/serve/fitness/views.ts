@@ -13,7 +13,7 @@ import { plainViewsOf, viewsOf, wallsOf } from '../../resource/statements/walls.
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
 import { trial } from './session.js';
 
-/** What sql/check/views.sql compares. */
+/** Compared by sql/check/views.sql. */
 export interface ViewNeed {
   readonly code: FindingCode;
   readonly object: string;

@@ -13,7 +13,7 @@ import { type BatchDefinitions, reportMs, type WorkerReport } from './reports.js
 const periodsReady = 3;
 /** After which a worker is killed: 5 seconds. */
 const periodsAlive = 10;
-/** For a start: two minutes, because databases may not answer. */
+/** For a start: two minutes, because databases can be silent. */
 const periodsToStart = 240;
 /** Without a report of any worker, after which the parent is not alive. */
 const periodsWithoutAny = 20;
