@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import { Login } from './wire/wire.js';
 
-/** Runs `work` on a connection of the admin role, and closes the connection also after an error. */
 export async function asAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  // The SQL of the files has backslashes in plain strings, whatever the database's default.
+  // Files of SQL have backslashes in plain strings, whatever the database's default.
   const login = new Login([{ name: 'standard_conforming_strings', value: 'on', level: 'failed' }]);
   const client = await login.connect(() => ({
     connectionString: adminUrl,

@@ -6,64 +6,58 @@ import type { ConnectionPool } from './connection-pool.js';
 import type { Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
-// Which server answers a read? `choose` picks a replica that meets its requirement, and `withServer` runs the read there and repeats it: on
-// another replica, or on the primary when no replica shows the workspace's last write.
+// `choose` picks a replica that meets the requirement; `withServer` runs the read there, and repeats it elsewhere or on the primary.
 
-/** The servers of reads. */
 export interface Servers {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
-  /** The primary for one of the few reads for which no replica is current enough; null when there is none to spare. */
+  /** For the few reads for which no replica is current enough; null when there is none to spare. */
   readonly primary?: () => ReadTarget | null;
-  /** How long a read waits for a replica to replay the workspace's last write, before the primary is asked. */
+  /** Before the primary is asked to show the workspace's last write. */
   readonly freshnessWaitMs?: number;
-  /** How long a page that has begun looks for a replica, and a read waits for one as current as the page before. */
+  /** For a begun page to find a replica, and for a read to find one as current as the page before. */
   readonly resumeMs?: number;
 }
 
-/** A server that can answer a read: a replica, or the primary. */
+/** A replica, or the primary. */
 export interface ReadTarget {
   readonly name: string;
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
-  /** Replaces every connection; statements in flight end on the old connections. */
+  /** Statements in flight end on the old connections. */
   renew(): void;
   /** Takes the primary out of the choice for a while. */
   rest?(ms: number): void;
 }
 
-/** Requirement of a read on the replica that answers it. */
 export interface Requirement {
-  /** The server of the page's first rows, which this read continues: a page that changed its replica with each chunk would fail with any of them. */
+  /** The server that the page began on: changing it with each chunk, the page would fail with any server. */
   readonly ofPage?: object;
-  /** The view that is read: a replica on which it could not be checked is left out. */
+  /** A replica on which it could not be checked is left out. */
   readonly view?: string;
-  /** The replica must have replayed this position. */
   readonly replayed?: Lsn;
-  /** The replica must be known to be current up to this moment, epoch milliseconds. */
+  /** Epoch milliseconds. */
   readonly asOfMs?: number | null;
-  /** It must show the workspace's last write, and the primary may answer instead of it. */
+  /** It must show the workspace's last write, and the primary may answer. */
   readonly showsWrite?: boolean;
-  /** The read cannot be answered by the primary, because its progress is marked by positions of replay. */
+  /** Its progress is marked by positions of replay. */
   readonly replicasOnly?: boolean;
-  /** How long to search for a usable replica after the first failure. Absent: two retries. */
+  /** How long to search after the first failure; absent: two retries. */
   readonly resumeMs?: number;
 }
 
-/** One attempt to read, on one server. */
 export interface Attempt {
   readonly target: ReadTarget;
-  /** The moment up to which the server was known to be current before it was asked, epoch milliseconds. */
+  /** Of the server before it was asked, epoch milliseconds. */
   readonly asOfMs: number | null;
-  /** Failed attempts before this one. */
+  /** Before this one. */
   readonly failures: number;
   readonly requirement: Requirement;
-  /** The target; null: it is the primary. */
+  /** Null: the target is the primary. */
   readonly replica: Replica | null;
 }
 
-/** The part of a replica that the choice goes by. */
 export interface Candidate {
   readonly state: ReplicaState;
   readonly inFlight: number;
@@ -73,10 +67,7 @@ export interface Candidate {
 /** Beyond any number of statements in flight. */
 const failedRank = 1e9;
 
-/**
- * Returns the healthy replica that meets the requirement with the fewest statements in flight, of equals the one of the page, else
- * one at random, and one that failed this read only where no other is left; null when there is none.
- */
+/** The healthy replica with the fewest statements in flight, then that of the page, then at random; one that failed this read comes last. */
 export function choose<R extends Candidate>(
   replicas: readonly R[],
   requirement: Requirement,
@@ -100,20 +91,19 @@ export function choose<R extends Candidate>(
   return best;
 }
 
-/** Attempts of a read before its first byte: a vacuum can conflict with it on two replicas at once. With more replicas each gets one, and one gets another. */
+/** A vacuum can conflict with a read on two replicas at once. More replicas get one attempt each, and one a second. */
 const attemptsMax = 3;
 
-/** SQLSTATEs of a prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
+/** A prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
 const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
 
-/** Pause between two searches for a server, and after a failure of the primary, whose few reads all workspaces share. */
+/** Between two searches, and after a failure of the primary, whose few reads all share. */
 const pauseMs = 20;
 const primaryPauseMs = 100;
 
 /**
- * Runs `work` on a replica that meets the requirement of the moment, and repeats it when the replica fails: twice, or for the continuation of
- * a page until `resumeMs` have passed. Each probe asks for the position before the read: in one statement both would see the older snapshot.
- * The state of `work` belongs to one attempt. Throws `replica_unavailable`, and `late()` for a statement that takes too long.
+ * Repeats `work` when the replica fails: twice, or for a begun page until `resumeMs` have passed. The probe precedes the read, because in
+ * one statement both see the older snapshot. Throws `replica_unavailable`, or `late()` for a slow statement.
  */
 export async function withServer<T>(
   servers: Servers,
@@ -132,14 +122,14 @@ export async function withServer<T>(
   }
 }
 
-/** The search of one read for a server: what failed, how many of the failures were cancelled statements, and when the first wait or failure began. */
+/** When the first wait or failure began, and what failed since. */
 const newSearch = () => ({
   ...{ failed: new Set<Replica>(), failures: 0, cancelled: 0, renewals: 0 },
   obstacleMs: null as number | null,
 });
 type Search = ReturnType<typeof newSearch>;
 
-/** Waits for a server. Throws replica_unavailable after a wait that is long enough. */
+/** Throws replica_unavailable after a wait that is long enough. */
 async function nextServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
   const { replicas } = servers;
   for (;;) {
@@ -159,7 +149,7 @@ async function nextServer(servers: Servers, required: () => Requirement, search:
   }
 }
 
-/** Returns where the read can be repeated, else throws what it is answered. */
+/** Returns if the read can be repeated, otherwise throws its answer. */
 async function endAttempt(
   { replicas, observe }: Servers,
   search: Search,
@@ -194,7 +184,7 @@ async function endAttempt(
   }
 }
 
-/** The primary for a read that no replica can answer, or null: it waits. Throws replica_unavailable after a wait that is long enough. */
+/** Null: the read waits. Throws replica_unavailable after a wait that is long enough. */
 function primaryOrWait(
   { replicas, primary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
   requirement: Requirement,
@@ -214,7 +204,7 @@ function primaryOrWait(
   throw unavailable(detail, { 'Retry-After': '1' });
 }
 
-/** The primary as the server of so many reads in each second of the clock, while it answers. It is always current. */
+/** Serves so many reads in each second of the clock. */
 export function primaryReads(
   pool: ConnectionPool,
   isReachable: () => boolean,
@@ -246,7 +236,7 @@ export function primaryReads(
   };
 }
 
-/** 503; without another Retry-After it is about the time that a readmission takes. */
+/** The default Retry-After is about the time of a readmission. */
 export function unavailable(
   detail = 'No read replica can answer now; try again.',
   headers?: Readonly<Record<string, string>>,

@@ -1,17 +1,17 @@
 import { accessSync, constants } from 'node:fs';
 import { nearestName } from '../base/nearest-name.js';
 
-/** The connection URLs in a setting that holds several, separated by spaces or commas. */
+/** Separated by spaces or commas. */
 export function connectionUrls(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((url) => url !== '');
 }
 
-/** Whether the text is a connection URL. pg accepts any text, and would look for a host named "base". */
+/** pg accepts any text, and would look for a host named "base". */
 function isConnectionUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url) && URL.canParse(url);
 }
 
-/** "host:port/database" of a connection URL, for messages: no user, no password, no parameters. */
+/** "host:port/database", for messages: no user, no password, no parameters. */
 export function serverName(url: string): string {
   if (!isConnectionUrl(url)) return 'not a connection URL';
   const { hostname, port, pathname, searchParams } = new URL(url);
@@ -21,10 +21,7 @@ export function serverName(url: string): string {
 /** Logins that begin together share a reading of the settings, which takes 3 ms. */
 const sharedMs = 20;
 
-/**
- * The URL of a server as its setting has it when it is called, so that a rotated password or user needs no restart; the last one while the
- * setting cannot be read, such as a file that is being replaced.
- */
+/** The setting's URL of now, so that a rotated password needs no restart; the last one while the setting cannot be read. */
 export function currentUrl(first: string, readUrls: () => readonly string[]): () => string {
   let url = first;
   let readMs = performance.now();
@@ -38,13 +35,13 @@ export function currentUrl(first: string, readUrls: () => readonly string[]): ()
   };
 }
 
-/** Parameters that name files for TLS, which pg reads with every connection, and all parameters for TLS. */
+/** pg reads the files with every connection. */
 const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'] as const;
 const tlsParameters = ['sslmode', ...tlsFiles];
 
 /**
- * Why a connection URL cannot be used as it is meant, as the end of a sentence that begins with its setting; null when it can. Quotes no
- * value of it. A misspelt parameter would be ignored, and without sslmode names of customers cross the network as plain text.
+ * The end of a sentence, or null. Quotes no value. A misspelt parameter would be ignored, and without sslmode customers' names cross the
+ * network as plain text.
  */
 export function connectionUrlFault(url: string): string | null {
   if (!/^postgres(ql)?:/.test(url)) return 'must be a connection URL, postgres://….';
@@ -62,17 +59,17 @@ export function connectionUrlFault(url: string): string | null {
   return null;
 }
 
-/** The advice for a URL whose password was not encoded. */
+/** For a password that was not encoded. */
 export const percentEncoding =
   'write special characters of user and password percent-encoded, such as %23 for #, %2F for / and %2C for a comma.';
 
-/** Whether the URL takes the "@" behind the login for a part of something else, because of a "#", "/" or "?" in the password, or cannot be decoded. */
+/** A "#", "/" or "?" in the password moves the "@" into another part of the URL. */
 export function endsBeforeLogin({ username, password, pathname, searchParams, hash }: URL): boolean {
   const isInParameter = [...searchParams.keys()].some((name) => name.includes('@'));
   return hash !== '' || pathname.includes('@') || isInParameter || ![username, password].every(isDecodable);
 }
 
-/** Octets that are not UTF-8 fail. pg encodes a lone percent sign itself. */
+/** pg encodes a lone percent sign itself. */
 function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);

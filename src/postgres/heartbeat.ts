@@ -2,37 +2,31 @@ import { LRUCache } from 'lru-cache';
 import { atMost } from '../base/cache-bound.js';
 import { isLater, type Lsn, sameHistory, type WalPosition, type WritePosition } from './wal-position.js';
 
-/** The primary's position at a moment. Its `lsn` is flushed to disk: replicas can have replayed it. */
+/** Its `lsn` is flushed, so that replicas can have replayed it. */
 export interface PositionSample extends WalPosition {
-  /** The position at which the next record goes: all that was visible at that moment lies before it, flushed or not. */
+  /** All that was visible at that moment lies before it, flushed or not. */
   readonly insertLsn: Lsn;
-  /** The moment on the gateway's clock, epoch milliseconds. */
+  /** Epoch milliseconds. */
   readonly atMs: number;
-  /** The same moment on the clock that never steps (performance.now()): when the system's clock is set, no replica lags. */
+  /** On performance.now(), so that no replica lags when the system's clock is set. */
   readonly tickMs: number;
 }
 
-/** How current a replica is, by its replay position. */
 export interface Currency {
-  /** The moment up to which the replica is known to be current, epoch milliseconds; null when it is not known. */
+  /** Epoch milliseconds; null when it is not known. */
   readonly asOfMs: number | null;
-  /**
-   * Time since the primary flushed what the replica has replayed; Infinity when that is longer than samples are kept, null while
-   * no position of the primary is known.
-   */
+  /** Infinity beyond the kept samples, null without a position of the primary. */
   readonly lagMs: number | null;
 }
 
 /**
- * The heartbeat: positions of the primary, sampled over time. A replica that has replayed a sample's `insertLsn` is current up
- * to the moment of the sample: with synchronous_commit = off, commits are visible on the primary before they are flushed.
- * Lag goes by flushed positions, because replicas get no others: an open transaction may leave records unflushed for 15 s. An idle primary does not move, so its replicas do not look stale, as by
- * pg_last_xact_replay_timestamp() they would; and nothing is written for it. While the primary is away the newest sample
- * stays: lag and `Data-As-Of` stand still, which is the truth.
+ * Sampled positions of the primary. A replica that has replayed `insertLsn` is current up to that moment, also with synchronous_commit =
+ * off; lag goes by flushed positions, as records may stay unflushed for 15 s. While the primary is unreachable lag and `Data-As-Of`
+ * freeze.
  */
 export class Heartbeat {
   readonly #samples: PositionSample[] = [];
-  /** The first sample of all: every write that was answered before this process started lies at or before it. */
+  /** Every write that was answered before this process started lies at or before it. */
   first: PositionSample | undefined;
   readonly #keptMs: number;
 
@@ -63,16 +57,13 @@ export class Heartbeat {
   }
 }
 
-/** Exchanges last writes with the other gateways. Neither call rejects, and both are bounded in time. */
+/** Neither call rejects, and both are bounded in time. */
 export interface OtherGateways {
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
-/**
- * The last write of each workspace, for read-your-writes. Positions only move forward. Writes that any gateway answered before
- * this one started lie at or before the floor: the first position that this gateway sampled on the primary.
- */
+/** For read-your-writes. Positions only move forward. Earlier writes of any gateway lie at or before the floor, the first sample. */
 export class WritePositions {
   readonly #last = new LRUCache<string, WritePosition>({ ...atMost(10_000), ttl: 3_600_000 });
   readonly #floor: () => WritePosition | undefined;
@@ -83,12 +74,12 @@ export class WritePositions {
     this.#floor = floor;
   }
 
-  /** Publishes writes to the other gateways from now on, and reads theirs. */
+  /** Publishes from now on, and reads the others' writes. */
   share(others: OtherGateways): void {
     this.#others = others;
   }
 
-  /** The position that a replica must have replayed for the workspace's next read; undefined when there is none. */
+  /** A replica must have replayed it for the workspace's next read. */
   of(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
     const asking = this.#others?.lastWrite(workspace);
     return asking === undefined ? this.#known(workspace) : this.#learnt(workspace, asking);
@@ -105,14 +96,14 @@ export class WritePositions {
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 
-  /** Remembers a write of this gateway; resolves when the other gateways know it, which must be before the client is answered. */
+  /** Resolves when the other gateways know it, which must be before the client is answered. */
   async record(workspace: string, walPosition: WalPosition): Promise<void> {
     const position = { atMs: Date.now(), ...walPosition };
     this.learn(workspace, position);
     await this.#others?.publishWrite(workspace, position);
   }
 
-  /** Remembers the position of a write through any gateway. */
+  /** Through any gateway. */
   learn(workspace: string, position: WritePosition): void {
     const known = this.#last.get(workspace);
     if (known === undefined || isLater(position, known)) this.#last.set(workspace, position);

@@ -4,22 +4,21 @@ import type { TextRow } from './row.js';
 import { prepared } from './statement.js';
 import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 
-/** How a server is probed; times in milliseconds. */
+/** Milliseconds. */
 export interface ProbeBounds {
   readonly probeIntervalMs: number;
   readonly probeDeadlineMs: number;
 }
 
-/** The state of a server, as it tells it. */
 export interface ServerState {
   readonly inRecovery: boolean;
   readonly systemIdentifier: string;
-  /** Replayed in recovery, flushed by a server out of it. */
+  /** Replayed in recovery, flushed otherwise. */
   readonly lsn: Lsn;
-  /** Of a server out of recovery: the position at which the next record goes, and its timeline. */
+  /** Out of recovery: where the next record goes. */
   readonly insertLsn: Lsn;
   readonly timeline: string;
-  /** Commit time of the last replayed transaction by the primary's clock, epoch milliseconds; null before the first. */
+  /** By the primary's clock, epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
 }
 
@@ -44,7 +43,7 @@ function stateOf([inRecovery, systemIdentifier, lsn, insertLsn, timeline, replay
   };
 }
 
-/** Asks a server for its state again and again, on a connection of its own, each time within a deadline. */
+/** On a connection of its own, each time within a deadline. */
 export class Probe {
   readonly #connect: Connect;
   readonly #bounds: ProbeBounds;
@@ -57,14 +56,14 @@ export class Probe {
     this.#bounds = bounds;
   }
 
-  /** Runs `work` now, and again an interval after its end, until closed. Resolves after the first time. */
+  /** An interval after each end, until closed. Resolves after the first time. */
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
     if (this.closed) return;
     this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.probeIntervalMs).unref();
   }
 
-  /** Throws the reason why the server did not answer in time. */
+  /** Throws the reason when the server does not answer in time. */
   async ask(): Promise<ServerState> {
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -87,7 +86,7 @@ export class Probe {
     this.#drop();
   }
 
-  /** Asks on a new connection when the old one failed, because a server is down only when it refuses a new one. */
+  /** A server is down only when it refuses a new connection. */
   async #answer(): Promise<TextRow> {
     const kept = this.#connection;
     try {
@@ -109,25 +108,23 @@ export class Probe {
   }
 }
 
-/** The result of checking a server, at the start or later. */
+/** At the start or later. */
 export interface CheckResult {
-  /** Why the server must not be used; null for none. */
+  /** Null for none. */
   readonly refusal: string | null;
-  /** Views that could not be checked, for example because of a lock on a table: they must not be read there. */
+  /** For example because of a lock on a table: they must not be read there. */
   readonly uncheckedViews: ReadonlySet<string>;
 }
 
-/** Pause between two checks of a server. */
 const pauseMs = 5000;
 
-/** A server that could not be checked at the start, as a whole or but for some views: the check is repeated until it is complete. */
+/** Repeats a check that the start could not complete. */
 export class LateCheck {
   result: CheckResult;
   readonly #check: () => Promise<CheckResult>;
   #running: Promise<void> | null = null;
   #checkedMs = Number.NEGATIVE_INFINITY;
 
-  /** `first` is the result of the start. */
   constructor(first: CheckResult, check: () => Promise<CheckResult>) {
     this.result = first;
     this.#check = check;
@@ -137,7 +134,7 @@ export class LateCheck {
     return this.result.refusal === null && this.result.uncheckedViews.size === 0;
   }
 
-  /** Checks unless the last check was made within the pause. Resolves at once where only views are unchecked: the server can be used. */
+  /** Once per pause. Resolves at once if only views are unchecked. */
   async repeat(): Promise<void> {
     if (!this.isComplete && performance.now() - this.#checkedMs >= pauseMs) this.#running ??= this.#run();
     if (this.result.refusal !== null) await this.#running;

@@ -1,39 +1,38 @@
-/** Bytes that can be read by words of four, at any position: a DataView does so in one instruction, where a Buffer puts bytes together. */
+/** A DataView reads a word in one instruction; a Buffer assembles bytes. */
 export interface WordSource {
   readonly bytes: Buffer;
   readonly words: DataView;
 }
 
-/** Words over all bytes of a buffer. */
 export function wordsOf({ buffer, byteOffset, length }: Buffer): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 
-/** The texts of a row's columns, in the order of the select list; null for NULL. */
+/** In the order of the select list. */
 export type TextRow = readonly (string | null)[];
 
 const noBytes = Buffer.alloc(0);
 const noWords = wordsOf(noBytes);
 const columnsAtFirst = 32;
-/** Type of the message that holds a row, "D". */
+/** "D". */
 export const dataRow = 0x44;
-/** The type, and the length that counts itself but not the type. */
+/** The length counts itself but not the type. */
 const headerBytes = 5;
 
-/** The end of the message that begins at `at`; one byte beyond the bytes when its length has not arrived. */
+/** One byte beyond the bytes when the length has not arrived. */
 export function messageEnd({ bytes, words }: WordSource, at: number): number {
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + words.getUint32(at + 1);
 }
 
 /**
- * A row within the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. It copies no bytes, and makes a
- * string only on request. Valid only during the call that receives it, because the next row is read into the same object.
+ * Within the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. Valid only during the call that receives it: the next
+ * row reuses it.
  */
 export class Row {
   bytes: Buffer = noBytes;
-  /** The same bytes, to be read by words. */
+  /** The same bytes by words. */
   words: DataView = noWords;
-  /** Where the value of each column begins and ends in `bytes`; an end of -1 is NULL. */
+  /** In `bytes`; an end of -1 is NULL. */
   starts = new Int32Array(columnsAtFirst);
   ends = new Int32Array(columnsAtFirst);
   columns = 0;
@@ -43,7 +42,6 @@ export class Row {
     this.words = wordsOf(bytes);
   }
 
-  /** Reads the message of a row that begins at `start` in the piece. */
   read(start: number): this {
     const { words } = this;
     const at = start + headerBytes;
@@ -62,7 +60,6 @@ export class Row {
     return this;
   }
 
-  /** Makes a row of texts. */
   static of(texts: TextRow): Row {
     const row = new Row();
     row.#makeRoom(texts.length);
@@ -85,7 +82,7 @@ export class Row {
     return (this.ends[column] as number) < 0;
   }
 
-  /** Whether the value of a column, which is not NULL, begins with these bytes. Values and beginnings are short: a call into Node costs more. */
+  /** In a loop, because a call into Node costs more for short values. */
   beginsWith(column: number, beginning: Uint8Array): boolean {
     const { bytes } = this;
     const start = this.starts[column] as number;

@@ -4,16 +4,16 @@ import { atMost } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
-/** The text by which `gateway.workspace()` accepts a workspace: 64 hexadecimal digits of its MAC, and its id (sql/core/002_workspace.sql). */
+/** 64 hexadecimal digits of the MAC, and the id (sql/core/002_workspace.sql). */
 export type Seal = (workspace: WorkspaceId) => string;
 
-/** SQLSTATE of gateway.workspace() for a workspace that is sealed by a key that the database has not. */
+/** Sealed by a key that the database does not have. */
 export const wallRefusal = 'WG006';
 
-/** The key of the wall, of which the database has the pads alone. */
+/** The database has its pads alone. */
 const macKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
-/** Seals workspaces by WALL_KEY, and remembers those that were active last. */
+/** Remembers the workspaces that were active last. */
 export function sealWith(wallKey: string): Seal {
   const key = macKey(wallKey);
   const sealed = new LRUCache<string, string>(atMost(10_000));
@@ -26,7 +26,7 @@ export function sealWith(wallKey: string): Seal {
   };
 }
 
-/** The inner and the outer pad of the key, as RFC 2104 defines them for the blocks of SHA-256, of 64 bytes. */
+/** RFC 2104, for SHA-256's blocks of 64 bytes. */
 export function padsOf(wallKey: string): readonly [inner: Buffer, outer: Buffer] {
   const block = Buffer.concat([macKey(wallKey), Buffer.alloc(32)]);
   const pad = (mask: number): Buffer => Buffer.from(block.map((byte) => byte ^ mask));

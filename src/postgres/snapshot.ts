@@ -7,23 +7,22 @@ import { RowCursor } from './wire/row-cursor.js';
 import type { SessionSetting } from './wire/session.js';
 import { Login } from './wire/wire.js';
 
-/** A server and a moment: every commit up to the position is in the snapshot. */
+/** Every commit up to the position is in the snapshot. */
 export interface SnapshotOrigin {
   readonly isReplica: boolean;
-  /** WAL position, such as "0/5000060". */
+  /** Such as "0/5000060". */
   readonly position: string;
-  /** RFC 3339: when the snapshot was taken, by the clock of the server. */
+  /** RFC 3339, by the clock of the server. */
   readonly takenAt: string;
 }
 
-/** Rows of one workspace as they were at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
+/** Of one workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
 export interface Snapshot {
   readonly origin: SnapshotOrigin;
-  /** A cursor over the rows of a statement. */
   readonly cursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;
 }
 
-// Read before the transaction begins, so that the snapshot has at least what the position says.
+// Before the transaction, so that the snapshot has at least what the position says.
 const originStatement = prepared(
   'snapshot-origin',
   `select pg_is_in_recovery(),
@@ -36,7 +35,7 @@ const originStatement = prepared(
 const begin = `begin isolation level repeatable read, read only;
   set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`;
 
-/** Runs `work` over a snapshot of a workspace, given as its seal. Rejects as `openClient` and PostgreSQL do. */
+/** Rejects as `openClient` and PostgreSQL do. */
 export async function withSnapshot<T>(
   url: string,
   sealed: string,
@@ -59,7 +58,7 @@ export async function withSnapshot<T>(
   }
 }
 
-/** The row of a statement that reads no view. */
+/** Of a statement that reads no view. */
 function rowOf(client: pg.Client, statement: Statement, values: Values = {}): Promise<TextRow> {
   const rows: TextRow[] = [];
   const part = { statement, values: boundValues(statement, values), onRow: (row: Row) => rows.push(row.texts()) };

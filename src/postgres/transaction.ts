@@ -5,39 +5,35 @@ import { prepared, type Statement, type Values } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
 import { boundValues, guard, RoundTrip } from './wire/queries.js';
 
-/** A statement of a transaction with its values. */
 export interface Step {
   readonly statement: Statement;
   readonly values: Values;
-  /** Turns an error of this statement into a Problem; rethrows the errors that it does not know. */
+  /** Throws a Problem; rethrows errors that it does not know. */
   readonly onError?: (error: unknown) => never;
 }
 
 export type Rows = readonly TextRow[];
 
-/** Sends round trips: a connection of the gateway, or a client of pg. */
+/** A connection of the gateway, or a client of pg. */
 export interface Sender {
   query(roundTrip: RoundTrip): unknown;
 }
 
-/** The rows of a step, and its command tag, such as COMMIT. */
+/** With the command tag, such as COMMIT. */
 interface StepResult {
   readonly rows: Rows;
   readonly tag: string;
 }
 
-/** Runs statements of one transaction, each for the transaction's workspace. */
+/** Each statement is for the transaction's workspace. */
 export interface Transaction {
-  /** Runs the steps in one round trip, and returns the rows of each. After an error PostgreSQL skips the rest. */
+  /** In one round trip. After an error PostgreSQL skips the rest. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
-  /**
-   * Runs the steps in the same round trip as COMMIT. Statements that are run afterwards are in a transaction of their own, also
-   * after an error.
-   */
+  /** With COMMIT in the same round trip. Later statements have a transaction of their own. */
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
 }
 
-/** Results that are committed, and the primary's position then. */
+/** With the primary's position then. */
 export interface Committed<Result> {
   readonly outcome: Result;
   readonly position: WalPosition;
@@ -45,19 +41,18 @@ export interface Committed<Result> {
 
 type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: Rows };
 
-/** Statements that depend on each other's results, and COMMIT with the last. */
+/** COMMIT goes with the last of them. */
 export type Work<T> = (transaction: Transaction) => Promise<Committed<T>>;
 
-/** How a transaction ended. */
 export interface TransactionResult<T> {
-  /** Its committed result, or the Problem that it was rolled back for. */
+  /** A Problem: it was rolled back. */
   readonly outcome: T | Problem;
-  /** The primary's position after the end: all that the transaction wrote or read lies at or before it. */
+  /** All that the transaction wrote or read lies at or before it. */
   readonly position: WalPosition;
 }
 
 const command = (text: string, label = text): Step => ({ statement: prepared(label, text), values: {} });
-/** The commands of a transaction, and the tag of the one that keeps its changes. */
+/** `tag` is that of the command that keeps the changes. */
 interface Commands {
   readonly begin: Step;
   readonly keep: Step;
@@ -65,13 +60,13 @@ interface Commands {
   readonly undo: Step;
 }
 const whole: Commands = {
-  /** READ COMMITTED whatever the server's default is: after a wait for another request's key, its stored outcome must be visible. */
+  /** READ COMMITTED whatever the default is: after a wait for a key its stored outcome must be visible. */
   begin: command('begin isolation level read committed', 'begin'),
   keep: command('commit'),
   keptTag: 'COMMIT',
   undo: command('rollback'),
 };
-/** Of a transaction within one that is open on the client, which can undo it. */
+/** Within an open transaction of the client, which can undo it. */
 export const nested: Commands = {
   begin: command('savepoint gateway'),
   keep: command('release savepoint gateway'),
@@ -79,23 +74,18 @@ export const nested: Commands = {
   undo: command('rollback to savepoint gateway'),
 };
 const position = command(walPositionStatement, 'wal-position');
-/** Sets a sealed workspace. */
 export const guardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
 
-/**
- * A transaction on a connection. BEGIN and the guard travel with its first statements, COMMIT with its last. The guard lasts until the
- * transaction ends, so a statement that ran outside it would see no row and change none.
- */
+/** BEGIN and the guard travel with the first statements, COMMIT with the last; outside the guard no row is seen or changed. */
 export class OpenTransaction implements Transaction {
   readonly #sender: Sender;
   readonly #guard: Step;
   readonly #commands: Commands;
   #named: boolean;
   #opening: readonly Step[];
-  /** Whether a statement failed: then it is not known which names the connection has, so it must not be used again. */
+  /** Then it is unknown which names the connection has. */
   hasFailed = false;
 
-  /** For the workspace that is sealed. */
   constructor(sender: Sender, sealed: string, named: boolean, commands: Commands = whole) {
     this.#sender = sender;
     this.#guard = guardStep(sealed);
@@ -119,7 +109,7 @@ export class OpenTransaction implements Transaction {
     }
   }
 
-  /** Runs `work`, which commits; a Problem rolls back what it did not commit, and is the outcome. */
+  /** A Problem rolls back what was not committed, and is the outcome. */
   async end<T>(work: Work<T>): Promise<TransactionResult<T>> {
     try {
       return await work(this);
@@ -130,10 +120,7 @@ export class OpenTransaction implements Transaction {
     }
   }
 
-  /**
-   * Ends the transaction and reads the primary's position in the same message, so that every known outcome has a position. A
-   * COMMIT that PostgreSQL answers with ROLLBACK has not happened (COMMIT, "Outputs").
-   */
+  /** With the primary's position in the same message. PostgreSQL answers a failed COMMIT with ROLLBACK (COMMIT, "Outputs"). */
   async #end<Steps extends readonly Step[]>(
     end: Step,
     expected: string,
@@ -164,7 +151,7 @@ function rowsOf<Steps extends readonly Step[]>(results: readonly StepResult[]): 
   return results.map(({ rows }) => rows) as RowsOf<Steps>;
 }
 
-/** Runs the steps after those of `opening`, in one round trip. Throws the error of the first that fails, as its `onError` turns it. */
+/** After those of `opening`. Throws the first error, as its `onError` turns it. */
 export function runSteps(
   sender: Sender,
   named: boolean,

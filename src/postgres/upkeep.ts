@@ -5,20 +5,16 @@ import type { TextRow } from './row.js';
 import { prepared, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
-/** Pause between two runs while expired rows are left: 2,500 rows a second, more than the writes of one gateway add. */
+/** While expired rows are left: 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
-/** Tokens noted between two rounds; further ones are noted after the next. */
+/** Further ones are noted after the next round. */
 const tokensMax = 10_000;
 
-/** Deletes the oldest expired rows, `rowsPerRun` at most, and returns their number. */
+/** Returns the number, `rowsPerRun` at most. */
 const expire = prepared('idempotency.expire', `select gateway.expire_idempotency_keys(${rowsPerRun})`);
 const noteUses = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[])', ['ids']);
 
-/**
- * Statements on the primary that no client waits for: deletes expired stored answers, also while no client writes, and stores which
- * tokens were used, for `tokens list`. The next round repeats one that failed; uses are lost with theirs, because a token that goes on
- * being used is noted again.
- */
+/** Deletes expired stored answers, and stores which tokens were used. The next round repeats a failure; lost uses are noted again. */
 export class Upkeep {
   readonly #primary: Primary;
   readonly #intervalMs: number;
@@ -45,7 +41,7 @@ export class Upkeep {
     await this.#storeUses();
   }
 
-  /** Each pause is random, between half of the interval and all of it, so that gateways that started together do not run together. */
+  /** Between half of the interval and all of it, so that gateways do not run together. */
   #later(isBacklog: boolean): void {
     if (this.#closed) return;
     const pauseMs = isBacklog ? backlogPauseMs : this.#intervalMs * (0.5 + Math.random() / 2);
@@ -65,7 +61,7 @@ export class Upkeep {
     if (ids !== '{}') await this.#run(noteUses, { ids });
   }
 
-  /** A failure gives no rows. One that no repetition removes, such as a missing grant, is an event. */
+  /** No rows after a failure; one that no repetition removes, such as a missing grant, is an event. */
   async #run(statement: Statement, values: Readonly<Record<string, string>>): Promise<readonly TextRow[]> {
     try {
       return await this.#primary.execute(statement, values);

@@ -13,10 +13,7 @@ import { checkUnique } from './unique.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWrites } from './writes.js';
 
-/**
- * Inspects the databases as `serve` does, and more: decodes records of a few workspaces, compares them with their schema, makes plans, and
- * tries writes that are rolled back.
- */
+/** Inspects as `serve` does, and decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */
 export async function checkThoroughly(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
   const { adminUrl, wallKey } = settings;
   const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);

@@ -1,13 +1,12 @@
 import { type EncodingName, encodingOf } from '../../resource/projection/encodings.js';
 import { holdsImage } from '../../resource/projection/images.js';
 
-/** The form of a column's values, as a sample shows it. */
+/** As a sample shows it. */
 export type Form =
   | { readonly kind: 'plain'; readonly isLong: boolean }
   | { readonly kind: 'image' | 'digest' | 'unknown bytes' }
-  /** The text in base64, without a key. */
   | { readonly kind: 'base64' }
-  /** Encrypted, as it seems: bytes without form, which can be behind a prefix such as "enc:v2:k1:". */
+  /** Bytes without form, also after a prefix such as "enc:v2:k1:". */
   | { readonly kind: 'sealed' };
 
 /** A tenth of the values can be damaged. */
@@ -15,7 +14,7 @@ const shareMin = 0.9;
 const sealedBytesMin = 28; // a nonce of 12 bytes and a tag of 16
 const longCharacters = 80;
 
-/** Recognizes the form of a text or bytea column by its values. */
+/** Of a text or bytea column. */
 export function formOf(values: readonly string[], isBytea: boolean): Form {
   if (values.length === 0) return isBytea ? { kind: 'unknown bytes' } : { kind: 'plain', isLong: false };
   const images = values.filter((value) => holdsImage(value)).length;
@@ -28,10 +27,10 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
   return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
 }
 
-/** Words of letters and digits, each with a character that ends it, before base64: "enc:v2:k1:…". */
+/** Words before base64: "enc:v2:k1:…". */
 const prefixed = /^(?:[A-Za-z0-9_.-]{1,40}[:$|!])+([A-Za-z0-9+/_=-]+)$/;
 
-/** Whether the values, or all that is behind their prefixes, are bytes without form in one of the encodings. */
+/** Bytes without form in one of the encodings. */
 function isSealed(values: readonly string[], encodings: readonly EncodingName[]): boolean {
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);
   const texts = payloads.length < values.length * shareMin ? values : payloads;
@@ -51,7 +50,7 @@ function mostly<T>(values: readonly (T | undefined)[], holds: (value: T) => bool
   return count > 0 && count >= values.length * shareMin;
 }
 
-/** The bytes of each value; undefined for one of another form. */
+/** Undefined for a value of another form. */
 function decodeAll(values: readonly string[], encoding: EncodingName): (Buffer | undefined)[] {
   const { decode, bytesMax } = encodingOf(encoding);
   return values.map((value) => {
@@ -62,7 +61,6 @@ function decodeAll(values: readonly string[], encoding: EncodingName): (Buffer |
   });
 }
 
-/** Whether the bytes are printable text in UTF-8. */
 function isText(bytes: Buffer): boolean {
   const text = bytes.toString('utf8');
   return Buffer.from(text).equals(bytes) && !/[\p{Cc}\p{Cn}\p{Co}]/u.test(text.replace(/[\t\r\n]/g, ''));

@@ -7,7 +7,7 @@ import { failure, type Item, verdict, warning } from '../../serve/fitness/findin
 import type { Plan } from '../../serve/fitness/scans.js';
 import { trial } from '../../serve/fitness/session.js';
 
-/** The generic plan of a statement, in a transaction whose plan_cache_mode is force_generic_plan. */
+/** In a transaction whose plan_cache_mode is force_generic_plan. */
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
   const results: unknown = await client.query(
@@ -17,7 +17,7 @@ async function explain(client: pg.Client, { text, parameters }: Statement): Prom
   return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;
 }
 
-/** Whether the node makes a part of a row: it runs for the rows of a page alone. */
+/** It makes a part of a row, and runs for the rows of a page alone. */
 function isOfRow(plan: Plan): boolean {
   return /^(SubPlan|InitPlan)$/.test(plan['Parent Relationship'] ?? '');
 }
@@ -27,9 +27,8 @@ const settings = `set local statement_timeout = '1s'; set local plan_cache_mode 
   set local enable_seqscan = off; set local enable_sort = off; set local enable_incremental_sort = off`;
 
 /**
- * Explains the generic plan of the detail, of every list (without filters, by each filter, and by all of them) and of sync. A sort
- * or a sequential scan means that a page costs as much as its table, and a statement of sync as much as that of all workspaces. Rows
- * whose workspace another table tells are in no index by workspace and order: sorting them is slow, and no fault.
+ * Of the detail, of lists and of sync: a sort or a sequential scan costs as much as the table. Rows whose workspace another table has are
+ * sorted, which is slow, and no fault.
  */
 export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item[]> {
   const faults: string[] = [];
@@ -58,7 +57,7 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
   ]);
 }
 
-/** Checks that the indexes which `migrate --indexes` made are still there: plans without one can use another, many times as slow. */
+/** Plans without an index of `migrate --indexes` can use another, many times as slow. */
 export function checkIndexes(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const { rows } = await client.query<{ name: string }>(missingIndexes);
@@ -99,14 +98,14 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
     'the sync list by since',
     ...Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`),
   ];
-  // A statement that reads in the order of the table sorts the few rows that it finds.
+  // It sorts the few rows that it finds.
   const ofSection = ({ ahead, find }: Section): Statement[] =>
     [...Object.values(ahead), ...Object.values(find)].filter(({ inTableOrder }) => !inTableOrder);
   const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);
   return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
 
-/** The parts of a row are subplans, which run for the rows of a page alone. Rows that a list of ids names, or that a number bounds, are sorted: they are few. */
+/** Subplans run for the rows of a page alone; rows of a list of ids or of a bound are few. */
 function flaws(plan: Plan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
@@ -123,7 +122,7 @@ function isJoin(plan: Plan): boolean {
   return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
-/** Whether the rows come from the query of the rows that a list of ids names (`fewRows` of the statements), or are cut to a number. */
+/** From `fewRows` of the statements, or cut to a number. */
 function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
   return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }

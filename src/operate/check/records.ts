@@ -13,21 +13,20 @@ import { failure, type Item, type Level, verdict, warning, withFile } from '../.
 import { trial } from '../../serve/fitness/session.js';
 import { unexpectedIn } from './contents.js';
 
-/** Rows that are read of each end of the list in each of two workspaces, and the time for a statement. */
+/** Of each end of the list in each of two workspaces. */
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '1s'`;
-/** With fewer stored values, all of them may be damaged and the keys right nevertheless. */
+/** Of fewer values all may be damaged and the keys right nevertheless. */
 const lostMin = 10;
-/** A few damaged values are a warning; a larger share of at least `shareMin` values is a failure. */
+/** A larger share of at least `shareMin` values is a failure, otherwise a warning. */
 const shareMax = 0.05;
 const shareMin = 20;
 
-/** A member in the sample. */
 interface Member {
   readonly leaf: Leaf;
-  /** Position of its column. */
+  /** Of its column. */
   readonly at: number;
-  /** Stored values, and those of them that are shown as null. */
+  /** `stored` values, and those shown as null. */
   stored: number;
   empty: number;
   /** Id of the first row with such a value. */
@@ -35,10 +34,7 @@ interface Member {
   readonly reasons: Set<string>;
 }
 
-/**
- * Serializes rows of two workspaces as a list does: members that are null although a value is stored are counted, and the records are
- * compared with their JSON Schema. No value is in the findings.
- */
+/** Counts members that are null although a value is stored, and compares records with their JSON Schema. No value is in the findings. */
 export async function checkRecords(
   client: pg.Client,
   resource: Resource,
@@ -126,17 +122,17 @@ async function bothEnds(client: pg.Client, resource: Resource, sealed: string): 
   return [...rows.values()];
 }
 
-/** Whether it is the -infinity by which a view puts rows without a time first in the order of a list. */
+/** By -infinity a view puts rows without a time first. */
 function isNoTime({ column }: Leaf['field'], text: string | null | undefined, { order }: Resource): boolean {
   return text === '-infinity' && order.some((each) => each.column === column);
 }
 
-/** Whether its value is text or JSON that clients see as it is: a list of members or an audit log is judged by its definition. */
+/** Clients see its text or JSON as it is; lists of members and logs are judged by their definition. */
 function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
   return (type === 'text' || type === 'json') && clean !== 'audit-diff' && codec === undefined;
 }
 
-/** Counts a stored value, and whether its member is null. JSON may hold null itself, and cleaning removes values on purpose. */
+/** JSON may hold null itself, and cleaning removes values on purpose. */
 function tally(member: Member, id: string, value: unknown, undecodable: string | undefined): void {
   const { clean, pointer, type } = member.leaf.field;
   const isRemoved = clean !== undefined || pointer !== undefined || type === 'json';
@@ -164,7 +160,7 @@ function levelOf({ stored, empty }: Member): Level {
   return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
 }
 
-/** A function that names the members of a record that do not fit, each with the keyword of the schema; below a member the data may give names. */
+/** With the keyword of the schema; below a member the data may give names. */
 function misfitsIn(resource: Resource): (record: object) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false, ownProperties: true });
   const validate = ajv.compile(recordSchema(resource));

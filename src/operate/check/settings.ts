@@ -3,9 +3,9 @@ import { leaves, placeOf, type Resource } from '../../resource/definition/resour
 import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
 import type { Settings } from '../../serve/settings.js';
 
-// Items about Redis and about definitions, for which no database is asked.
+// Items for which no database is asked.
 
-/** Asks Redis as `serve` does, until its first answer: it must accept the login and run the script that counts. */
+/** Until its first answer: it must accept the login and run the script. */
 export async function checkRedis(settings: Settings): Promise<Item> {
   const { redisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
   const peers = redisPeers(settings, 1, () => undefined);
@@ -18,10 +18,9 @@ export async function checkRedis(settings: Settings): Promise<Item> {
   return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
 }
 
-/** The beginning of a description that marks a guess. */
+/** Marks a guess in a description. */
 export const openMark = 'OPEN: ';
 
-/** Warns of the guesses in a definition that the operator has not decided. */
 export function checkOpenPoints(resource: Resource): Item[] {
   const { description, name } = resource;
   const described = [

@@ -4,7 +4,7 @@ import { withShown } from '../../resource/statements/write-statements.js';
 import type { Item } from '../../serve/fitness/finding.js';
 import { trial } from '../../serve/fitness/session.js';
 
-/** Looks for unique indexes that tell a client of one workspace that a value exists in another. */
+/** They tell a client of one workspace that a value exists in another. */
 export function checkUnique(client: pg.Client, resource: Resource, view: string): Promise<Item[]> {
   const written = leaves(resource).flatMap(({ field }) => (field.write ? [field] : []));
   const own = written.flatMap(({ write, column }) => (write?.references === undefined ? [] : [column]));

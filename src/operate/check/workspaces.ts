@@ -8,14 +8,14 @@ import { failure, type Item, verdict, warning } from '../../serve/fitness/findin
 import { trial } from '../../serve/fitness/session.js';
 import { checkViews } from '../../serve/fitness/views.js';
 
-/** The views of the app's workspaces and users. They read as the role that ran `migrate`. */
+/** They read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
 
-/** Rows of each end of a list whose ids are looked for again, and the time that a view has for one statement. */
+/** Of each end of a list, and the time of one statement. */
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '500ms'`;
 
-/** Ids of up to ten workspaces, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
+/** Up to ten, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
 export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
   if (adminUrl === '') {
     const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';
@@ -40,9 +40,7 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
   }
 }
 
-/**
- * Looks for the ids of some rows in all rows of their workspace: a walk by cursor goes on behind an id, and would lose rows with the same.
- */
+/** A walk by cursor goes on after an id, and would lose rows with the same. */
 export async function checkIds(
   client: pg.Client,
   resource: Resource,

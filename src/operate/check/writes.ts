@@ -13,15 +13,14 @@ import { etagOf, parseEntityTags } from '../../serve/read/reply.js';
 import type { Target, WriteRequest } from '../../serve/write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../../serve/write/write.js';
 
-/** SQLSTATE not_null_violation. */
 const notNull = '23502';
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 
 type Writable = CompiledResource & { readonly write: CompiledWrite };
 
 /**
- * Tries a PATCH, its repetition and a POST with the gateway's own statements, and rolls all of it back; only sequences go on. A
- * constraint of the app that refuses the trial's values is no fault: PostgreSQL checks privileges before it.
+ * PATCH, its repetition and POST by the gateway's own statements, rolled back. A constraint that refuses the values is no fault:
+ * PostgreSQL checks privileges first.
  */
 export async function checkWrites(
   client: pg.Client,
@@ -63,14 +62,14 @@ export async function checkWrites(
   }
 }
 
-/** The outcome of a trial: its faults, a doubt about it, or the error by which the app refused its values. */
+/** Faults, a doubt, or the error by which the app refused the values. */
 interface Trial {
   readonly faults?: readonly string[];
   readonly doubt?: string;
   readonly refused?: pg.DatabaseError | undefined;
 }
 
-/** Changes one member after another until the app's constraints take it; the version must move with it. */
+/** One member after another until the app's constraints take it; the version must move with it. */
 async function tryChange(
   transaction: Transaction,
   { resource, write }: Writable,
@@ -106,7 +105,7 @@ async function tryChange(
   return { refused };
 }
 
-/** Creates a trial record from the required members of an existing record. */
+/** From the required members of an existing record. */
 async function tryCreate(transaction: Transaction, write: CompiledWrite, create: WriteRequest): Promise<Trial> {
   try {
     const { row } = await tryWrite(transaction, write, create);
@@ -134,18 +133,17 @@ async function tryWrite(transaction: Transaction, write: CompiledWrite, request:
   return outcome;
 }
 
-/** The error of PostgreSQL behind a Problem, or the error itself. */
 function causeOf(error: unknown): pg.DatabaseError {
   return ((error instanceof Problem ? error.cause : undefined) ?? error) as pg.DatabaseError;
 }
 
-/** The error of PostgreSQL by which the app's database refused values. Rethrows others. */
+/** Rethrows others. */
 function errorOfRefusal(error: unknown): pg.DatabaseError {
   if (refusalOf(causeOf(error)) === undefined) throw error;
   return causeOf(error);
 }
 
-/** Values of clients may be the reason; a rule of the audit log, or a trigger that misses a setting of the app, refuses those as well. */
+/** A rule of the audit log, or a trigger that misses a setting of the app. */
 function allRefused({ message, table }: pg.DatabaseError, name: string): Item {
   const detail = `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
   const advice =

@@ -2,10 +2,7 @@ import Cursor from 'pg-cursor';
 import type { Row } from '../row.js';
 import type { BoundValue } from './wire.js';
 
-/**
- * A cursor over a tapped connection (row-tap.ts): it hands each row on as PostgreSQL sent it, and keeps none. Within a transaction all
- * rows come from one snapshot, a batch at a time (PostgreSQL 55.2.3, Execute with a number of rows).
- */
+/** Hands each row on as PostgreSQL sent it (row-tap.ts), a batch at a time (PostgreSQL 55.2.3, Execute). */
 export class RowCursor extends Cursor {
   readonly #onRow: (row: Row) => void;
   #rows = 0;
@@ -27,7 +24,7 @@ export class RowCursor extends Cursor {
     }
   }
 
-  /** Reads up to `max` rows, and resolves with their number: fewer at the end. Rejects with what `onRow` threw. */
+  /** Up to `max`; fewer at the end. Rejects with what `onRow` threw. */
   async readRows(max: number): Promise<number> {
     const before = this.#rows;
     await this.read(max);

@@ -2,14 +2,12 @@ import { Socket, type SocketConstructorOpts } from 'node:net';
 import { dataRow, messageEnd, Row } from '../row.js';
 import type { Wire } from './wire.js';
 
-/** Room for bytes at first, and the most that is kept of what a larger message took. */
+/** At first, and the most that is kept of what a larger message took. */
 const roomBytes = { atFirst: 1024, kept: 131_072 };
 
 /**
- * Takes rows out of the bytes that PostgreSQL sends before pg parses them, and gives them to the running query as `Row`: in
- * lists, the strings that pg makes were most of a row's cost. All other messages go to pg unchanged (PostgreSQL 55.2: each
- * begins with a type byte and a length). Reads are copied into one room, where the start of a message waits for its rest: nearly every
- * read ends within a row. Must be called on an idle connection.
+ * Takes rows out of the bytes before pg parses them: pg's strings were most of a row's cost. Other messages go to pg unchanged (PostgreSQL
+ * 55.2). Nearly every read ends within a row, so reads are copied into one room. Must be called on an idle connection.
  */
 export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   const { stream } = connection;
@@ -20,7 +18,6 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   let room = Buffer.allocUnsafeSlow(roomBytes.atFirst);
   let filled = 0;
 
-  /** Moves the bytes from `start` on into a room of `size`. */
   const move = (start: number, size: number): void => {
     const to = size === room.length ? room : Buffer.allocUnsafeSlow(size);
     filled = room.copy(to, 0, start, filled);
@@ -51,20 +48,18 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   });
 }
 
-/** Of four times the size, a page is up to a tenth faster, and a detail beside it waits half as long again. */
+/** With four times the size a page is a tenth faster, and a detail beside it waits half as long again. */
 const readBytesMax = 16_384;
 
-/** A socket, and the switch to reading into one buffer. */
 export interface ReusingSocket {
   readonly socket: Socket;
-  /** From here on a `data` event has the buffer itself, whose bytes are valid until its listeners return. */
+  /** From here on a `data` event has the buffer itself, valid until its listeners return. */
   readonly reuse: () => void;
 }
 
 /**
- * A socket that reads into one buffer: with a new buffer for each read V8 collects its whole heap for every 10 MB that PostgreSQL sends.
- * `pause` stops it at once; else Node reads once more. Until `reuse` each `data` event has a copy, because pg keeps the bytes of the login.
- * A TLS socket on top of it reads into buffers of its own.
+ * Reads into one buffer: with new ones V8 collects its whole heap for every 10 MB. Until `reuse` each event has a copy, because pg keeps
+ * the bytes of the login. `pause` acts at once; TLS has buffers of its own.
  */
 export function reusingSocket(): ReusingSocket {
   let isReusing = false;

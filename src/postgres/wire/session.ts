@@ -1,9 +1,9 @@
 import { projectText } from '../../base/paths.js';
 
-/** The servers that a login leads to: gateway_reader reads on replicas, gateway_writer writes on the primary. */
+/** gateway_reader reads on replicas, gateway_writer writes on the primary. */
 export type LoginKind = 'replica' | 'primary';
 
-/** A setting of a session, and the level of the finding where a session has another value. */
+/** `level`: of the finding when a session has another value. */
 export interface SessionSetting {
   readonly name: string;
   readonly value: string;
@@ -15,8 +15,8 @@ const refused = /^(TimeZone|DateStyle|bytea_output|extra_float_digits|standard_c
 const failed = /^(row_security|default_transaction_isolation|statement_timeout|synchronous_commit)$/;
 
 /**
- * The settings that the gateway relies on, as sql/core/001_roles.sql gives them to the roles for poolers that pass none on: a role can change
- * its own, so each login sends them. Statements have at least the time that the gateway gives them.
+ * As sql/core/001_roles.sql gives them to the roles, which can change their own: so each login sends them. Statements have at least the
+ * gateway's time.
  */
 export function sessionSettings(
   kind: LoginKind,
@@ -34,10 +34,10 @@ export function sessionSettings(
   });
 }
 
-/** Parameters of the startup message (PostgreSQL 55.7). */
+/** PostgreSQL 55.7. */
 export type Startup = Readonly<Record<string, string>>;
 
-/** The startup parameters to try: all; without one that servers before PostgreSQL 17 refuse; those alone that poolers pass on. */
+/** To try in turn: servers before 17 refuse one, and poolers pass on only some. */
 export function startupsOf(settings: readonly SessionSetting[]): readonly Startup[] {
   const isTracked = ({ name }: SessionSetting): boolean =>
     /^(TimeZone|DateStyle|standard_conforming_strings)$/.test(name);
@@ -49,7 +49,7 @@ export function startupsOf(settings: readonly SessionSetting[]): readonly Startu
   return [{ ...tracked, options: all.join(' ') }, { ...tracked, options: options.join(' ') }, tracked];
 }
 
-/** Whether a server refused a startup parameter, by SQLSTATE: PostgreSQL knows no such setting, or a pooler passes none on. */
+/** PostgreSQL knows no such setting, or a pooler passes none on. */
 export function isRefusedStartup({
   code,
   severity,

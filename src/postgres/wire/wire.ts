@@ -3,40 +3,38 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { isRefusedStartup, type SessionSetting, type Startup, startupsOf } from './session.js';
 
-/**
- * The connection inside a client of pg. It is not part of pg's API, so only this folder uses it, and pg is pinned to one version.
- */
+/** The connection inside a client of pg: no part of its API, so only this folder uses it, and pg is pinned. */
 export interface Wire extends EventEmitter {
   readonly stream: Socket;
-  /** Each writes a message of the extended query protocol (PostgreSQL 55.7). */
+  /** Messages of the extended query protocol (PostgreSQL 55.7). */
   parse(statement: { readonly name: string; readonly text: string }): void;
   bind(portal: { readonly statement: string; readonly values: readonly BoundValue[] }): void;
   execute(portal: object): void;
-  /** Frees a prepared statement (`type` S) and its plan. */
+  /** With its plan. */
   close(target: { readonly type: 'S'; readonly name: string }): void;
   sync(): void;
 }
 
-/** A value of a parameter: its text, its bytes in binary format, or NULL. */
+/** Text, binary bytes, or NULL. */
 export type BoundValue = string | null | Buffer;
 
 export function wireOf(client: pg.ClientBase): Wire {
   return (client as unknown as { connection: Wire }).connection;
 }
 
-/** The socket of a client, for corking, pausing and destroying it. */
+/** For corking, pausing and destroying. */
 export function streamOf(client: pg.ClientBase): Socket {
   return wireOf(client).stream;
 }
 
-/** The process that the server announced at the login; a pooler announces a number of its own. */
+/** A pooler announces a number of its own. */
 export function announcedPid(client: pg.ClientBase): number | null {
   return (client as unknown as { processID: number | null }).processID;
 }
 
 const { getStartupConf } = pg.Client.prototype as unknown as { getStartupConf(): Record<string, string> };
 
-/** A client that sends parameters at the login: they come before the settings of its role (PostgreSQL 19.1.3). */
+/** Parameters of the login come before the settings of its role (PostgreSQL 19.1.3). */
 class SessionClient extends pg.Client {
   readonly #startup: Startup;
 
@@ -53,17 +51,17 @@ class SessionClient extends pg.Client {
   }
 }
 
-/** Logs clients in to one server, with the settings that it takes. */
+/** To one server, with the settings that it takes. */
 export class Login {
   readonly #startups: readonly Startup[];
-  /** The first of the startups that the server has not refused. */
+  /** The first that the server has not refused. */
   #first = 0;
 
   constructor(settings: readonly SessionSetting[]) {
     this.#startups = startupsOf(settings);
   }
 
-  /** Connects a new client; `configured` is called for each attempt. Rejects as pg does. */
+  /** `configured` is called for each attempt. Rejects as pg does. */
   async connect(configured: () => pg.ClientConfig): Promise<pg.Client> {
     for (let i = this.#first; ; i++) {
       const client = new SessionClient(configured(), this.#startups[i] as Startup);

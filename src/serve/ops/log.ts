@@ -8,17 +8,13 @@ import { type Event, events, type Observe } from '../../base/events.js';
 import { tracerName } from '../../base/tracing.js';
 import { apiVersion } from '../http/render.js';
 
-/** Writes events as log lines. */
 export interface EventLog {
   add(event: Event): void;
-  /** Writes what is due; resolves when stdout has taken all lines, after a second at the latest. */
+  /** Resolves when stdout has taken all lines, after a second at the latest. */
   close(): Promise<void>;
 }
 
-/**
- * Writes events as JSON lines: `level` as a word, `time` by ISO 8601, `version` of the gateway; `msg` is the type of the event.
- * Without a destination to stdout; `observe` then learns of lines that stdout does not take.
- */
+/** `level` as a word, `time` by ISO 8601, `msg` the type of the event. `observe` learns of lines that stdout does not take. */
 export function logEvents(level: string, observe: Observe, destination?: DestinationStream): EventLog {
   const options: LoggerOptions = {
     level,
@@ -42,7 +38,7 @@ export function logEvents(level: string, observe: Observe, destination?: Destina
   return { add: lines.add, close };
 }
 
-/** The ids of the current trace and span; nothing without tracing. */
+/** Nothing without tracing. */
 function traceOf(): object {
   const span = trace.getActiveSpan()?.spanContext();
   return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
@@ -51,10 +47,7 @@ function traceOf(): object {
 /** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
 const safeParts = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
-/**
- * The fields that are logged for an error. Leaves out messages that can quote a stored value: those of database errors
- * (`invalid input syntax for type uuid: "…"`), of SyntaxErrors, and of errors whose cause is such an error.
- */
+/** Without messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
 function errorFields(error: Error): Record<string, unknown> {
   const chain = causesOf(error);
   const quotesValues = chain.some((link) => sqlStateOf(link) !== undefined || link instanceof SyntaxError);
@@ -69,14 +62,14 @@ function errorFields(error: Error): Record<string, unknown> {
   return { ...first, ...(causes.length > 0 && { causes }) };
 }
 
-/** The error and its chain of causes, which can be circular. */
+/** The chain of causes can be circular. */
 function causesOf(error: Error): Error[] {
   const chain: Error[] = [];
   for (let link: unknown = error; link instanceof Error && !chain.includes(link); link = link.cause) chain.push(link);
   return chain;
 }
 
-/** The stack without the message at its head; undefined when the message is not found in it. */
+/** Without the message at its head; undefined when the message is not found in it. */
 function framesOf(stack: string | undefined, message: string): string | undefined {
   const at = stack?.indexOf(message) ?? -1;
   if (at < 0) return undefined;
@@ -87,26 +80,23 @@ function framesOf(stack: string | undefined, message: string): string | undefine
     .join('\n');
 }
 
-/** Characters of lines that wait at most, beside as many in the write under way. */
+/** Beside as many in the write under way. */
 const waitingMax = 500_000;
-/** Time in which lines are collected for one write. */
+/** Lines are collected for one write. */
 const collectMs = 10;
-/** Pause before a write is tried again that the descriptor did not take, for example because the pipe is full. */
+/** Before a write is tried again, for example because the pipe is full. */
 const retryMs = 100;
-/** Time that a write may take at the end of the process. */
+/** At the end of the process. */
 const endMsMax = 1000;
 
 const nothing = Buffer.alloc(0);
 const stdoutDescriptor = 1;
 
-/**
- * Writes log lines to stdout without ever waiting for their reader: threads of libuv write, because a stdout that a
- * forked worker shares can be a blocking one. Lines beyond the bound are dropped and counted.
- */
+/** Threads of libuv write, so that no reader is waited for: a forked worker's stdout can block. Lines beyond the bound are dropped and counted. */
 class LogOutput {
   readonly #observe: Observe;
   #waiting = '';
-  /** The rest of the write under way or to be repeated. */
+  /** The rest of a write, under way or to be repeated. */
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -117,7 +107,6 @@ class LogOutput {
     process.once('exit', this.#atExit);
   }
 
-  /** Takes a line; returns at once. */
   write(line: string): void {
     if (this.#waiting.length + line.length > waitingMax) {
       this.#dropped++;
@@ -127,7 +116,7 @@ class LogOutput {
     if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
   }
 
-  /** Resolves when all lines are written, after a second at the latest. */
+  /** After a second at the latest. */
   async close(): Promise<void> {
     const deadlineMs = performance.now() + endMsMax;
     while (this.#writingSinceMs !== null || this.#timer !== null) {
@@ -161,31 +150,29 @@ class LogOutput {
       this.#timer ??= setTimeout(this.#begin, error === null ? 0 : retryMs);
   };
 
-  /** Node waits for its threads, and so for ever for a thread that waits for the reader of a blocking pipe. */
+  /** Node would wait for ever for a thread that waits for a blocking pipe. */
   readonly #atExit = (): void => {
     if (this.#writingSinceMs !== null && performance.now() - this.#writingSinceMs >= endMsMax)
       process.kill(process.pid, 'SIGKILL');
   };
 }
 
-/** Stands for the further events of a kind in a log line. */
+/** Further events of a kind in one line. */
 export interface Repetition {
-  /** Events of this kind since its last line, the one in this line included. */
+  /** Since the kind's last line, with this one. */
   readonly repeated: number;
-  /** Times of the first and the last of them, ISO 8601. */
+  /** ISO 8601. */
   readonly firstAt: string;
   readonly lastAt: string;
-  /** Rows that these events name, the first 20 of them. */
+  /** The first 20. */
   readonly rows?: readonly string[];
 }
 
-/** Writes a log line; with `repetition` it stands for several events. */
+/** With `repetition` the line stands for several events. */
 export type WriteLine = (event: Event, repetition?: Repetition) => void;
 
-/** Takes events, and limits the lines of kinds that would flood the log. */
 export interface RepeatedLines {
   add(event: Event): void;
-  /** Writes the counts that are due. */
   close(): void;
 }
 
@@ -199,13 +186,10 @@ interface Kind {
 
 const minuteMs = 60_000;
 const rowsMax = 20;
-/** Kinds that are told apart at a time; further ones are told apart by the type of the event only. */
+/** Further kinds are distinguished by the type of the event only. */
 const kindsMax = 1000;
 
-/**
- * Writes the first event of a kind at once, and the further ones of a minute as one line with their number: one page under a
- * wrong key wrote 1,691 lines. The table of events says which members make a kind (`repeats`).
- */
+/** The first event of a kind is a line at once, the others of a minute are one: a page under a wrong key wrote 1,691. `repeats` makes the kind. */
 export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
   const kinds = new Map<string, Kind>();
   const begin = (name: string, event: Event): void => {
@@ -240,7 +224,7 @@ export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLi
   };
 }
 
-/** Writes the line of a kind's further events; false when there were none. */
+/** False when there were none. */
 function writeRepeated({ last, repeated, firstMs, lastMs, rows }: Kind, write: WriteLine): boolean {
   if (repeated === 0) return false;
   const [firstAt, lastAt] = [firstMs, lastMs].map((ms) => new Date(ms).toISOString()) as [string, string];
@@ -248,13 +232,10 @@ function writeRepeated({ last, repeated, firstMs, lastMs, rows }: Kind, write: W
   return true;
 }
 
-/** How long an export may take, so that a collector that is away delays the end of the gateway by no more. */
+/** An unreachable collector delays the end of the gateway by no more. */
 const exportMsMax = 3000;
 
-/**
- * Sends spans to an OTLP collector (HTTP) from now on; `endpoint` is its base URL. Returns the end of it, which sends the spans
- * that wait. The SDK is imported here only, because a gateway without tracing must not pay for it.
- */
+/** OTLP over HTTP; returns the function that sends the spans that wait. Imported here, so that a gateway without tracing does not pay for the SDK. */
 export async function startTraces(endpoint: string): Promise<() => Promise<void>> {
   const [{ BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }, { resourceFromAttributes }] =
     await Promise.all([

@@ -9,18 +9,18 @@ import { pagePolicy } from '../openapi/page.js';
 import type { Settings } from '../settings.js';
 import type { Readiness, StatusReport } from './status.js';
 
-/** Content of the ops listener: of one gateway, or of all workers of a parent. */
+/** Of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
-  /** False when nothing but a restart can help. */
+  /** False when only a restart can help. */
   readonly alive: () => boolean;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly status: () => StatusReport;
-  /** Null where DOCS puts the page elsewhere, or has none. */
+  /** Null if DOCS puts the page elsewhere, or has none. */
   readonly docs: () => FixedBody | null;
 }
 
-/** Host names that the listener accepts beside `localhost` and IP addresses. */
+/** Accepted beside `localhost` and IP addresses. */
 export type OpsNames = Pick<Settings, 'opsHost' | 'opsAllowedHosts'>;
 
 interface Answer {
@@ -54,7 +54,7 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
   },
 };
 
-/** A page whose script shows /status.json. Its style and its script are inline: a Content-Security-Policy can allow them by their hashes. */
+/** Style and script are inline, for a Content-Security-Policy by their hashes. */
 function statusPage(): Answer {
   const file = (name: string): string => projectText(`config/status/${name}`);
   const html = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
@@ -66,7 +66,7 @@ function page(body: string, connects: boolean): Answer {
   return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': policy } };
 }
 
-/** The ops listener, for the operator: it requires no token, so it belongs on a private address. */
+/** It requires no token, so it belongs on a private address. */
 export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
   const { opsHost, opsAllowedHosts } = settings;
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
@@ -89,8 +89,8 @@ export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
 const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });
 
 /**
- * Whether the Host header is allowed, against DNS rebinding: a hostile page lets its own name point to this address, and the
- * browser then sends that name as Host. An IP address cannot be rebound. HTTP/1.0 requires no Host, and browsers do not use it.
+ * Against DNS rebinding, by which a hostile page sends its own name as Host. An IP address cannot be rebound; browsers do not use
+ * HTTP/1.0, which needs no Host.
  */
 function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {
   const { host } = request.headers;

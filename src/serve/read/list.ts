@@ -6,16 +6,16 @@ import type { ListRequest, Parameters } from './parse.js';
 import { dataAsOf, type Reply } from './reply.js';
 import { type ReadDeps, readRows } from './routing.js';
 
-/** The whole way of a checked list request: find the start of the page → read it → name the start of the next page. */
+/** Find the start of the page → read it → name the start of the next page. */
 export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
   const startedMs = performance.now();
   const start = await findStart(deps, request);
   const page = await readPage(deps, request, start.after.key, { asOfMs: start.after.asOfMs });
   const { first, hasMore, until } = page;
-  // After the first rows: a workspace may have one long statement at a time, and a page that waited behind its own count would be refused.
+  // After the first rows: a workspace has one long statement at a time, and a page behind its own count would be refused.
   const total = request.total ? countRows(deps, request, start.after) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
-  /** The end of the page whose last row has the key `last`, with the latest moment of the walk so far. */
+  /** With the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
     key: (hasMore ? until : null) ?? last ?? start.after.key,
     asOfMs: laterOf(first.asOfMs, start.after.asOfMs),
@@ -43,10 +43,7 @@ function laterOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
-/**
- * Finds the end of the page before, and the page's number if the client sent one: from the cursor, from memory, or by an index-only skip of at most
- * skipRowsMax rows from the nearest remembered end, forward or backward. Throws invalid() for a page that needs a longer skip.
- */
+/** From the cursor, from memory, or by an index-only skip of at most skipRowsMax rows from the nearest end. Throws invalid() for a longer one. */
 async function findStart(deps: ReadDeps, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
   if ('after' in request.start) return { number: null, after: request.start.after };
   const { page: number } = request.start;
@@ -69,14 +66,14 @@ async function findStart(deps: ReadDeps, request: ListRequest): Promise<{ number
   return { number, after };
 }
 
-/** Counts all rows of the list. Waits and is retried as long as chunks are, because a failure would break a large page. */
+/** Retried as long as chunks are: a failure would break a large page. */
 async function countRows(deps: ReadDeps, request: ListRequest, { asOfMs }: PageEnd): Promise<number> {
   const { resumeMs } = deps;
   const { rows } = await readRows(deps, request, request.statements.count, {}, { asOfMs, resumeMs }, resumeMs);
   return Number(rows[0]?.[0]);
 }
 
-/** Link header (RFC 8288): the first page, and the next page if there is one. */
+/** RFC 8288. */
 function links(request: ListRequest, end: PageEnd | null): string {
   const first = `<${listUrl(request, {})}>; rel="first"`;
   if (end === null) return first;
@@ -94,13 +91,13 @@ function listUrl(request: ListRequest, extra: Parameters): string {
   });
 }
 
-/** The URL of a list. Only what must be is encoded, so that it is no longer than the one that the client sent; commas separate the values of a list. */
+/** Encodes only what must be, so that it is no longer than the client's; commas separate values of a list. */
 export function urlOf({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
   const pairs = Object.entries(parameters).map(([name, value]) => `${name}=${[value].flat().map(encoded).join(',')}`);
   return `${baseUrl}/${path}?${pairs.join('&')}`;
 }
 
-/** + is a space, as in HTML forms; a query can have the other characters (RFC 3986 §3.4) that encodeURIComponent encodes. */
+/** + is a space; a query can have the other characters (RFC 3986 §3.4) that encodeURIComponent encodes. */
 function encoded(value: string): string {
   return encodeURIComponent(value)
     .replace(/%(24|2F|3A|3B|3F|40)/g, decodeURIComponent)

@@ -6,32 +6,30 @@ import type { Given } from '../../resource/definition/filter-kinds.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 
-/** The end of a page: the next page starts after its key, on a server that is at least as current as this page was. */
+/** The next page starts after its key, on a server at least as current. */
 export interface PageEnd {
-  /** Key of the last row; null is the beginning of the list. */
+  /** Null is the beginning of the list. */
   readonly key: Key | null;
-  /** The moment up to which the page was known to be current, epoch milliseconds by the gateway's clock; null when unknown. */
+  /** Epoch milliseconds by the gateway's clock; null when unknown. */
   readonly asOfMs: number | null;
 }
 
-/** The list that a page belongs to. */
 export interface PageSeries {
   readonly caller: Caller;
-  /** Workspace, resource, filters and order: see `cursorContext`. */
+  /** See `cursorContext`. */
   readonly context: string;
   readonly perPage: number;
 }
 
 /**
- * Workspace, resource, and filters with the order unless it is ascending, as one string. A cursor carries a digest of it, so that a damaged cursor, or
- * one of another list, is noticed. The digest is no signature and needs no secret: a forged cursor seeks to another place in
- * the forger's own workspace, which `page` does too, and its moment makes the forger's own request wait a little.
+ * Workspace, resource, filters and order. A cursor carries its digest, against damage and other lists; it needs no secret, because a
+ * forged one stays in the forger's workspace.
  */
 export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, Given>>): string {
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
-/** base64url of a digest and the parts: moment, and the values of the key unless it is null. No text of PostgreSQL holds NUL. */
+/** base64url of a digest, the moment and the key. No text of PostgreSQL holds NUL. */
 export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
   return encodeParts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
 }
@@ -45,7 +43,7 @@ export function encodeBytes(context: string, payload: Buffer): string {
   return Buffer.concat([digest(context, payload), payload]).toString('base64url');
 }
 
-/** The bytes behind the digest; undefined when they are damaged or of another context. */
+/** Undefined when damaged or of another context. */
 export function decodeBytes(context: string, encoded: string): Buffer | undefined {
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
@@ -53,10 +51,7 @@ export function decodeBytes(context: string, encoded: string): Buffer | undefine
   return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
 }
 
-/**
- * The page end of a cursor; undefined when it is damaged or of another list. A moment in the future, forged or of a gateway
- * whose clock is ahead, counts as now.
- */
+/** Undefined when damaged or of another list. A moment in the future counts as now. */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
   const text = decodeBytes(context, cursor)?.toString('utf8');
   if (text === undefined) return undefined;
@@ -67,22 +62,22 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   return isKeyOf(order, parts) ? { key: parts, asOfMs } : undefined;
 }
 
-/** Whether the texts are values of the columns of an order, as PostgreSQL prints them. */
+/** As PostgreSQL prints them. */
 export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[]): boolean {
   const isValue = ({ type }: OrderColumn, i: number): boolean =>
     fieldType(type).isPrinted?.(texts[i] as string) === true;
   return texts.length === order.length && order.every(isValue);
 }
 
-/** The end of the year 9999, after which PostgreSQL does not read what Date prints, epoch milliseconds. */
+/** The end of the year 9999: PostgreSQL does not read what Date prints after it. */
 const momentMax = 253_402_300_799_999;
 
-/** Whether the text is a whole number from 0 to `max`. */
+/** From 0 to `max`. */
 export function isWholeNumber(text: string, max: bigint | number): boolean {
   return /^\d{1,20}$/.test(text) && BigInt(text) <= max;
 }
 
-/** Whether the part of a cursor or token is a moment, epoch milliseconds, or empty for none. */
+/** Epoch milliseconds, or empty for none. */
 export function isMoment(text: string): boolean {
   return text === '' || isWholeNumber(text, momentMax);
 }
@@ -93,38 +88,37 @@ function digest(context: string, payload: Buffer): Buffer {
   return hash('sha256', Buffer.concat([Buffer.from(`${context}\0`), payload]), 'buffer').subarray(0, digestBytes);
 }
 
-/** The end of the page with a number; page 0 ends at the beginning of the list. */
+/** Page 0 ends at the beginning of the list. */
 interface NumberedEnd {
   readonly page: number;
   readonly end: PageEnd;
-  /** Whether the page had all its rows; other pages are counted from the ends of such pages only. */
+  /** Other pages are counted from full ones only. */
   readonly isFull: boolean;
   readonly expiresMs: number;
 }
 
 const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
 
-/** Ends of one list: as many as a token reads in ten minutes. */
+/** As many as a token reads in ten minutes. */
 const endsPerSeriesMax = 600;
 
 /**
- * Remembers the end of each page, so that page N+1 after page N seeks there, a page further away skips from the nearest end, and
- * a walk by page number sees each row once although rows are inserted meanwhile. By token, as two clients may see different pages. While it
- * is full the lists read least recently lose their ends.
+ * Page N+1 seeks to the end of page N, other pages skip from the nearest end, and inserts repeat no row. By token; the lists read least
+ * recently lose their ends.
  */
 export class PageMemory {
   readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
   readonly #ttlMs: number;
   readonly #now: () => number;
 
-  /** `max` is the number of ends of all lists together, each of which is kept for `ttlMs`. */
+  /** `max` ends of all lists together, each kept for `ttlMs`. */
   constructor(max: number, ttlMs = 600_000, now: () => number = () => performance.now()) {
     this.#series = new LRUCache({ maxSize: max, sizeCalculation: ({ size }) => size });
     this.#ttlMs = ttlMs;
     this.#now = now;
   }
 
-  /** The end of the page itself when it is remembered; else the nearest end, of a page before or behind it, from which it can be counted. */
+  /** The page's own end, otherwise the nearest one before or after it. */
   nearest(series: PageSeries, page: number): NumberedEnd {
     const ends = this.#series.get(nameOf(series));
     const nowMs = this.#now();
@@ -148,7 +142,7 @@ export class PageMemory {
   }
 }
 
-/** A digest: the context can be as long as a URL, and V8 keeps the parts of a joined text beside it, half of an end. */
+/** A digest: contexts are as long as URLs, and V8 keeps the parts of a joined text beside it. */
 function nameOf({ caller, context, perPage }: PageSeries): string {
   return hash('sha256', `${caller.tokenId} ${perPage} ${context}`, 'base64url');
 }

@@ -8,57 +8,54 @@ import type { Reading } from './parse.js';
 import type { PageSize, Reply } from './reply.js';
 import { continuationOf, type ReadDeps, readRows, withReadTarget } from './routing.js';
 
-/** Rows of a page in order. */
 export interface Chunk {
-  /** JSON of the rows, joined by commas, after the start of the page or a comma. Must not be used after `release`. */
+  /** After the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
-  /** Gives the buffer back; to be called when its bytes were sent or copied. */
+  /** To be called when the bytes were sent or copied. */
   readonly release: () => void;
   readonly count: number;
-  /** Key of the last row; null when there is none. */
+  /** Null without rows. */
   readonly last: Key | null;
-  /** Whether the range has a row after these. */
+  /** Whether the range goes on. */
   readonly more: boolean;
   readonly target: ReadTarget;
-  /** The moment up to which the server was known to be current before it was asked, epoch milliseconds. */
+  /** Of the server before it was asked, epoch milliseconds. */
   readonly asOfMs: number | null;
   /** Failed attempts before this one. */
   readonly failures: number;
-  /** Requirement of the chunks that continue the page. */
+  /** Of the chunks that continue the page. */
   readonly continuation: Requirement;
 }
 
-/** The first chunk of a page, and where the page ends. */
 export interface Page {
   readonly first: Chunk;
-  /** The key up to which it has rows; null is no bound. */
+  /** Null is no bound. */
   readonly until: Key | null;
-  /** When the key had been found, epoch milliseconds; 0 where the next page does not begin behind it. */
+  /** When the end was found, epoch milliseconds; 0 if the next page does not begin there. */
   readonly foundMs: number;
 }
 
-/** A range of a list: after a key, up to and including a key; null is no bound. */
+/** After a key, up to and including a key; null is no bound. */
 export interface Range {
   readonly after: Key | null;
   readonly until: Key | null;
 }
 
-/** Rows of the first chunk of a large page: few, so that the first byte is sent early. */
+/** Few, so that the first byte is sent early. */
 const firstChunkRows = 100;
-/** Bytes at which the first chunk of a page ends: pages of up to chunkRowsMax rows of usual size are one chunk. */
+/** Pages of up to chunkRowsMax usual rows are one chunk. */
 const firstChunkBytes = 4_194_304;
 /** A later chunk ends at so many times the bytes that it aims at. */
 const excess = 4;
-/** A backend that sends nothing for so long may be frozen: the chunk is read again, this time with the statement's time limit only. */
+/** A silent backend may be frozen: the chunk is read again, then with the statement's time limit only. */
 const firstStallMsMax = 1200;
-/** A statement of so many rows costs as much as one detail. */
+/** So many rows cost as much as one detail. */
 const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
 /**
- * Reads the page behind a key: one of up to chunkRowsMax rows by one statement, else its first rows, and then the key of its end, because the
- * headers name the start of the next page. The page is the rows up to that key, including rows that are inserted there while it is read. The
- * end is counted from the last of the first rows: each statement has a snapshot of its own, and a commit can come between them.
+ * Reads the first rows, and for a large page the key of its end, which the headers name. The end is counted from the last of these rows:
+ * each statement has a snapshot of its own.
  */
 export async function readPage(
   deps: ReadDeps,
@@ -79,7 +76,7 @@ export async function readPage(
   return { first, until, foundMs: hasMore ? Date.now() : 0, hasMore }; // behind a last page clients go on from the row that came last
 }
 
-/** Reads the first rows behind a key of a page of so many, or all of them where one chunk has room for them. */
+/** Or all of them, if one chunk has room. */
 export function readFirstChunk(
   deps: ReadDeps,
   request: Reading,
@@ -100,10 +97,7 @@ export async function lastKey(deps: ReadDeps, request: Reading, requirement: Req
   return (rows[0] as Key | undefined) ?? null;
 }
 
-/**
- * Reads the first rows of a range, by one statement on one server; where they have more than `bytes`, those that fit, by another one. Every list
- * is made of such chunks: a chunk can be repeated on another replica when its own is lost, and it leaves no portal open for a slow client.
- */
+/** One statement on one server; a second one if the rows exceed `bytes`. A chunk can be repeated on another replica, and leaves no portal open. */
 async function readChunk(
   deps: ReadDeps,
   request: Reading,
@@ -127,7 +121,7 @@ async function readChunk(
       if (!isContinuation) borrowed.raw(pageOpening);
       return borrowed;
     };
-    /** Key of the last row, each byte a character: to decode the texts of each row would take a fifth of a list's processor time. */
+    /** Each byte a character: decoding each row's texts would take a fifth of a list's processor time. */
     const last: string[] = [];
     let count = 0;
     let more = false;
@@ -165,13 +159,13 @@ async function readChunk(
   return readChunk(deps, request, range, { rows: chunk, bytes: Number.POSITIVE_INFINITY }, pool, requirement);
 }
 
-/** The keys of a range as the statements' parameters: after0, after1, … until0, until1, … */
+/** after0, after1, … until0, until1, … */
 export function rangeValues(range: Range): Values {
   const named = (end: keyof Range) => (range[end] ?? []).map((value, i) => [`${end}${i}`, value]);
   return Object.fromEntries([...named('after'), ...named('until')]);
 }
 
-/** The reply with a page; `finish` gives the pagination behind its rows. */
+/** `finish` gives the pagination after its rows. */
 export async function pageReply(
   deps: ReadDeps,
   request: Reading,
@@ -191,14 +185,13 @@ export async function pageReply(
   return { body: first.json.view(), release: first.release, ...reply };
 }
 
-/** A client that takes longer than this for a piece is slow; its chunks aim at so many bytes. */
+/** A client that takes longer for a piece gets chunks of so many bytes. */
 const slowMs = 100;
 const bytesIfSlow = 16_384;
 
 /**
- * Streams a page whose first chunk is read, up to its end. A fast client has one chunk prefetched, a slow one gets small chunks, each read when
- * it has taken the last. The bytes of a piece are overwritten once the next is asked for. Where the row of the end does not come, deleted or not
- * replayed yet, the rest is read once more on a replica as current as that of the end: the next page begins behind the end.
+ * Prefetches one chunk for a fast client; a slow one gets small chunks on demand. If the end row never arrives, it was deleted or is not
+ * replayed here: the rest is read again on a replica as current as the end.
  */
 async function* streamPage(
   deps: ReadDeps,
@@ -241,7 +234,7 @@ async function* streamPage(
       if (chunk.more || isComplete || until?.every((value, i) => value === last?.[i])) continue;
       isComplete = true;
       if (deps.primaryReachable())
-        // without samples of the primary no replica can be shown to be as current
+        // Without samples of the primary no replica can be shown to be as current.
         continuation = { ...continuation, asOfMs: Math.max(continuation.asOfMs ?? 0, foundMs) };
       chunk = { ...chunk, more: true };
     }
@@ -253,7 +246,7 @@ async function* streamPage(
   }
 }
 
-/** The number of rows that make about so many bytes, judged by the chunk before; about as many as are left of a page at its end. */
+/** Judged by the chunk before; about as many as are left of a page at its end. */
 function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number, left: number): number {
   const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
   const most = Math.max(1, Math.min(fitting, rows * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows

@@ -1,45 +1,37 @@
 import { hash } from 'node:crypto';
 import type { TagColumns } from '../../resource/definition/compiled.js';
 
-/** The size of a list's page, for the log and the metrics. */
+/** For log and metrics. */
 export interface PageSize {
   readonly perPage: number;
   /** Null until the page is complete. */
   rows: number | null;
 }
 
-/** The answer to a read or write, before HTTP: no header of the transport, no Koa. */
+/** An answer before HTTP. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * The whole body, or its pieces as they become available; null for none (304). The bytes of a piece may be overwritten
-   * as soon as the next piece is requested.
-   */
+  /** In pieces as they become available; null for none (304). A piece's bytes may be overwritten when the next one is requested. */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
-  /** Gives the memory of the body back; to be called when the response is closed. */
+  /** To be called when the response is closed. */
   readonly release?: () => void;
-  /** The size of a list's page. */
   readonly page?: PageSize;
-  /** Time spent waiting for the database before the first byte, in milliseconds. */
+  /** Waiting for the database before the first byte. */
   readonly databaseMs: number;
 }
 
-/** `Data-As-Of`, or nothing when it is not known. */
+/** Nothing when it is not known. */
 export function dataAsOf(asOfMs: number | null): Record<string, string> {
   return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
 }
 
-/** An entity tag of If-Match or If-None-Match. */
 export interface EntityTag {
   readonly weak: boolean;
   readonly opaque: string;
 }
 
-/**
- * The strong ETag of a row: its version, with a digest of its JSON columns where it has any. The same from replica, primary, detail
- * read and write response.
- */
+/** The version, with a digest of the JSON columns. The same from replica, primary, detail and write. */
 export function etagOf(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
   const version = `v${textAt(versionAt)}`;
   if (documentsAt.length === 0) return `"${version}"`;
@@ -47,7 +39,7 @@ export function etagOf(textAt: (at: number) => string | null, { versionAt, docum
   return `"${version}-${digest.slice(0, 16)}"`;
 }
 
-/** The tags of a header, '*', or undefined when the header is neither (RFC 9110 §8.8.3, §13.1; empty list elements are allowed, §5.6.1). */
+/** Undefined when it is neither tags nor `*` (RFC 9110 §8.8.3, §13.1; §5.6.1 allows empty elements). */
 export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: EntityTag[] = [];
@@ -61,12 +53,12 @@ export function parseEntityTags(header: string): readonly EntityTag[] | '*' | un
   return tags.length > 0 ? tags : undefined;
 }
 
-/** Strong comparison (RFC 9110 §8.8.3.2): weak tags never match. */
+/** RFC 9110 §8.8.3.2: weak tags never match. */
 export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string): boolean {
   return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
 }
 
-/** Weak comparison, for If-None-Match. */
+/** For If-None-Match. */
 export function matchesWeakly(tags: readonly EntityTag[] | '*', etag: string): boolean {
   return tags === '*' || tags.some(({ opaque }) => `"${opaque}"` === etag);
 }
