@@ -1,20 +1,19 @@
 import { MalformedJson, scanContainer, skipSpace, stringAt, valueEnd } from './json-scan.js';
 
-/** A place in a JSON array or object. */
+/** In a JSON array or object. */
 export type Place = string | number;
 
-/** How the app's audit log stores the changes of an entry. */
 export interface DiffShape {
-  /** Place of the field's name in a change of a list; absent: the diff is an object, and the names of its members are those of the fields. */
+  /** Absent: the diff is an object, and its members are the fields. */
   readonly field?: Place;
   readonly old: Place;
   readonly new: Place;
 }
 
-/** [{"field", "old", "new"}]: the shape of definitions that name none. */
+/** Of definitions that name none: [{"field", "old", "new"}]. */
 export const usualDiff: DiffShape = { field: 'field', old: 'old', new: 'new' };
 
-/** The words in which the API shows a change: {field, old, new}, or {field, shielded: true}. */
+/** As the API shows it: {field, old, new}, or {field, shielded: true}. */
 export interface DiffWords {
   readonly field: string;
   readonly old: string;
@@ -22,20 +21,17 @@ export interface DiffWords {
   readonly shielded: string;
 }
 
-/** The words of definitions that name none. */
+/** Of definitions that name none. */
 export const usualWords: DiffWords = { field: 'field', old: 'old', new: 'new', shielded: 'shielded' };
 
-/** A stored change, its values as JSON text. */
+/** Values as JSON text. */
 export interface StoredChange {
   readonly name: string;
   readonly old: string;
   readonly new: string;
 }
 
-/**
- * The changes in a stored diff whose name is a string, by position in its text: numbers keep every digit, and of a member that is repeated
- * the last counts. Throws MalformedJson when the text does not have the shape.
- */
+/** By position in the text, so that numbers keep every digit; the last of a repeated member counts. Throws MalformedJson. */
 export function storedChanges(json: string, { field, old: oldAt, new: newAt }: DiffShape): StoredChange[] {
   const changes: StoredChange[] = [];
   const places = [field, oldAt, newAt];
@@ -54,7 +50,7 @@ export function storedChanges(json: string, { field, old: oldAt, new: newAt }: D
   return changes;
 }
 
-/** Sets the parts of the change at `start` that stand at the places; none of a scalar. Returns its end. */
+/** Sets the parts at the places; none of a scalar. Returns the end. */
 function partsEnd(json: string, start: number, places: readonly (Place | undefined)[], parts: string[]): number {
   const isObject = json[start] === '{';
   if (!isObject && json[start] !== '[') return valueEnd(json, start);
@@ -66,14 +62,13 @@ function partsEnd(json: string, start: number, places: readonly (Place | undefin
   });
 }
 
-/** A change that is to be stored. */
 export interface NewChange {
   readonly name: string;
   readonly before: unknown;
   readonly after: unknown;
 }
 
-/** The JSON text of the changes in the shape of the app's log. */
+/** As JSON text in the shape of the app's log. */
 export function diffOf(changes: readonly NewChange[], shape: DiffShape): string {
   const both = ({ before, after }: NewChange): [Place, unknown][] => [
     [shape.old, before],

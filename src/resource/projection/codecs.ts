@@ -20,7 +20,7 @@ import { encodingOf } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { sealedText } from './sealed-cells.js';
 
-/** Makes the decoder of the columns of a table that have this codec. Prepares all that is the same for every row. */
+/** Prepares what is the same for every row. */
 export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
   const { older } = codec;
   const writeCell = ciphers[codec.cipher](codec, options, rows);
@@ -40,7 +40,7 @@ export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedR
   };
 }
 
-/** Tells older cells by their prefix; where they have none, by that of the others, whose next version is not older either. */
+/** Without a prefix they are told by that of the others, whose next version is not older either. */
 function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
   const [own, today] = [Buffer.from(headOf(older)), Buffer.from(headOf(codec))];
   const format = Buffer.from(formatOf(headOf(codec)));
@@ -56,7 +56,6 @@ const ciphers: Readonly<
   module: moduleText,
 };
 
-/** An encoding of UTF-8. */
 function encodedText(codec: Codec): CellWriter {
   const headerOf = headerReader(codec);
   return (json, { at }, { row }) => {
@@ -69,7 +68,7 @@ function encodedText(codec: Codec): CellWriter {
 
 const moduleTextMax = 1_048_576; // characters
 
-/** The text that the codec module returns; its errors are shown to no client and in no log. */
+/** Its errors are shown to no client and in no log. */
 function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
   const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');

@@ -1,18 +1,14 @@
-/**
- * Writes the bytes that the text in `from` between `start` and `end` stands for into `into` at `at`, and returns their
- * number; -1 when the text is of another form. `into` must have room for `bytesMax` of the text's length.
- */
+/** Returns the number of bytes, -1 for text of another form. `into` must have room for `bytesMax`. */
 type Decode = (from: Buffer, start: number, end: number, into: Buffer, at: number) => number;
 
 interface Encoding {
   readonly decode: Decode;
-  /** The most bytes that a text of so many bytes of UTF-8 can stand for. */
   readonly bytesMax: (textBytes: number) => number;
 }
 
 const notBase64 = 0x80;
 
-/** Value of each character of base64 (RFC 4648 §4), by its byte. */
+/** By byte (RFC 4648 §4). */
 const sextets = new Uint8Array(256).fill(notBase64);
 for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries()) {
   sextets[character.charCodeAt(0)] = value;
@@ -20,9 +16,8 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 const padding = 0x3d; // "="
 
-/** The table of encodings. A value has one form in each: no line breaks, no spaces, unused bits zero. */
+/** A value has one form in each: no line breaks, no spaces, unused bits zero. */
 export const encodings = {
-  /** The text is the value. */
   text: {
     decode: (from, start, end, into, at) => from.copy(into, at, start, end),
     bytesMax: (textBytes) => textBytes,
@@ -33,7 +28,7 @@ export const encodings = {
   base64url: { decode: decodeBase64Url, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },
   /** RFC 4648 §8, in either case. */
   hex: { decode: decodeHex, bytesMax: (textBytes) => textBytes >> 1 },
-  /** A bytea column with bytea_output = hex, PostgreSQL's default (PostgreSQL, 8.4.1). */
+  /** bytea_output = hex (PostgreSQL, 8.4.1). */
   bytea: {
     decode: (from, start, end, into, at) =>
       from.toString('latin1', start, Math.min(end, start + 2)) === '\\x'
@@ -45,7 +40,6 @@ export const encodings = {
 
 export type EncodingName = keyof typeof encodings;
 
-/** The row of an encoding. */
 export function encodingOf(name: EncodingName): Encoding {
   return encodings[name];
 }
@@ -56,7 +50,7 @@ function decodeHex(from: Buffer, start: number, end: number, into: Buffer, at: n
   return length * 2 === digits.length ? length : -1;
 }
 
-/** Node decodes more than is canonical; only a text that its bytes encode to is. */
+/** Node decodes more than is canonical: the bytes must encode to the same text. */
 function decodeBase64Url(from: Buffer, start: number, end: number, into: Buffer, at: number): number {
   const padded = from.toString('latin1', start, end);
   const bare = padded.replace(/={1,2}$/, '');
@@ -65,11 +59,7 @@ function decodeBase64Url(from: Buffer, start: number, end: number, into: Buffer,
   return into.toString('base64url', at, at + length) === bare ? length : -1;
 }
 
-/**
- * Decodes canonical base64 (RFC 4648 §4: padded, no line breaks, unused bits zero), which stands in `from` between
- * `start` and `end`, into `into` at `at`. Returns the number of bytes, or -1 for other text. `into` must have room for three bytes per four
- * characters. On short values faster than Buffer.write plus a comparison, which a strict check would need.
- */
+/** Canonical only. On short values faster than Buffer.write plus a comparison, which a strict check would need. */
 function decodeBase64(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {
   if (((end - start) & 3) !== 0) return -1;
   if (end === start) return 0;

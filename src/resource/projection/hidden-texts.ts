@@ -7,9 +7,8 @@ import { sealLayout } from './seal-layout.js';
 type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
 /**
- * Makes the test whether a text holds a value as these codecs store them. In doubt the answer is true, because the audit log then hides
- * the text. A stored value is known by its prefix; without one by a run of its digits that is as long as its bytes are at least, or,
- * where it is not encrypted, by a run that decodes to text.
+ * Whether a text holds a stored value, by its prefix, or by a run of its digits long enough. In doubt true, because the audit log then
+ * hides the text.
  */
 export function sealedTexts(codecs: readonly Codec[]): (text: string) => boolean {
   const marks = codecs
@@ -26,17 +25,16 @@ export function sealedTexts(codecs: readonly Codec[]): (text: string) => boolean
   };
 }
 
-/** Whether a stored value is known by its prefix. */
 const isMark = (head: string): boolean => head.length >= formatMin;
 
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-/** Bytes that a module's value has at least, such as a block of AES and a nonce. */
+/** Such as a block of AES and a nonce. */
 const moduleBytesMin = 12;
-/** Characters without a space, in a text that a module may have made. */
+/** Without a space. */
 const moduleRunMin = 16;
 const notBlank = Uint8Array.from({ length: 256 }, (_, byte) => (byte > 0x20 ? 1 : 0));
 
-/** Tests for values without a prefix, by cipher. */
+/** By cipher. */
 const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => BytesTest[]>> = {
   none: ({ encoding }) => writtenAs(encoding).map(decodableRuns),
   'aes-256-gcm': ({ encoding, layout = [] }) => longRuns(encoding, sealLayout(layout)?.overheadBytes ?? moduleBytesMin),
@@ -48,14 +46,14 @@ const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => BytesTest[]>>
 
 type Digits = Exclude<EncodingName, 'text' | 'bytea'>;
 
-/** Digits of each encoding, and how many of them hold a byte. */
+/** With the number that holds a byte. */
 const digits: Readonly<Record<Digits, { readonly set: Uint8Array; readonly perByte: number }>> = {
   base64: { set: byteSet(`${alphanumeric}+/`), perByte: 4 / 3 },
   base64url: { set: byteSet(`${alphanumeric}_-`), perByte: 4 / 3 },
   hex: { set: byteSet('0123456789abcdefABCDEF'), perByte: 2 },
 };
 
-/** The encodings in which a log can have the value: the log's writer prints bytes in a form of its own. */
+/** The log's writer prints bytes in a form of its own. */
 function writtenAs(encoding: EncodingName): readonly Digits[] {
   if (encoding === 'text') return [];
   return encoding === 'bytea' ? ['hex', 'base64', 'base64url'] : [encoding];
@@ -64,7 +62,7 @@ function writtenAs(encoding: EncodingName): readonly Digits[] {
 const padding = 0x3d; // "="
 const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** Whether a test is true for one of the runs of digits with their padding, but for UUIDs. `isWhole`: there is nothing beside it but spaces. */
+/** Not of a UUID. `isWhole`: only spaces stand beside the run. */
 function someRun(
   name: Digits,
   isFound: (bytes: Buffer, start: number, end: number, isWhole: boolean) => boolean,
@@ -94,9 +92,9 @@ function longRuns(encoding: EncodingName, bytesMin: number): BytesTest[] {
   });
 }
 
-/** Short words of prose can decode to text by chance; a whole text is looked at however short it is. */
+/** Short words of prose can decode to text by chance; a whole text counts however short it is. */
 const foundRunMin = 12;
-/** Up to this length a run is decoded into the same buffer again and again. */
+/** Decoded into the same buffer again and again. */
 const shortRunMax = 128;
 
 function decodableRuns(name: Digits): BytesTest {
@@ -106,16 +104,12 @@ function decodableRuns(name: Digits): BytesTest {
     if (!isWhole && end - start < foundRunMin) return false;
     const bytes = end - start > shortRunMax ? Buffer.allocUnsafe(bytesMax(end - start)) : reused;
     const length = decode(run, start, end, bytes, 0);
-    // Checked before a string is made: TextDecoder reports other bytes by an exception, and words of prose are often such bytes.
+    // Checked first: TextDecoder reports other bytes by an exception, and words of prose are often such bytes.
     return length >= 3 && isText(bytes, 0, length) && /^[^\p{Cc}\p{Cn}]+$/u.test(bytes.toString('utf8', 0, length));
   });
 }
 
-/**
- * Whether a text looks like structured data rather than a word, a number, a date or prose: JSON and other notations for
- * objects and lists, XML and HTML, pairs of key and value, separated values, and any of these encoded once more.
- * Redaction hides such a text, so in doubt the answer is true.
- */
+/** JSON, XML, keys with values, separated values, or these encoded once more. In doubt true, because redaction hides the text. */
 export function looksStructured(text: string): boolean {
   if (/^[\w .-]*$/.test(text)) return encoded.test(text); // none of the other forms is without a further character
   // Full-width brackets and invisible characters would hide a form from the patterns.
@@ -123,14 +117,14 @@ export function looksStructured(text: string): boolean {
   return forms.some((form) => form.test(plain)) || [...plain.matchAll(keyedValue)].length > 1;
 }
 
-/** "key: value" at the beginning, or behind a line break or a separator. Prose may have one of these, data has several. */
+/** At a beginning. Prose may have one of these, data has several. */
 const keyedValue = /(?:^|[\r\n;,|])[ \t*-]*\p{L}[\w .-]{0,40}:\s*\S/gu;
 
-/** A long run of base64 or hexadecimal digits, or a short one of which the first bytes are a bracket and a quote. */
+/** A long run of base64 or hexadecimal, or a short one that begins with a bracket and a quote. */
 const encoded =
   /[\w+/-]{40}|(?:eyJ|eyA|ewo|ewk|W3s|Wy[IJ]|WwW|PD94|PHht)[\w+/-]{6}|(?:7[bB]|5[bB]|3[cC])(?:[2-7][\da-fA-F]){8}/;
 
-/** Each takes time that grows with the length of the text alone, not with its square. */
+/** Linear in the length of the text. */
 const forms: readonly RegExp[] = [
   // An object or a list that begins the text, a brace anywhere, a text within quotation marks, a row of PostgreSQL.
   /^\s*[[<]|\{|^\s*(["'`])[\s\S]*\1\s*$|^\s*\([^,]*,[\s\S]*\)\s*$/,

@@ -25,11 +25,11 @@ export function holdsImage(text: string): boolean {
   return holdsMark(lines.join('')) || hasWrappedRun(lines);
 }
 
-/** The PNG magic alone. Nothing shorter is taken for an image. */
+/** Of PNG's magic: nothing shorter counts. */
 const textLengthMin = 'iVBORw0KGgo'.length;
 const runLengthMin = 1024;
 
-/** A slash as base64, base64url, some JSON writers and percent-encoding have it. */
+/** As base64, base64url, some JSON writers and percent-encoding have it. */
 const slash = String.raw`(?:\\?\/|_|%2[Ff])`;
 const digit = String.raw`(?:[A-Za-z0-9+/_-]|\\\/|%2[BbFf])`;
 
@@ -85,22 +85,22 @@ const marks: readonly Mark[] = [
   ['%0', /GIF8[79]a\S{0,4}%0[01]/],
 ];
 
-/** Every text with a mark that no line break interrupts has one of these, in either case. */
+/** In either case; of every mark that no line break interrupts. */
 export const imageHints: readonly string[] = [
   ...marks.map(([hint]) => hint).filter((hint) => hint !== '9j'),
   ...['/9j', '_9j', 'f9j', 'data:', 'data%3'],
 ];
 
-/** Characters that can interrupt a magic number; of the invisible ones the bytes. */
+/** They can interrupt a magic number; of the invisible ones the bytes. */
 export const separators: readonly number[] = Buffer.from(' \t\r\n,\u00ad\u200b\u200c\u200d\u2060\ufeff').toJSON().data;
 
-/** The hints of encoded images, which mean the same when the separators are removed from the text around them. */
+/** They mean the same without the separators. */
 const encodedMagic = new PhraseMatcher(
   imageHints.filter((hint) => /^[\w/]{3,}$/.test(hint) && !/^\d{3}$/.test(hint)),
   separators,
 );
 
-/** A mark without hint: no part of it is both rare and the same in either case. */
+/** No part of it is both rare and the same in either case. */
 const dataUri = /data(?::|%3a)image/i;
 
 function holdsMark(text: string): boolean {
@@ -108,22 +108,22 @@ function holdsMark(text: string): boolean {
   return dataUri.test(text);
 }
 
-/** Positions of the brackets or braces that open a list of bytes that begins as an image does. */
+/** Where they open. */
 export function byteListStarts(json: string): number[] {
   if (!json.includes('137') && !json.includes('216')) return []; // the bytes with which the marks of both are found
   return [...json.matchAll(new RegExp(`${pngBytes}|${jpegBytes}`, 'g'))].map(({ index }) => index);
 }
 
-/** The quotes are escaped when the JSON is inside a string of JSON. */
+/** Quotes are escaped when the JSON is inside a string of JSON. */
 function byteList(bytes: string[]): string {
   const items = bytes.map((byte, index) => String.raw`(?:\\?"${index}\\?"\s*:\s*)?${byte}`);
   return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
 }
 
-/** Lists of base64 strings, none with an escape. */
+/** None with an escape. */
 const base64List = /\[\s*"[\w+/=-]*"(?:\s*,\s*"[\w+/=-]*")+\s*\]/g;
 
-/** Positions of the lists of strings in JSON that are an image together: base64 in chunks. */
+/** Base64 in chunks. */
 export function chunkedImageStarts(json: string): number[] {
   return [...json.matchAll(base64List)].flatMap(({ 0: list, index }) =>
     isChunkedImage(list.match(/[\w+/=-]+/g) ?? []) ? [index] : [],
@@ -140,12 +140,12 @@ function isChunkedImage(chunks: readonly string[]): boolean {
   return holdsMark(joined) || (areEqual && first.length >= 40 && joined.length >= runLengthMin);
 }
 
-/** Whether any 1024 consecutive bytes of JSON are base64, also across the strings of a list. */
+/** 1024 consecutive bytes of base64, also across the strings of a list. */
 export function hasChunkedRun(bytes: Uint8Array, start: number, end: number): boolean {
   return hasRun(isChunkByte, runLengthMin, bytes, start, end);
 }
 
-/** Lines that are base64 throughout and long enough to be wrapped base64 rather than a list of short codes. */
+/** Long enough to be wrapped base64 rather than a list of short codes. */
 const wrappedLine = /^[A-Za-z0-9+/_-]{32,}={0,2}$/;
 
 function hasWrappedRun(lines: string[]): boolean {
@@ -157,22 +157,21 @@ function hasWrappedRun(lines: string[]): boolean {
   return false;
 }
 
-/** Base64 and base64url, and the backslash or percent sign by which some writers escape the slash. */
+/** With the backslash or percent sign by which some writers escape the slash. */
 const runCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/0123456789+-_\\%';
 const isRunByte = byteSet(runCharacters);
 const isChunkByte = byteSet(`${runCharacters}=", \t\r\n`);
 
-/** A list with more integers than this counts as the bytes of an image or the points of a pen. */
+/** More count as the bytes of an image or the points of a pen. */
 const integersMax = 64;
 
-/** The shortest text of such a list: a digit and a comma for each. */
+/** A digit and a comma for each. */
 export const runBytesMin = integersMax * 2;
 
-/** A container that was opened and not yet closed. */
 interface Open {
   readonly start: number;
   readonly isObject: boolean;
-  /** Whether all items so far are integers, or containers of integers. */
+  /** All items so far are integers, or containers of integers. */
   pure: boolean;
   integers: number;
 }
@@ -230,17 +229,17 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** More than 64 consecutive small integers, separated by commas, spaces or brackets. */
+/** Separated by commas, spaces or brackets. */
 const integerRun = new RegExp(
   String.raw`(?<![\w.-])(?:-?\d{1,4}(?:\\?"\s*:\s*|[\s,;[\]{}"\\]+)){${integersMax}}-?\d{1,4}(?![\w.-])`,
 );
 
-/** Whether the bytes can hold such a list or run. Checks every 128th byte, and goes back from it only within a run. */
+/** Checks every 128th byte, and goes back from it only within a run. */
 export function mayHaveIntegerRun(bytes: Uint8Array, start: number, end: number): boolean {
   return hasRun(isListByte, runBytesMin, bytes, start, end);
 }
 
-/** Whether `lengthMin` consecutive bytes are in a set, whose bytes are 1 in the table. At most linear time, for most texts far less. */
+/** Of bytes that are 1 in the table. Linear at most, for most texts far less. */
 export function hasRun(set: Uint8Array, lengthMin: number, bytes: Uint8Array, start: number, end: number): boolean {
   let known = start;
   let at = start + lengthMin - 1;
@@ -248,14 +247,14 @@ export function hasRun(set: Uint8Array, lengthMin: number, bytes: Uint8Array, st
     let back = at;
     while (back >= known && set[bytes[back] as number] === 1) back--;
     if (back < known) return true;
-    // The bytes behind `back` up to `at` are known to be of the set and need not be read again.
+    // The bytes behind `back` up to `at` are known to be of the set.
     known = at + 1;
     at = back + lengthMin;
   }
   return false;
 }
 
-/** A table of the bytes of `characters`, for `hasRun`. */
+/** For `hasRun`. */
 export function byteSet(characters: string): Uint8Array {
   const set = new Uint8Array(256);
   for (const byte of Buffer.from(characters)) set[byte] = 1;

@@ -4,15 +4,15 @@ import { type WordSource, wordsOf } from '../../postgres/row.js';
 const quote = 0x22;
 const comma = 0x2c;
 
-/** Up to this length a loop copies faster than a call into Node: byte by byte, and by words of four bytes. */
+/** Up to this length a loop copies faster than a call into Node. */
 const loopBytesMax = 48;
 const wordLoopBytesMax = 192;
-/** A copy by words writes up to so many bytes behind its end. */
+/** A copy by words writes so many bytes behind its end. */
 const spill = 3;
 
-/** JSON that does not depend on a row. */
+/** It does not depend on a row. */
 export interface ConstantJson {
-  /** Its bytes, and zeros up to a whole word. */
+  /** With zeros up to a whole word. */
   readonly words: Int32Array;
   readonly length: number;
 }
@@ -25,19 +25,16 @@ export function constantJson(json: string): ConstantJson {
   return { words: words.map((_, i) => padded.getInt32(i * 4, true)), length: bytes.length };
 }
 
-/** Bytes that must be escaped in a JSON string (RFC 8259 §7): quotation mark, backslash, controls. */
+/** RFC 8259 §7: quotation mark, backslash, controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
 
-/**
- * Builds JSON as bytes, from the bytes in which PostgreSQL sent the values. Built as a string, each value made several
- * strings, and V8 kept all of them until the socket joined them.
- */
+/** Bytes from the bytes of PostgreSQL: of each value V8 would keep several strings until the socket joined them. */
 export class JsonBytes {
   #bytes: Buffer;
   #words: DataView;
   #length = 0;
 
-  /** Room for so many bytes at first; it grows. */
+  /** It grows. */
   constructor(capacity: number) {
     this.#bytes = Buffer.allocUnsafe(capacity);
     this.#words = wordsOf(this.#bytes);
@@ -55,7 +52,7 @@ export class JsonBytes {
     this.cut(0);
   }
 
-  /** Takes back what was written behind the first `length` bytes. */
+  /** Takes back what was written after `length` bytes. */
   cut(length: number): void {
     this.#length = length;
   }
@@ -64,7 +61,6 @@ export class JsonBytes {
     this.#byte(comma);
   }
 
-  /** Writes JSON that was made before. */
   constant({ words, length }: ConstantJson): void {
     this.#makeRoom(length + spill);
     const into = this.#words;
@@ -73,7 +69,6 @@ export class JsonBytes {
     this.#length += length;
   }
 
-  /** Writes bytes that are JSON, unchanged. */
   raw(from: Buffer, start = 0, end = from.length): void {
     this.#makeRoom(end - start);
     if (end - start > loopBytesMax) {
@@ -85,7 +80,7 @@ export class JsonBytes {
     this.#length += end - start;
   }
 
-  /** The same by words. */
+  /** By words. */
   part({ bytes, words }: WordSource, start: number, end: number): void {
     if (end - start > wordLoopBytesMax || end + spill > bytes.length) return this.raw(bytes, start, end);
     this.#makeRoom(end - start + spill);
@@ -94,14 +89,14 @@ export class JsonBytes {
     this.#length += end - start;
   }
 
-  /** Writes bytes that need no escape as a JSON string. */
+  /** They need no escape. */
   quoted(from: WordSource, start: number, end: number): void {
     this.#byte(quote);
     this.part(from, start, end);
     this.#byte(quote);
   }
 
-  /** Writes UTF-8 as a JSON string. */
+  /** UTF-8 as a JSON string. */
   string(from: Buffer, start: number, end: number): void {
     this.#makeRoom(end - start + 2);
     const into = this.#bytes;
@@ -116,7 +111,7 @@ export class JsonBytes {
     this.#length = at;
   }
 
-  /** The same by words. */
+  /** By words. */
   stringPart({ bytes, words }: WordSource, start: number, end: number): void {
     if (end + spill > bytes.length) return this.string(bytes, start, end);
     this.#byte(quote);
@@ -144,10 +139,7 @@ export class JsonBytes {
     this.#byte(quote);
   }
 
-  /**
-   * Writes a moment in UTC as a JSON string: "2026-03-29 01:59:59.123456" up to its zone, as PostgreSQL prints it, becomes
-   * "2026-03-29T01:59:59.123Z" (RFC 3339; microseconds are cut, not rounded).
-   */
+  /** "2026-03-29 01:59:59.123456" up to its zone → "2026-03-29T01:59:59.123Z" (RFC 3339; cut, not rounded). */
   instant({ bytes, words }: WordSource, start: number, zone: number): void {
     this.#makeRoom(26);
     const into = this.#words;
@@ -167,18 +159,17 @@ export class JsonBytes {
     this.#length = at + 26;
   }
 
-  /** Writes a text that is JSON. */
   text(json: string): void {
     this.#makeRoom(json.length * 3); // UTF-8 takes at most three bytes for each unit of a string
     this.#length += this.#bytes.write(json, this.#length);
   }
 
-  /** The bytes written so far; valid until `clear` or the next write. */
+  /** Valid until `clear` or the next write. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Copies the bytes written so far into a buffer of exactly their length. */
+  /** Of exactly its length. */
   copy(): JsonBytes {
     const copy = new JsonBytes(this.#length);
     copy.raw(this.#bytes, 0, this.#length); // not by words, which would need more room
@@ -210,14 +201,14 @@ const spaces = 0x20202020;
 const quotes = 0x22222222;
 const backslashes = 0x5c5c5c5c;
 
-/** Not 0 in `highBits` when a byte of the word must be escaped: it is below 0x20, or one of two that become 0 by XOR (Warren, Hacker's Delight, 6-1). */
+/** Not 0 in `highBits` if a byte must be escaped (Warren, Hacker's Delight, 6-1). */
 function escapedIn(word: number): number {
   const quoted = word ^ quotes;
   const slashed = word ^ backslashes;
   return ((word - spaces) & ~word) | ((quoted - ones) & ~quoted) | ((slashed - ones) & ~slashed);
 }
 
-/** Whether the bytes are UTF-8. Most are ASCII, and then no call into Node is needed. */
+/** Most bytes are ASCII, and need no call into Node. */
 export function isText(bytes: Buffer, start: number, end: number): boolean {
   let seen = 0;
   for (let i = start; i < end; i++) seen |= bytes[i] as number;

@@ -1,16 +1,13 @@
 import type { WordSource } from '../../postgres/row.js';
 import type { JsonBytes } from './json-bytes.js';
 
-/** Writes the JSON value in bytes[start, end). */
+/** Of the value in bytes[start, end). */
 export type ScalarWriter = (from: WordSource, start: number, end: number, json: JsonBytes) => void;
 
-/** A date and time as PostgreSQL prints it in JSON, with the offsets that it has: before 1937 they have seconds. */
+/** Before 1937 offsets have seconds. */
 const printed = /^"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?"$/;
 
-/**
- * Writes a moment that PostgreSQL's to_json printed in the one form of the API, RFC 3339 in UTC with milliseconds. Without a zone it is in UTC, as it
- * is for PostgreSQL in the gateway's sessions. Infinite moments, those beyond the years 1 to 9999 and other values are null.
- */
+/** As to_json prints it → RFC 3339 in UTC with milliseconds. Without a zone it is UTC; infinite and other values are null. */
 export const instantFromJson: ScalarWriter = ({ bytes }, start, end, json) => {
   const parts = printed.exec(bytes.toString('latin1', start, end));
   const [, day, time, fraction = '', sign, hours = '0', minutes = '0', seconds = '0'] = parts ?? [];

@@ -5,7 +5,7 @@
  * No function recurses: jsonb may nest deeper than the stack is tall.
  */
 
-/** The text is not JSON. The message has no part of the text. */
+/** Quotes no part of the text. */
 export class MalformedJson extends Error {
   override readonly name = 'MalformedJson';
   constructor() {
@@ -16,14 +16,13 @@ export class MalformedJson extends Error {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** Position of the first character at or after `at` that is not white space. */
 export function skipSpace(json: string, at: number): number {
   let next = at;
   for (let code = json.charCodeAt(next); isSpace(code); code = json.charCodeAt(next)) next++;
   return next;
 }
 
-/** Position just after the string whose opening quote is at `start`. Throws MalformedJson when there is none, or when it does not end. */
+/** Just after the string at `start`. Throws MalformedJson. */
 export function stringEnd(json: string, start: number): number {
   if (json.charCodeAt(start) !== quote) throw new MalformedJson();
   let close = json.indexOf('"', start + 1);
@@ -36,7 +35,7 @@ export function stringEnd(json: string, start: number): number {
   throw new MalformedJson();
 }
 
-/** Position just after the value that starts at `start`. Throws MalformedJson when none starts there or it does not end. */
+/** Just after the value at `start`. Throws MalformedJson. */
 export function valueEnd(json: string, start: number): number {
   const opening = json[start];
   if (opening === '"') return stringEnd(json, start);
@@ -47,7 +46,7 @@ export function valueEnd(json: string, start: number): number {
   return end;
 }
 
-/** The string between the quotes of json[start, end), its escapes resolved. Throws MalformedJson on an invalid escape. */
+/** Between its quotes, escapes resolved. Throws MalformedJson. */
 export function stringAt(json: string, start: number, end: number): string {
   const raw = json.slice(start + 1, end - 1);
   if (!raw.includes('\\')) return raw;
@@ -58,10 +57,7 @@ export function stringAt(json: string, start: number, end: number): string {
   }
 }
 
-/**
- * Scans the object or array that begins at `start`: `found` is given the name or index of each value and its position, and returns its end. Returns
- * the position just after it all. Throws MalformedJson.
- */
+/** `found` gets the name or index of each value and its position, and returns its end. Returns the end of all. Throws MalformedJson. */
 export function scanContainer(json: string, start: number, found: (name: string, at: number) => number): number {
   const isObject = json[start] === '{';
   let at = skipSpace(json, start + 1);
@@ -75,7 +71,7 @@ export function scanContainer(json: string, start: number, found: (name: string,
   return at + 1;
 }
 
-/** The values in the object or array that `json` is, each with its name or index, as JSON text; none in another value. Throws MalformedJson. */
+/** By name or index, as JSON text. Throws MalformedJson. */
 export function childrenOf(json: string): [name: string, value: string][] {
   const children: [string, string][] = [];
   if (!/^[{[]/.test(json)) return children;
@@ -95,7 +91,7 @@ function behind(json: string, at: number, character: ',' | ':'): number {
 
 const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-/** Whether a character cannot be part of a number, true, false or null: white space, comma or closing bracket. */
+/** White space, comma or closing bracket. */
 function endsScalar(code: number): boolean {
   return isSpace(code) || code === 0x2c || code === 0x5d || code === 0x7d;
 }

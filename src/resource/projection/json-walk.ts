@@ -1,6 +1,6 @@
 import { MalformedJson } from './json-scan.js';
 
-// A scanner over JSON in the bytes in which PostgreSQL sent it; json-scan.ts does the same over texts. It makes no strings.
+// The scanner of json-scan.ts over the bytes in which PostgreSQL sent JSON. It makes no strings.
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -10,7 +10,7 @@ export const openingObject = 0x7b;
 const closingList = 0x5d;
 const closingObject = 0x7d;
 
-/** Position just after the string whose opening quote is at `start`. Throws MalformedJson. */
+/** Throws MalformedJson. */
 function stringEnd(bytes: Buffer, start: number): number {
   if (bytes[start] !== quote) throw new MalformedJson();
   for (let at = start + 1; at < bytes.length; at++) {
@@ -21,7 +21,7 @@ function stringEnd(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-/** Position just after the value that starts at `start`. Throws MalformedJson. */
+/** Throws MalformedJson. */
 export function valueEnd(bytes: Buffer, start: number): number {
   const first = bytes[start];
   if (first === quote) return stringEnd(bytes, start);
@@ -40,10 +40,7 @@ export function valueEnd(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-/**
- * Calls `take` with the beginning of each value in the list or object that begins at `start`, and the ends of its name, which is empty in a list; it
- * returns the end of the value. Returns the end of them all. Throws MalformedJson.
- */
+/** `take` gets the start of each value and the ends of its name (empty in a list), and returns its end. Throws MalformedJson. */
 export function eachChild(
   bytes: Buffer,
   start: number,
@@ -62,7 +59,7 @@ export function eachChild(
   return at + 1;
 }
 
-/** A member's name, and as JSON has it. */
+/** As it is, and as JSON has it. */
 export interface JsonName {
   readonly text: string;
   readonly bytes: Buffer;
@@ -70,7 +67,7 @@ export interface JsonName {
 
 export const jsonName = (text: string): JsonName => ({ text, bytes: Buffer.from(JSON.stringify(text)) });
 
-/** Whether the string in bytes[start, end) is the name, whatever escapes are in it. */
+/** Whatever escapes are in it. */
 export function isNamed(bytes: Buffer, start: number, end: number, name: JsonName): boolean {
   const size = name.bytes.length;
   if (end - start !== size) return end - start > size && decodesTo(bytes, start, end, name.text);
@@ -78,14 +75,13 @@ export function isNamed(bytes: Buffer, start: number, end: number, name: JsonNam
   return true;
 }
 
-/** An escape makes a name longer, so no other name of its length is the same. */
+/** An escape makes a name longer, so no other name has its length. */
 function decodesTo(bytes: Buffer, start: number, end: number, text: string): boolean {
   for (let at = start; at < end; at++)
     if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', start, end)) === text;
   return false;
 }
 
-/** Position of the first byte at or after `at` that is not white space. */
 function skipSpace(bytes: Buffer, at: number): number {
   let next = at;
   while (isSpace(bytes[next])) next++;
@@ -96,7 +92,7 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-/** Whether a byte cannot be part of a number, true, false or null; undefined: there are no more bytes. */
+/** Undefined: there are no more bytes. */
 function endsScalar(byte: number | undefined): boolean {
   return byte === undefined || byte === comma || byte === closingList || byte === closingObject || isSpace(byte);
 }

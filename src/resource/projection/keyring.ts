@@ -1,24 +1,22 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { childrenOf } from './json-scan.js';
 
-/** The data keys by key id: 256-bit AES keys held as KeyObjects, so that no log line or inspection can print them. */
+/** 256-bit AES keys as KeyObjects, which no log line can print. */
 export interface Keyring {
-  /** Key ids in the order of the setting, for the start-up check that compares them with the ids in use. */
+  /** In the order of the setting. */
   readonly ids: readonly string[];
-  /** The key with this id, or undefined when the keyring does not hold it. */
+  /** Undefined when the keyring does not hold it. */
   get(id: string): KeyObject | undefined;
 }
 
 const keyBytes = 32;
 
-/** No colon, which ends the key id in a stored value; too short for a base64 key put in the place of its id. */
+/** A colon ends the key id in a stored value; 40 is too short for a base64 key in its place. */
 const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
 
 /**
- * Reads the keyring setting: a JSON object of key id → base64 of 32 bytes.
- *
- * Throws one Error that names every fault. Faulty entries are named by position, and by id only where the id is
- * well-formed; neither a key nor any other part of the setting is ever in the message (JSON.parse would quote it).
+ * key id → base64 of 32 bytes. Throws one Error with every fault, by position, and by id only if it is well-formed: no key is ever in the
+ * message.
  */
 export function parseKeyring(json: string): Keyring {
   const keys = new Map<string, KeyObject>();
@@ -52,7 +50,7 @@ function entriesOf(json: string): [string, unknown][] {
 function keyFrom(value: unknown): KeyObject | undefined {
   if (typeof value !== 'string') return undefined;
   const bytes = Buffer.from(value, 'base64');
-  // Buffer.from skips characters that are not base64; only a value that encodes back to itself was base64 throughout.
+  // Buffer.from skips foreign characters: only a value that encodes back to itself was base64 throughout.
   if (bytes.length !== keyBytes || bytes.toString('base64') !== value) return undefined;
   return createSecretKey(bytes);
 }

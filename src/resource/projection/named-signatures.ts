@@ -1,13 +1,9 @@
 import { skipSpace, stringAt, stringEnd } from './json-scan.js';
 import { plainText } from './plain-text.js';
 
-/** Members that name the values beside them. */
 const naming = /^(?:name|naam|label|type|key)$/i;
 
-/**
- * Positions of the values in objects of which a member such as "naam" or "type" says that they are a signature. As for a member with the
- * name of a signature, true, false and null stay. Throws MalformedJson.
- */
+/** Values beside a member such as "naam" that says signature; true, false and null stay. Throws MalformedJson. */
 export function namedSignatures(json: string, isSignatureName: (name: string) => boolean): number[] {
   const found: number[] = [];
   const open = [{ values: [] as number[], isSignature: false }]; // the objects and lists around a position

@@ -1,7 +1,6 @@
 /**
- * Searches for many phrases at once, in either case, by one table look-up per byte (Aho and Corasick, 1975): about ten times
- * as fast as a search for each. Phrases are ASCII. Characters of `ignored` inside a phrase are skipped, except in phrases that
- * begin with a character of `exact`.
+ * One table look-up per byte (Aho and Corasick, 1975), ten times as fast as a search for each. ASCII, either case. Skips characters of
+ * `ignored`, except in phrases that begin with one of `exact`.
  */
 export class PhraseMatcher {
   readonly #next: Uint16Array;
@@ -14,7 +13,6 @@ export class PhraseMatcher {
     );
   }
 
-  /** Whether one of the phrases is in bytes[start, end). */
   isIn(bytes: Uint8Array, start: number, end: number): boolean {
     const next = this.#next;
     let state = 0;
@@ -25,7 +23,6 @@ export class PhraseMatcher {
     return false;
   }
 
-  /** Whether one of the phrases is in the characters [start, end) of a text. */
   isInText(text: string, start: number, end: number): boolean {
     const next = this.#next;
     let state = 0;
@@ -38,13 +35,13 @@ export class PhraseMatcher {
   }
 }
 
-/** A byte of UTF-8 that is part of no phrase. */
+/** In UTF-8; part of no phrase. */
 const notAscii = 0x80;
 
-/** The state behind every phrase. State 0 is the beginning of all phrases. */
+/** After every phrase; state 0 is before them. */
 const matched = 1;
 
-/** One row of 256 next states per state, failure links resolved. */
+/** A row of 256 next states per state, failure links resolved. */
 function automaton(phrases: readonly Uint8Array[], ignored: Uint8Array, exact: Uint8Array): Uint16Array {
   const children: Map<number, number>[] = [new Map(), new Map()];
   const exactStates = new Set<number>();

@@ -1,12 +1,12 @@
-/** The text with each letter in its plain form and without invisible characters: "ｈａｎｄ\u200btekening" → "handtekening". */
+/** Plain letters without invisible characters: "ｈａｎｄ\u200btekening" → "handtekening". */
 export function plainText(text: string): string {
   return hidesLetters.test(text) ? text.normalize('NFKC').replace(/[\p{Cf}\p{DI}]/gu, '') : text;
 }
 
-/** Characters that plainText changes, and others: those beyond Latin-1, and of it ª, º and the soft hyphen. */
+/** Beyond Latin-1, and of it ª, º and the soft hyphen. */
 export const hidesLetters = /[\u00aa\u00ad\u00ba\u0100-\uffff]/;
 
-/** Whether bytes of UTF-8 have one of them. */
+/** In UTF-8. */
 export function mayHideLetters(bytes: Buffer, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const byte = bytes[i] as number;

@@ -14,29 +14,19 @@ import { looksPersonal } from './personal-texts.js';
 import { plainText } from './plain-text.js';
 import { isSignatureName } from './strip.js';
 
-/**
- * The fields of the audit log whose values are shown, by the app's name of the entity. All other fields, and all fields of an
- * entity that is not listed, are shielded. So is a listed name that means personal data or a signature.
- */
+/** Shown fields by the app's name of the entity; all others are shielded, and so is a name that means personal data or a signature. */
 export type RedactionRules = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Redacts the diff of a log entry, a JSON text, into the JSON text of a list of changes in the words of the definition. A change with a
- * value that must not be shown has its field's name and {"shielded": true} alone.
- *
- * Shown are numbers, true, false, null and plain strings under listed names, as they stand, so numbers keep every digit.
- * Members other than these three are dropped, a missing value is null, an element that is not a change is left
- * out, and text that does not have the shape is []. Never throws.
+ * A stored diff → JSON of changes in the definition's words. Plain scalars of listed fields stand as they are; any other value leaves the
+ * name and {"shielded": true}. What is no change is left out; other text is []. Never throws.
  */
 export type RedactDiff = (entity: string | null, diff: string) => string;
 
-/** Makes the redaction of diffs that are stored in a shape and shown in some words. */
+/** Stored in a shape, shown in some words. */
 export type Redaction = (shape?: DiffShape, words?: DiffWords) => RedactDiff;
 
-/**
- * Compiles the rules; called once, at start-up. Values that `codecs` store are hidden, too. Names of fields are shown if they are listed, by
- * the rules or in `named`: a log can have anything in the place of a name.
- */
+/** Hides values that `codecs` store. Shows names that the rules or `named` list: a log can have anything in their place. */
 export function compileRedaction(
   rules: RedactionRules,
   codecs: readonly Codec[],
@@ -44,7 +34,7 @@ export function compileRedaction(
 ): Redaction {
   const holdsSealed = sealedTexts(codecs);
   const plain = new Set<string>();
-  /** Whether JSON is a scalar, and as a string neither encrypted, nor an image, nor structured or personal data. */
+  /** A scalar; as a string neither encrypted, nor an image, nor structured or personal data. */
   const isShown = (json: string): boolean => {
     if (!json.startsWith('"')) return !/^[{[]/.test(json);
     if (plain.has(json)) return true;
@@ -78,22 +68,21 @@ export function compileRedaction(
   };
 }
 
-/** How a change of a field is written. */
 interface FieldName {
   readonly isListed: boolean;
   /** JSON up to the values. */
   readonly field: string;
 }
 
-/** Texts that are kept because the log repeats them, such as states, and the length of each. */
+/** A log repeats texts such as states; their number and length. */
 const plainMax = 5000;
 const plainLengthMax = 40;
 
-/** Names that are kept for each entity, and the length of each. */
+/** Per entity; their number and length. */
 const namesMax = 200;
 const nameLengthMax = 100;
 
-/** Makes the function from the name of an entity's field. Of the listed fields those are left out that mean personal data or a signature. */
+/** Without listed names that mean personal data or a signature. */
 function fieldNames(
   listed: readonly string[],
   names: ReadonlySet<string>,
@@ -106,7 +95,7 @@ function fieldNames(
     if (found !== undefined) return found;
     const isField = names.has(spelling(name)) && name.length <= nameLengthMax;
     const isListed = isField && shown.has(spelling(name));
-    // In the place of a name that is not listed stands the word in brackets.
+    // In the place of a name that is not listed.
     const field = `{${JSON.stringify(words.field)}:${JSON.stringify(isField ? name : `(${words.shielded})`)},`;
     if (isField && known.size < namesMax) known.set(name, { isListed, field });
     return { isListed, field };
@@ -118,10 +107,10 @@ export function spelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
 
-/** Word by word where a longer word means something else (installatie, plaatsing); otherwise also within a word. */
+/** Whole words if a longer one means something else (installatie, plaatsing). */
 const personalWords = new RegExp(
   [
-    // The customer as such, though not the id by which a record points to it.
+    // Not the id by which a record points to the customer.
     String.raw`\b(?:klant|customer|contact|contactpersoon|eigenaar|bewoner|huurder|opdrachtgever)(?:naam)?\b(?! id$)`,
     'klant ?naam|voornaam|achternaam|tussenvoegsel|voorletter|bedrijfsnaam|(?:first|last|full|company) name',
     String.raw`adres|address|straat|street|huisn|\bhuis n|house number|\btoevoeging\b|postcode|post code|postal|\bzip\b`,
@@ -131,7 +120,7 @@ const personalWords = new RegExp(
   ].join('|'),
 );
 
-/** Whether the words of a name ("kvkNummer" and "KVK_nummer" → "kvk nummer") speak of personal data. */
+/** "kvkNummer" and "KVK_nummer" → "kvk nummer". */
 function isPersonalName(name: string): boolean {
   const words = plainText(name)
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -140,9 +129,8 @@ function isPersonalName(name: string): boolean {
   return personalWords.test(words.trim().toLowerCase());
 }
 
-/** Dependencies of the projection, made once at start-up. */
 export interface ProjectionOptions extends CodecOptions {
-  /** Text of CODEC_MODULE: another one can decode the same value otherwise. */
+  /** Of CODEC_MODULE, which can decode the same value otherwise. */
   readonly moduleText?: string | undefined;
   readonly redaction: Redaction;
 }

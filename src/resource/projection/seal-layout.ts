@@ -1,25 +1,23 @@
-/** A part of a sealed value. */
 export interface SealPart {
-  /** 0 for the ciphertext, whose length differs. */
+  /** 0 for the ciphertext. */
   readonly bytes: number;
-  /** Position in the value, without the ciphertext before it. */
+  /** Without the ciphertext before it. */
   readonly at: number;
-  /** 1 when the ciphertext stands before it, else 0. */
+  /** Whether the ciphertext stands before it. */
   readonly behindData: 0 | 1;
 }
 
-/** Places of nonce, ciphertext and tag in the bytes of a sealed value. */
+/** In the bytes of a sealed value. */
 export interface SealLayout {
   readonly nonce: SealPart;
   readonly data: SealPart;
   readonly tag: SealPart;
-  /** Bytes of nonce and tag. */
   readonly overheadBytes: number;
 }
 
 const partPattern = /^(nonce|data|tag)(\d*)$/;
 
-/** ["tag16", "nonce12", "data"] → their places; null unless there is each part once. */
+/** ["tag16", "nonce12", "data"] → places; null unless there is each part once. */
 export function sealLayout(layout: readonly string[]): SealLayout | null {
   const parts = new Map<string, SealPart>();
   let at = 0;

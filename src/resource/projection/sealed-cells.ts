@@ -14,10 +14,10 @@ import { encodingOf } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
-/** Text of a piece of the template for a cell; null when it is a column that is NULL. */
+/** Null: a column that is NULL. */
 type PieceText = (present: PresentRow, column: string) => string | null;
 
-/** Makes the function that fills in a template of associated data, such as "{workspace}|{table}|{column}|{id}"; null when a column in it is NULL. */
+/** Of "{workspace}|{table}|{column}|{id}"; null when a column is NULL. */
 function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
   const ids = new Map<string, PieceText>([
     ['workspace', ({ workspace }) => workspace],
@@ -42,9 +42,8 @@ function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
 }
 
 /**
- * Decrypts AES-256-GCM cells, one by one, by node:crypto. A codec describes how values are stored: prefix, encoding and layout,
- * key and associated data (AAD). With the cell in the AAD, a value copied from another cell does not decode. The prefix of
- * older values needs no protection: a value with AAD that is relabelled fails its tag.
+ * AES-256-GCM by node:crypto. With the cell in the AAD a value copied from another cell does not decode, and one that is relabelled as
+ * older fails its tag.
  */
 export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
   const layout = sealLayout(codec.layout ?? []);
@@ -55,7 +54,7 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
   const aadOf = codec.aad === undefined ? () => undefined : aadTemplate(codec.aad, rows);
   const opener = new Opener(layout);
   let sealed = Buffer.alloc(256);
-  /** The header of the value before, which most values have as well, and the id of its row's key. */
+  /** The header and key of the value before, which most values share. */
   let last: { readonly bytes: Buffer; readonly key: KeyObject; readonly keyId: string | null } | null = null;
   return (json, { name, at }, present) => {
     const { row } = present;
@@ -83,10 +82,7 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
 /** Fewer bytes can look like text under a wrong key. */
 const tellingBytes = 6;
 
-/**
- * Whether a stored value gives text under a key, without the associated data that its tag needs; null where it is none of the codec, or too short
- * to tell.
- */
+/** Without the AAD that the tag needs; null for a value of another codec, or too short to tell. */
 export function opensAsText(codec: Codec, stored: string, key: KeyObject): boolean | null {
   const header = headerReader(codec)(stored);
   const layout = sealLayout(codec.layout ?? []);
@@ -103,7 +99,7 @@ export function opensAsText(codec: Codec, stored: string, key: KeyObject): boole
   return isText(opened, 0, opened.length);
 }
 
-/** Opens sealed bytes. Nonce and tag are copied out of them into buffers that are used again, because a view of each costs more. */
+/** Nonce and tag are copied into buffers that are used again: a view of each costs more. */
 class Opener {
   readonly #nonce: Buffer;
   readonly #tag: Buffer;

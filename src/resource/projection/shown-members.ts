@@ -2,7 +2,7 @@ import type { WordSource } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from './json-bytes.js';
 import { eachChild, isNamed, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
 
-/** Writes the JSON value that begins at `start` as the API shows it, and returns its end. Throws MalformedJson. */
+/** Returns the end of the value at `start`. Throws MalformedJson. */
 export type JsonWriter = (from: WordSource, start: number, json: JsonBytes) => number;
 
 const nullJson = constantJson('null');
@@ -12,16 +12,15 @@ const brackets = {
   object: [constantJson('{'), constantJson('}')],
 } as const;
 
-/** The pointers that lead through a place in free JSON, and whether one ends there. */
+/** The pointers through a place in free JSON, and whether one ends there. */
 interface Place {
   isShown: boolean;
   readonly members: { readonly name: JsonName; readonly place: Place }[];
 }
 
 /**
- * Makes the writer of free JSON of which only the members at these pointers (RFC 6901) are shown: texts, numbers, true, false and null, and lists
- * of them. Pointers go through lists, so that /points/x is the x of each point. What they do not name is left out; a value that is no object
- * or list is null.
+ * Shows only members at these pointers (RFC 6901): scalars and lists of them. Pointers go through lists (/points/x: x of each). A value
+ * that is no object or list is null.
  */
 export function shownMembers(pointers: readonly string[]): JsonWriter {
   const root: Place = { isShown: false, members: [] };
@@ -49,7 +48,7 @@ export function pointerTokens(pointer: string): string[] {
   return tokens;
 }
 
-/** Writes what is shown of the value at the place, which can be nothing; returns its end. */
+/** It can be nothing; returns the end. */
 function writeShown(place: Place, from: WordSource, start: number, json: JsonBytes): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;

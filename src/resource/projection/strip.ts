@@ -35,10 +35,7 @@ export function stripImages(json: string): string {
   }
 }
 
-/**
- * Whether a field or member name speaks of a signature image, in any case and spelling ("handtekeningKlant",
- * "hand_tekening"). When and by whom was signed (ondertekendOp, ondertekendDoor) is no image.
- */
+/** In any spelling ("handtekeningKlant", "hand_tekening"). When and by whom was signed is no image. */
 export function isSignatureName(name: string): boolean {
   return signatureName.test(plainText(name));
 }
@@ -56,7 +53,7 @@ const signatureName = new RegExp(
   'i',
 );
 
-/** Names that can mean a signature or a text about it: the value decides. */
+/** They can mean a signature or a text about it: the value decides. */
 const signingName = /onderteken|signed|autogra(?:m|f|ph)|strokes/i;
 const signingTextMax = 64;
 
@@ -64,7 +61,7 @@ function isBulky(json: string, start: number, end: number): boolean {
   return /[{[]/.test(json.charAt(start)) || (json.charAt(start) === '"' && end - start - 2 > signingTextMax);
 }
 
-/** Every name of a signature or of signing contains one of these words; most values contain none. */
+/** Every name of a signature or of signing contains one; most values contain none. */
 const signatureHints = [
   'tekening',
   'signatu',
@@ -76,10 +73,7 @@ const signatureHints = [
   'autogra',
   'strokes',
 ];
-/**
- * Words of images and signatures, and what can hide one: a line break, an escape. Spaces and quotation marks in them are skipped, but
- * for those of `exact` first characters, numbers and escapes.
- */
+/** And what can hide one: a line break, an escape. */
 const hintsOf = (breaks: readonly string[]): PhraseMatcher =>
   new PhraseMatcher(
     [...imageHints, ...signatureHints, ...breaks, ...['n', 'r', 'u', 't', 'f'].map((letter) => `\\${letter}`)],
@@ -87,10 +81,10 @@ const hintsOf = (breaks: readonly string[]): PhraseMatcher =>
     '12\\',
   );
 const hints = hintsOf(['\n', '\r']);
-/** Between the values of JSON a line break hides nothing, and json_agg makes one behind each row. */
+/** Between the values of JSON a line break hides nothing, and json_agg makes one after each row. */
 const jsonHints = hintsOf([]);
 
-/** Whether holdsImage can find an image in a text, or stripImages change a JSON text. Most values cost only this check, without making a string. */
+/** Whether holdsImage or stripImages can find something. Most values cost only this check, without a string. */
 export function isSuspect(bytes: Buffer, start: number, end: number, isJson = false): boolean {
   return (
     (isJson ? jsonHints : hints).isIn(bytes, start, end) ||
@@ -103,7 +97,7 @@ export function isSuspect(bytes: Buffer, start: number, end: number, isJson = fa
 /** Each encoding of JSON as a string makes it longer. */
 const encodedMax = 8;
 
-/** Goes from string to string; between two strings lie only punctuation, numbers, true, false and null. */
+/** Between two strings lie only punctuation, numbers, true, false and null. */
 function strip(json: string, encoded = 0): string {
   let kept = '';
   let copied = 0;
@@ -155,7 +149,7 @@ function strip(json: string, encoded = 0): string {
   return kept + json.slice(copied);
 }
 
-/** In the place of a string that is JSON, the JSON of what strip leaves of it; null when that is all, or the string is no JSON. */
+/** Null when that is all, or the string is no JSON. */
 function stripEncoded(text: string, encoded: number): string | null {
   if (!/^[\s\p{Cf}]*["{[]/u.test(text)) return null;
   if (encoded > encodedMax) return 'null';
@@ -168,10 +162,10 @@ function stripEncoded(text: string, encoded: number): string | null {
   }
 }
 
-/** A member that names others, or what can hide its name. */
+/** Or what can hide its name. */
 const mayNameSignatures = new RegExp(`"(?:name|naam|label|type|key)"|\\\\u|${hidesLetters.source}`, 'i');
 
-/** Positions of the values that are null, in order: lists that are an image, and what a member beside them calls a signature. Throws MalformedJson. */
+/** In order: lists that are an image, and what a member beside them calls a signature. Throws MalformedJson. */
 function hiddenValues(json: string): number[] {
   const bytes = Buffer.from(json);
   const integers = mayHaveIntegerRun(bytes, 0, bytes.length) ? integerLists(json).map(([start]) => start) : [];
