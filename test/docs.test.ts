@@ -60,12 +60,9 @@ test("the image, `npm start` and the systemd unit start `serve` with Node's flag
   }
 });
 
-test('docs/understand/reliability.md and docs/understand/security.md name tests that exist', (t) => {
-  const named = [
-    ...(read('docs/understand/reliability.md') + read('docs/understand/security.md')).matchAll(
-      /`((?:fault|feature|unit|soak)\/[\w.-]+)`/g,
-    ),
-  ].map(([, name]) => name);
+test('the pages of docs/understand name tests that exist', (t) => {
+  const text = ['promises', 'reliability', 'security'].map((page) => read(`docs/understand/${page}.md`)).join('');
+  const named = [...text.matchAll(/`((?:fault|feature|unit|soak)\/[\w.-]+)`/g)].map(([, name]) => name);
   t.true(named.length > 20);
   t.deepEqual(
     named.filter((name) => !['.test.ts', '.ts'].some((end) => existsSync(join(projectRoot, `test/${name}${end}`)))),

@@ -3,6 +3,7 @@ import Koa, { type Context } from 'koa';
 import { ClientGone, correctionOf, databaseErrorKind, namedIn, Problem, sqlStateOf } from '../base/errors.js';
 import type { Event } from '../base/events.js';
 import { tracerName } from '../base/tracing.js';
+import { type CrossOrigin, crossOrigin } from './http/cors.js';
 import { exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
@@ -14,6 +15,7 @@ export interface AppDeps extends RouteDeps {
   /** Values of the headers; empty: none. */
   readonly deprecation: string;
   readonly sunset: string;
+  readonly corsOrigins: string;
   readonly logClientAddress: boolean;
   readonly tracing: boolean;
   /** For the metrics. */
@@ -30,12 +32,13 @@ class Application extends Koa {
   }
 }
 
-/** The order of a request: begin → check the target → route (http/routes) → answer errors. */
+/** The order of a request: begin → check the target → preflight → route (http/routes) → answer errors. */
 export function app(deps: AppDeps): Koa {
   const koa = new Application({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   if (deps.tracing) koa.use(traceRequests);
   koa.silent = true; // answerError reports every error; Koa itself would only log clients that disconnect
-  const begin = beginning(deps);
+  const cors = crossOrigin(deps.corsOrigins);
+  const begin = beginning(deps, cors);
   const route = routes(deps);
   koa.use(async (ctx) => {
     begin(ctx);
@@ -43,6 +46,7 @@ export function app(deps: AppDeps): Koa {
       checkHost(ctx.req);
       checkTransferEncoding(ctx.req);
       checkTarget(ctx.req);
+      if (cors?.isPreflight(ctx.req)) return send(ctx, 204, null);
       await route(ctx, () => unrouted(deps, ctx));
     } catch (error) {
       answerError(deps, ctx, error);
@@ -52,14 +56,15 @@ export function app(deps: AppDeps): Koa {
 }
 
 /** The request's id and common headers; reports it when its response is closed. */
-function beginning({ observe, deprecation, sunset, logClientAddress, underWay }: AppDeps): (ctx: Context) => void {
+function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => void {
+  const { observe, deprecation, sunset, logClientAddress, underWay } = deps;
   const headers = Object.entries({
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
     ...(sunset && { Sunset: sunset }),
   }).flat();
   return (ctx) => {
-    const exchange = newExchange(ctx.req, headers);
+    const exchange = newExchange(ctx.req, cors === null ? headers : [...headers, ...cors.headersFor(ctx.req)]);
     const { socket } = ctx.req;
     const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
     ctx.state.exchange = exchange;

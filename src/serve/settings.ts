@@ -142,6 +142,13 @@ const unusableValues: Readonly<
       return [`${name}: ${(error as Error).message}`];
     }
   },
+  corsOrigins: (name, value) =>
+    originsIn(value)
+      .filter((origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin)
+      .map(
+        (origin) =>
+          `${name} must list origins such as https://app.example.com, in lower case and without a path; ${JSON.stringify(origin.slice(0, 80))} is none.`,
+      ),
   sunset: (name, value, { deprecation }) => {
     if (value === '') return [];
     const date = new Date(value);
@@ -150,6 +157,11 @@ const unusableValues: Readonly<
     return date.getTime() < deprecatedMs ? [`${name} must not be earlier than DEPRECATION.`] : []; // RFC 9745 §4
   },
 };
+
+/** The entries of CORS_ORIGINS. */
+export function originsIn(setting: string): string[] {
+  return setting.split(/[\s,]+/).filter((origin) => origin !== '');
+}
 
 function databaseUrlFaults(name: string, value: string): string[] {
   const urls = connectionUrls(value);

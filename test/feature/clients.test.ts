@@ -265,19 +265,12 @@ const noPandas = programMissing(python, '-c', 'import pandas, requests');
 
 const noRequests = programMissing(python, '-c', 'import requests');
 const noDlt = programMissing(python, '-c', 'import dlt, duckdb');
-/** Runs the source of dlt into a copy: by itself, and by dlt. */
+/** Two ways to keep a copy by docs/use/sync.md: the program of that page, and dlt. Each ends with the ids of orders and hours. */
 const keepers: readonly (readonly [by: string, lacks: string, program: string])[] = [
   [
     'by itself',
     noRequests,
-    `import json, os
-from sync import changes
-state, copy = json.load(open("copy.json")) if os.path.exists("copy.json") else ({}, {})
-for change in changes("werkbonnen", state):
-    copy[change["id"]] = change
-    if "deleted" in change:
-        del copy[change["id"]]
-json.dump([state, copy], open("copy.json", "w"))
+    `${programs('sync.md', 'python')[2]}
 print(json.dumps([[id, [hour["id"] for hour in record["uren"]]] for id, record in copy.items()]))`,
   ],
   [
@@ -294,10 +287,11 @@ print(json.dumps(rows))`,
 ];
 for (const [by, lacks, program] of keepers)
   (lacks ? test.serial.skip : test.serial)(
-    `the source of docs/use/python.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
+    `the client of docs/use/sync.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
     async (t) => {
-      const [, source = '', load = ''] = programs('python.md', 'python');
-      const folder = workFolder({ 'sync.py': source, 'load.py': load, 'keep.py': program });
+      const [digest = '', sync = ''] = programs('sync.md', 'python');
+      const load = programs('python.md', 'python').at(-1) as string;
+      const folder = workFolder({ 'digest.py': digest, 'sync.py': sync, 'load.py': load, 'keep.py': program });
       const { client, database } = t.context;
       const workspace = database.workspaces[0]?.id;
       const assertEqual = async (): Promise<void> => {

@@ -32,8 +32,8 @@ export class ContractViolation extends Error {
   }
 }
 
-/** Headers of HTTP itself, which no operation describes. */
-const httpHeaders = new Set('connection content-length content-type date keep-alive transfer-encoding'.split(' '));
+/** Headers of HTTP and of CORS, which no operation describes. */
+const httpHeaders = /^(?:connection|content-length|content-type|date|keep-alive|transfer-encoding|access-control-.*)$/;
 
 /** Throws ContractViolation for a response that the OpenAPI document does not describe. */
 export function contractValidator(document: OpenApiDocument): (exchange: Exchange) => void {
@@ -50,7 +50,7 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
 
   function headerFaults({ headers }: Exchange, response: ApiResponse): string[] {
     const described = new Map(Object.entries(response.headers).map(([name, header]) => [name.toLowerCase(), header]));
-    const unknown = Object.keys(headers).filter((name) => !described.has(name) && !httpHeaders.has(name));
+    const unknown = Object.keys(headers).filter((name) => !described.has(name) && !httpHeaders.test(name));
     const faults = unknown.map((name) => `header ${name}: not described`);
     for (const [name, reference] of described) {
       const header = resolve<Header>(document, reference);

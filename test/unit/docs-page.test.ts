@@ -75,7 +75,7 @@ test('the samples of a change have the key, the version and the body, in the wor
   },
 );
 
-// Airbyte and Grafana cannot be installed from a registry that the tests use: their recipes are compared with the API.
+// Airbyte, Grafana, n8n and dlt cannot be installed from a registry that the tests use: their recipes are compared with the API.
 
 const read = (page: string): string => readFileSync(join(projectRoot, 'docs/use', page), 'utf8');
 const resourcesClientRecipes = new Map(loadResources('').map((resource) => [resource.name, resource]));
@@ -97,6 +97,32 @@ test("Grafana's query has members of a work order and parameters of its list", (
   for (const { key } of query.url_options.params)
     t.true(key in (resourcesClientRecipes.get('werkbonnen')?.filters ?? {}), key);
   t.is(query.pagination_param_cursor_extraction_path, 'pagination.nextCursor');
+});
+
+test('the workflow of n8n reads a list by its next URL, and sends each parameter once', (t) => {
+  const [{ nodes, connections }] = all(read('n8n.md'), /```json\n(.*?)```/gs).map((text) => JSON.parse(text));
+  const names = nodes.map(({ name }: { name: string }) => name);
+  t.deepEqual(Object.keys(connections), names.slice(0, -1));
+  const { url, options, ...others } = nodes[1].parameters;
+  t.false('sendQuery' in others);
+  const { pathname, searchParams } = new URL(url.slice(1));
+  t.is(pathname, '/api/v1/werkbonnen');
+  const { filters = {} } = resourcesClientRecipes.get('werkbonnen') ?? {};
+  t.deepEqual(
+    [...searchParams.keys()].filter((name) => !(name in filters)),
+    ['perPage'],
+  );
+  t.regex(options.pagination.pagination.nextURL, /\$response\.body\.pagination\.next\b/);
+  t.is(nodes[2].parameters.fieldToSplitOut, 'data');
+});
+
+test("dlt's full loads name the lists and the place of the next URL", (t) => {
+  const [, full = ''] = all(read('python.md'), /^```python\n(.*?)^```/gms);
+  t.deepEqual(
+    JSON.parse(/"resources": (\[.*\])/.exec(full)?.[1] ?? '[]').sort(),
+    [...resourcesClientRecipes.keys()].sort(),
+  );
+  t.true(full.includes('"next_url_path": "pagination.next"') && full.includes('"data_selector": "data"'));
 });
 
 const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }) };

@@ -75,6 +75,26 @@ test('DEPRECATION and SUNSET have the forms of their headers, and the sunset is 
   });
 });
 
+test('CORS_ORIGINS takes origins as browsers send them, and names each entry that none sends', (t) => {
+  const origins = 'https://app.example.com, http://localhost:3000';
+  t.is(loadSettings({ CORS_ORIGINS: origins }).corsOrigins, origins);
+  for (const entry of [
+    '*',
+    'null',
+    'https://app.example.com/',
+    'https://App.example.com',
+    'app.example.com',
+    'https://x:443',
+  ])
+    t.throws(
+      () => loadSettings({ CORS_ORIGINS: `https://good.example.com ${entry}` }),
+      {
+        message: `The settings are not valid:\n  CORS_ORIGINS must list origins such as https://app.example.com, in lower case and without a path; "${entry}" is none.`,
+      },
+      entry,
+    );
+});
+
 const urlOf = (rest: string): string => `postgres://gateway_reader:${rest}@127.0.0.1:5432/db`;
 
 test('a connection URL that would not be used as it is meant is refused with the correction, and no part of its password', (t) => {

@@ -1,0 +1,137 @@
+import { createServer } from 'node:http';
+import { projectText } from '../../src/base/paths.js';
+import { exposedHeaders } from '../../src/serve/http/cors.js';
+import { listen } from '../../src/serve/http/listeners.js';
+import { browserMissing, launchBrowser, openPage } from '../support/browser.js';
+import type { ApiReply } from '../support/client.js';
+import { records } from '../support/lists.js';
+import { gatewayTest } from '../support/workspace.js';
+
+const addIn = 'https://addin.example.com';
+const test = gatewayTest();
+const allowing = gatewayTest({ corsOrigins: `${addIn}, http://localhost:3000`, publicRequestsPerMinute: 2 });
+const granted = ({ headers }: ApiReply) => Object.keys(headers).filter((name) => name.startsWith('access-control-'));
+
+test('without CORS_ORIGINS no response lets a page of another origin read it', async (t) => {
+  const headers = { origin: addIn, 'access-control-request-method': 'GET' };
+  for (const method of ['GET', 'OPTIONS']) {
+    const reply = await t.context.client.request(method, '/klanten', { headers });
+    t.deepEqual(granted(reply), [], method);
+    t.false((reply.headers.vary ?? '').includes('Origin'));
+  }
+});
+
+allowing('a page of a listed origin reads pages, problems and their headers, without credentials', async (t) => {
+  for (const [path, status] of [
+    ['/klanten?perPage=1', 200],
+    ['/klanten?perPage=0', 400],
+    ['/klanten/x', 404],
+  ] as const)
+    for (const origin of [addIn, 'http://localhost:3000']) {
+      const reply = await t.context.client.get(path, { headers: { origin } });
+      t.is(reply.status, status);
+      t.is(reply.headers['access-control-allow-origin'], origin);
+      t.is(reply.headers['access-control-expose-headers'], exposedHeaders);
+      t.true((reply.headers.vary ?? '').split(', ').includes('Origin'));
+      t.is(granted(reply).length, 2);
+    }
+});
+
+allowing('only the exact origin is allowed, and another gets the response that it cannot read', async (t) => {
+  const others = [
+    'http://addin.example.com',
+    `${addIn}:443`,
+    `${addIn}.evil.test`,
+    'https://ADDIN.example.com',
+    'null',
+  ];
+  for (const origin of [
+    ...others,
+    `${addIn}/`,
+    'https://sub.addin.example.com',
+    'http://localhost:3001',
+    `${addIn}, ${addIn}`,
+  ]) {
+    const reply = await t.context.client.get('/klanten?perPage=1', { headers: { origin } });
+    t.is(reply.status, 200);
+    t.deepEqual(granted(reply), [], String(origin));
+    t.regex(reply.headers.vary as string, /Origin/);
+  }
+});
+
+allowing(
+  'a preflight of a listed origin is answered without token and limit, of another origin as before',
+  async (t) => {
+    const { client } = t.context;
+    const headers = {
+      origin: addIn,
+      'access-control-request-method': 'PATCH',
+      'access-control-request-headers': 'if-match',
+    };
+    for (const path of ['/installaties/x', '/klanten?perPage=1', '/klanten?perPage=2', '/token']) {
+      const reply = await client.request('OPTIONS', path, { headers, token: null, unchecked: true });
+      t.is(reply.status, 204);
+      t.is(reply.headers['access-control-allow-origin'], addIn);
+      t.regex(reply.headers['access-control-allow-methods'] as string, /\bPATCH\b/);
+      for (const name of ['Authorization', 'If-Match', 'Idempotency-Key', 'Content-Type'])
+        t.true(reply.headers['access-control-allow-headers']?.split(', ').includes(name));
+      t.is(reply.headers['access-control-max-age'], '86400');
+    }
+    const elsewhere = { ...headers, origin: 'https://evil.test' };
+    const ask = () => client.request('OPTIONS', '/klanten', { headers: elsewhere, token: null });
+    const replies = [await ask(), await ask()];
+    t.deepEqual(
+      replies.map((reply) => [reply.status, granted(reply)]),
+      [
+        [204, []],
+        [429, []],
+      ],
+    );
+  },
+);
+
+test('pages may read every header of a response that says something about its record, page or limit', (t) => {
+  const { headers, names } = JSON.parse(projectText('config/openapi/headers.json'));
+  const hidden = ['Cache-Control', 'X-Content-Type-Options', 'Content-Security-Policy', 'Referrer-Policy', 'Vary'];
+  const described = Object.keys(headers).filter(
+    (name) => !(name in names) && ![...hidden, 'Accept-Encoding'].includes(name),
+  );
+  t.deepEqual(exposedHeaders.split(', ').sort(), described.sort());
+});
+
+const inBrowser = browserMissing ? test.serial.skip : test.serial;
+inBrowser(`a page in Chromium reads a record with its ETag and limit, and changes it${browserMissing}`, async (t) => {
+  const site = createServer((_, response) => response.end('<!doctype html>'));
+  const origin = await listen(site, '127.0.0.1', 0);
+  const { gateway, token } = await t.context.database.gateway({ corsOrigins: origin });
+  const browser = await launchBrowser();
+  try {
+    const { page } = await openPage(browser, origin);
+    const [reader] = /(?<=```js\n).*?(?=^```)/ms.exec(projectText('docs/use/browser.md')) as RegExpExecArray;
+    const program = (base: string) => `(async () => {
+      ${reader.replace('perPage=1000', 'perPage=2')}
+      const [base, token, found] = ['${base}/api/v1', '${token}', []];
+      for await (const { id } of records(base, token, 'installaties')) found.push(id);
+      const headers = { authorization: 'Bearer ' + token };
+      const reply = await fetch(base + '/installaties/' + found[0], { headers });
+      const change = { ...headers, 'if-match': reply.headers.get('etag'), 'idempotency-key': 'browser', 'content-type': 'application/json' };
+      const options = { method: 'PATCH', headers: change, body: '{"locatie":"Zolder"}' };
+      const changed = await fetch(base + '/installaties/' + found[0], options);
+      return { found, limit: reply.headers.get('ratelimit'), status: changed.status, record: await changed.json() };
+    })()`;
+    const seen = await page.evaluate<{ found: string[]; limit: string; status: number; record: object }>(
+      program(gateway.url),
+    );
+    t.deepEqual(
+      seen.found,
+      (await records<{ id: string }>(t.context.client, '/installaties')).map(({ id }) => id),
+    );
+    t.regex(seen.limit, /^"default";r=\d+;t=\d+$/);
+    t.is(seen.status, 200);
+    t.like(seen.record, { id: seen.found[0], locatie: 'Zolder' });
+    await t.throwsAsync(page.evaluate(program(t.context.gateway.url)), { message: /Failed to fetch/ });
+  } finally {
+    await browser.close();
+    site.close();
+  }
+});
