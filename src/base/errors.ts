@@ -103,7 +103,6 @@ export class Problem extends Error {
   readonly code: ProblemCode;
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
-  /** Of `overloaded` only. */
   readonly bound: ShedBound;
 
   /** `cause`: an error of PostgreSQL, for the log. */
@@ -184,7 +183,6 @@ const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] =
 };
 
 const byRule = 'a rule of the database does not allow it.';
-/** An error that a function of the app raises, by any SQLSTATE. */
 const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
 /** SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class → meaning. An unlisted one is a bug of the gateway. */
@@ -295,7 +293,6 @@ export function correctionOf(error: unknown): string | undefined {
   return row?.correctionOfApp ?? ruleOfApp.correction;
 }
 
-/** Fields of an error of PostgreSQL (PostgreSQL 55.8). */
 type Origin = { readonly file?: string; readonly routine?: string; readonly where?: string };
 
 function rowOf(error: unknown): SqlStateRow | undefined {

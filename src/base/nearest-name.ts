@@ -23,7 +23,6 @@ export function meantBy(name: string, known: readonly string[], synonyms?: Reado
 /** "page_size" and "pageSize" → "pagesize". */
 const plainOf = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
 
-/** Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...a].entries()) {

@@ -24,13 +24,11 @@ export function readText(path: string): string {
   }
 }
 
-/** The code of the system, else the message. */
 export function readFault(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code ?? message;
 }
 
-/** The text of a file of the project, such as config/default.json. */
 export function projectText(path: string): string {
   return readFileSync(join(projectRoot, path), 'utf8');
 }

@@ -51,7 +51,6 @@ function section(title: string, lines: readonly string[]): void {
   for (const line of lines) print(`  ${line}`);
 }
 
-/** Quoted for the shell. */
 function folder(out: string, path: string): string {
   const whole = out === '.' ? path : `${out}/${path}`;
   return /^[\w./-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", String.raw`'\''`)}'`;

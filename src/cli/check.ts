@@ -23,7 +23,6 @@ const marks: Readonly<Record<Level, string>> = {
   refused: 'REFUSED',
 };
 
-/** Findings by server, each with its advice unless it is ok. */
 function report(findings: readonly Finding[]): string[] {
   const lines = findings.flatMap((finding, i) => [
     ...(finding.where === findings[i - 1]?.where ? [] : [finding.where]),

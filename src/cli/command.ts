@@ -30,7 +30,6 @@ export class Failure extends Error {
   override readonly name = 'Failure';
 }
 
-/** One line on stdout: a result. */
 export function print(line: string): void {
   printText(oneLine(line));
 }
@@ -40,7 +39,6 @@ export function printed(line: string): Promise<string | null> {
   return written(`${visible(oneLine(line))}\n`);
 }
 
-/** Resolves when stdout has taken, or refused, what was printed. */
 export async function outputEnded(): Promise<void> {
   await written('');
 }

@@ -6,7 +6,6 @@ import { docsPage } from '../serve/openapi/page.js';
 import { loadSettings } from '../serve/settings.js';
 import { command, print, say, UsageError } from './command.js';
 
-/** Writes the documentation page for a static host. Needs no database. */
 export const docsCommand = command({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');
   const settings = loadSettings(process.env);

@@ -22,7 +22,6 @@ export const exportCommand = command(
   },
 );
 
-/** Nothing where stderr is no terminal. */
 function progressLine() {
   let shownMs = 0;
   return {

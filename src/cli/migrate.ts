@@ -74,7 +74,6 @@ export const migrateCommand = command(
   },
 );
 
-/** Around changes of the app's tables. */
 export const viewsCommand = command({ ...shared, drop: flag, create: flag }, async ({ drop, create, views, wait }) => {
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');

@@ -27,7 +27,6 @@ export async function runProgram(usage: Usage, args: readonly string[], run: Com
   process.exit(await exitCodeOf(usage, args, run));
 }
 
-/** The exit code of a command, or of its help; errors are explained on stderr. */
 export async function exitCodeOf(usage: Usage, args: readonly string[], run: Command): Promise<number> {
   const asksForHelp = usage.help !== '' && (args.includes('--help') || args.includes('-h'));
   try {
@@ -59,7 +58,6 @@ const connectionFaults: Readonly<Record<string, string>> = {
   ECONNRESET: 'it closed the connection',
 };
 
-/** The operator's next step, by SQLSTATE or class. */
 const nextSteps: Readonly<Record<string, string>> = {
   '25006': 'It is a replica, or its transactions are read-only: give the URL of the primary.',
   '28': 'Look at user and password of its URL, and at pg_hba.conf.',
@@ -94,7 +92,6 @@ function explain(error: unknown, usage: Usage): readonly [text: string, exitCode
     : undefined;
 }
 
-/** Messages of pg that have no code. */
 const noAnswer =
   /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/;
 

@@ -28,7 +28,6 @@ export function ports(given: { port?: string | undefined; 'ops-port'?: string | 
   };
 }
 
-/** A gateway, a parent with its workers, or one of these workers. */
 async function serveUntilStopped(settings: Settings, readAgain: () => Settings): Promise<number> {
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
   const starting: Promise<Gateway | Workers> = isParent

@@ -19,25 +19,20 @@ export interface Servers {
   readonly resumeMs?: number;
 }
 
-/** A replica, or the primary. */
 export interface ReadTarget {
   readonly name: string;
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
-  /** Statements in flight end on the old connections. */
   renew(): void;
-  /** Takes the primary out of the choice for a while. */
   rest?(ms: number): void;
 }
 
 export interface Requirement {
   /** The server that the page began on: changing it with each chunk, the page would fail with any server. */
   readonly ofPage?: object;
-  /** A replica on which it could not be checked is left out. */
   readonly view?: string;
   readonly replayed?: Lsn;
-  /** Epoch milliseconds. */
   readonly asOfMs?: number | null;
   /** It must show the workspace's last write, and the primary may answer. */
   readonly showsWrite?: boolean;
@@ -51,7 +46,6 @@ export interface Attempt {
   readonly target: ReadTarget;
   /** Of the server before it was asked, epoch milliseconds. */
   readonly asOfMs: number | null;
-  /** Before this one. */
   readonly failures: number;
   readonly requirement: Requirement;
   /** Null: the target is the primary. */
@@ -122,14 +116,12 @@ export async function withServer<T>(
   }
 }
 
-/** When the first wait or failure began, and what failed since. */
 const newSearch = () => ({
   ...{ failed: new Set<Replica>(), failures: 0, cancelled: 0, renewals: 0 },
   obstacleMs: null as number | null,
 });
 type Search = ReturnType<typeof newSearch>;
 
-/** Throws replica_unavailable after a wait that is long enough. */
 async function nextServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
   const { replicas } = servers;
   for (;;) {
@@ -184,7 +176,6 @@ async function endAttempt(
   }
 }
 
-/** Null: the read waits. Throws replica_unavailable after a wait that is long enough. */
 function primaryOrWait(
   { replicas, primary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
   requirement: Requirement,
@@ -204,7 +195,6 @@ function primaryOrWait(
   throw unavailable(detail, { 'Retry-After': '1' });
 }
 
-/** Serves so many reads in each second of the clock. */
 export function primaryReads(
   pool: ConnectionPool,
   isReachable: () => boolean,

@@ -1,7 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { nearestName } from '../base/nearest-name.js';
 
-/** Separated by spaces or commas. */
 export function connectionUrls(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((url) => url !== '');
 }
@@ -35,7 +34,6 @@ export function currentUrl(first: string, readUrls: () => readonly string[]): ()
   };
 }
 
-/** pg reads the files with every connection. */
 const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'] as const;
 const tlsParameters = ['sslmode', ...tlsFiles];
 
@@ -59,7 +57,6 @@ export function connectionUrlFault(url: string): string | null {
   return null;
 }
 
-/** For a password that was not encoded. */
 export const percentEncoding =
   'write special characters of user and password percent-encoded, such as %23 for #, %2F for / and %2C for a comma.';
 

@@ -6,14 +6,12 @@ import { isLater, type Lsn, sameHistory, type WalPosition, type WritePosition } 
 export interface PositionSample extends WalPosition {
   /** All that was visible at that moment lies before it, flushed or not. */
   readonly insertLsn: Lsn;
-  /** Epoch milliseconds. */
   readonly atMs: number;
   /** On performance.now(), so that no replica lags when the system's clock is set. */
   readonly tickMs: number;
 }
 
 export interface Currency {
-  /** Epoch milliseconds; null when it is not known. */
   readonly asOfMs: number | null;
   /** Infinity beyond the kept samples, null without a position of the primary. */
   readonly lagMs: number | null;
@@ -103,7 +101,6 @@ export class WritePositions {
     await this.#others?.publishWrite(workspace, position);
   }
 
-  /** Through any gateway. */
   learn(workspace: string, position: WritePosition): void {
     const known = this.#last.get(workspace);
     if (known === undefined || isLater(position, known)) this.#last.set(workspace, position);

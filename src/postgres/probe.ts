@@ -4,7 +4,6 @@ import type { TextRow } from './row.js';
 import { prepared } from './statement.js';
 import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 
-/** Milliseconds. */
 export interface ProbeBounds {
   readonly probeIntervalMs: number;
   readonly probeDeadlineMs: number;
@@ -63,7 +62,6 @@ export class Probe {
     this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.probeIntervalMs).unref();
   }
 
-  /** Throws the reason when the server does not answer in time. */
   async ask(): Promise<ServerState> {
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -108,9 +106,7 @@ export class Probe {
   }
 }
 
-/** At the start or later. */
 export interface CheckResult {
-  /** Null for none. */
   readonly refusal: string | null;
   /** For example because of a lock on a table: they must not be read there. */
   readonly uncheckedViews: ReadonlySet<string>;
@@ -118,7 +114,6 @@ export interface CheckResult {
 
 const pauseMs = 5000;
 
-/** Repeats a check that the start could not complete. */
 export class LateCheck {
   result: CheckResult;
   readonly #check: () => Promise<CheckResult>;

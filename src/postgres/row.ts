@@ -8,13 +8,11 @@ export function wordsOf({ buffer, byteOffset, length }: Buffer): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 
-/** In the order of the select list. */
 export type TextRow = readonly (string | null)[];
 
 const noBytes = Buffer.alloc(0);
 const noWords = wordsOf(noBytes);
 const columnsAtFirst = 32;
-/** "D". */
 export const dataRow = 0x44;
 /** The length counts itself but not the type. */
 const headerBytes = 5;
@@ -30,7 +28,6 @@ export function messageEnd({ bytes, words }: WordSource, at: number): number {
  */
 export class Row {
   bytes: Buffer = noBytes;
-  /** The same bytes by words. */
   words: DataView = noWords;
   /** In `bytes`; an end of -1 is NULL. */
   starts = new Int32Array(columnsAtFirst);

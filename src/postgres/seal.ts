@@ -13,7 +13,6 @@ export const wallRefusal = 'WG006';
 /** The database has its pads alone. */
 const macKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
-/** Remembers the workspaces that were active last. */
 export function sealWith(wallKey: string): Seal {
   const key = macKey(wallKey);
   const sealed = new LRUCache<string, string>(atMost(10_000));

@@ -10,7 +10,6 @@ import { Login } from './wire/wire.js';
 /** Every commit up to the position is in the snapshot. */
 export interface SnapshotOrigin {
   readonly isReplica: boolean;
-  /** Such as "0/5000060". */
   readonly position: string;
   /** RFC 3339, by the clock of the server. */
   readonly takenAt: string;
@@ -35,7 +34,6 @@ const originStatement = prepared(
 const begin = `begin isolation level repeatable read, read only;
   set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`;
 
-/** Rejects as `openClient` and PostgreSQL do. */
 export async function withSnapshot<T>(
   url: string,
   sealed: string,
@@ -58,7 +56,6 @@ export async function withSnapshot<T>(
   }
 }
 
-/** Of a statement that reads no view. */
 function rowOf(client: pg.Client, statement: Statement, values: Values = {}): Promise<TextRow> {
   const rows: TextRow[] = [];
   const part = { statement, values: boundValues(statement, values), onRow: (row: Row) => rows.push(row.texts()) };

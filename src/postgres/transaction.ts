@@ -14,18 +14,15 @@ export interface Step {
 
 export type Rows = readonly TextRow[];
 
-/** A connection of the gateway, or a client of pg. */
 export interface Sender {
   query(roundTrip: RoundTrip): unknown;
 }
 
-/** With the command tag, such as COMMIT. */
 interface StepResult {
   readonly rows: Rows;
   readonly tag: string;
 }
 
-/** Each statement is for the transaction's workspace. */
 export interface Transaction {
   /** In one round trip. After an error PostgreSQL skips the rest. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
@@ -33,7 +30,6 @@ export interface Transaction {
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
 }
 
-/** With the primary's position then. */
 export interface Committed<Result> {
   readonly outcome: Result;
   readonly position: WalPosition;
@@ -41,7 +37,6 @@ export interface Committed<Result> {
 
 type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: Rows };
 
-/** COMMIT goes with the last of them. */
 export type Work<T> = (transaction: Transaction) => Promise<Committed<T>>;
 
 export interface TransactionResult<T> {

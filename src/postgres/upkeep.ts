@@ -7,10 +7,8 @@ import { prepared, type Statement } from './statement.js';
 const rowsPerRun = 500;
 /** While expired rows are left: 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
-/** Further ones are noted after the next round. */
 const tokensMax = 10_000;
 
-/** Returns the number, `rowsPerRun` at most. */
 const expire = prepared('idempotency.expire', `select gateway.expire_idempotency_keys(${rowsPerRun})`);
 const noteUses = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[])', ['ids']);
 
@@ -34,7 +32,6 @@ export class Upkeep {
     if (this.#used.size < tokensMax) this.#used.add(tokenId);
   }
 
-  /** Stores the uses that are noted. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -48,7 +45,6 @@ export class Upkeep {
     this.#timer = setTimeout(() => void this.#round().then((more) => this.#later(more)), pauseMs).unref();
   }
 
-  /** Returns whether expired rows may be left. */
   async #round(): Promise<boolean> {
     await this.#storeUses();
     const [row] = await this.#run(expire, {});

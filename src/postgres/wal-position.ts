@@ -4,7 +4,6 @@ import { prepared } from './statement.js';
 /** PostgreSQL 8.20, pg_lsn. Comparable within one history only. */
 export type Lsn = bigint;
 
-/** Only positions of the same history can be compared. */
 export interface WalHistory {
   readonly timeline: string;
   readonly systemIdentifier: string;
@@ -16,7 +15,6 @@ export interface WalPosition extends WalHistory {
 
 /** Of the workspace's last write, or of the version that refused one. */
 export interface WritePosition extends WalPosition {
-  /** Epoch milliseconds. */
   readonly atMs: number;
 }
 
@@ -46,7 +44,6 @@ export function isLater(a: WritePosition, b: WritePosition): boolean {
   return sameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
 }
 
-/** For other gateways. */
 export function formatPosition({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
   return JSON.stringify([String(lsn), timeline, systemIdentifier, atMs]);
 }
@@ -56,7 +53,6 @@ export function parsePosition(text: string): WritePosition {
   return { lsn: BigInt(lsn), timeline, systemIdentifier, atMs };
 }
 
-/** At a snapshot. */
 export interface ReplicaMark extends WalPosition {
   /** The oldest running transaction, 64 bits (PostgreSQL 9.26.8): all before it are over. */
   readonly xmin: bigint;
@@ -79,7 +75,6 @@ export const markStatement = prepared(
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
 );
 
-/** For its marks alone. */
 export const lookStatement = prepared('history', 'select 1');
 
 /** Null from a server that is no replica. */

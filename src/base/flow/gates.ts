@@ -10,7 +10,6 @@ interface GateSettings {
 /** A flood of unknown tokens leaves the pool to known ones. */
 const [running, waiting] = [8, 248];
 
-/** The gates of pools are in postgres/connection-pool, those of connections in http/server. */
 export interface Gates {
   /** All under one key; the lanes are client addresses. */
   readonly unknownTokens: Gate;
@@ -34,9 +33,7 @@ export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSett
   };
 }
 
-/** Per minute. */
 export interface Limits {
-  /** Requests of a token, over all gateways. */
   readonly token: Limiter;
   /** Writes count as requests as well; null unless the operator sets it. */
   readonly write: Limiter | null;
@@ -44,11 +41,9 @@ export interface Limits {
   readonly address: Limiter;
   /** Look-ups of unknown tokens of an address whose failed authentications are used up. */
   readonly lookUp: Limiter;
-  /** Per address: documents, OPTIONS, and unknown paths. */
   readonly public: Limiter;
 }
 
-/** Requests per minute. */
 interface LimitSettings {
   readonly rateLimitPerMinute: number;
   readonly writesPerMinute: number;
@@ -57,7 +52,6 @@ interface LimitSettings {
   readonly lookUpsPerMinute: number;
 }
 
-/** `peers` counts the requests of all gateways together. */
 export function limitsOf(
   settings: LimitSettings,
   peers: { readonly limiter: (name: string, quota: number) => Limiter },

@@ -1,14 +1,11 @@
-/** After a request was counted. */
 export interface RateLimitResult {
   readonly allowed: boolean;
   readonly remaining: number;
   /** Rounded up, so that a client that waits so long is served. */
   readonly resetSeconds: number;
-  /** In this window. */
   readonly refused: number;
 }
 
-/** Windows of a minute. */
 export interface Limiter {
   readonly quota: number;
   consume(key: string): RateLimitResult | Promise<RateLimitResult>;
@@ -16,7 +13,6 @@ export interface Limiter {
   peek(key: string): RateLimitResult | Promise<RateLimitResult>;
 }
 
-/** As the shared counter has it. */
 export interface Count {
   readonly consumed: number;
   readonly endsInMs: number;
@@ -24,14 +20,12 @@ export interface Count {
 
 /** A gateway's view of a window, from which a restarted counter learns its counts. */
 export interface KnownCount extends Count {
-  /** By this gateway, with the counter or without it. */
   readonly granted: number;
 }
 
 /** Answers `countNext` of the key; rejects when it does not answer. */
 export type SharedCounter = (key: string, known: KnownCount, requests: number) => Promise<Count>;
 
-/** Of all requests, and of those that each gateway granted. */
 export interface Kept {
   consumed: number;
   readonly granted: Map<number, number>;
@@ -46,9 +40,7 @@ export function countNext(kept: Kept, gateway: number, known: KnownCount, reques
 }
 
 interface Window {
-  /** Epoch milliseconds. */
   endsAtMs: number;
-  /** The highest count known. */
   consumed: number;
   /** By this gateway; refused: while it counted alone. */
   granted: number;
@@ -68,7 +60,6 @@ const newWindow = (endsInMs = windowMs): Window => {
 
 /** Exact within a process, or over `gateways` that share a counter; while it is silent each grants its share of the quota. */
 export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter): Limiter {
-  /** In the order in which they began. */
   const windows = new Map<string, Window>();
   /** Absent when less than `leftMsMin` is left, or more than a window: the clock was set back. */
   const windowOf = (key: string, leftMsMin = 0): Window | undefined => {

@@ -23,7 +23,6 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
   return [...items.map((item) => found('settings', item)), ...findings];
 }
 
-/** `workspaces`: those whose records are read. */
 function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {
   return {
     async *replica(client, { resources, projection }, views, scans): AsyncGenerator<Item[]> {

@@ -1,7 +1,6 @@
 import { type EncodingName, encodingOf } from '../../resource/projection/encodings.js';
 import { holdsImage } from '../../resource/projection/images.js';
 
-/** As a sample shows it. */
 export type Form =
   | { readonly kind: 'plain'; readonly isLong: boolean }
   | { readonly kind: 'image' | 'digest' | 'unknown bytes' }
@@ -14,7 +13,6 @@ const shareMin = 0.9;
 const sealedBytesMin = 28; // a nonce of 12 bytes and a tag of 16
 const longCharacters = 80;
 
-/** Of a text or bytea column. */
 export function formOf(values: readonly string[], isBytea: boolean): Form {
   if (values.length === 0) return isBytea ? { kind: 'unknown bytes' } : { kind: 'plain', isLong: false };
   const images = values.filter((value) => holdsImage(value)).length;
@@ -30,7 +28,6 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
 /** Words before base64: "enc:v2:k1:…". */
 const prefixed = /^(?:[A-Za-z0-9_.-]{1,40}[:$|!])+([A-Za-z0-9+/_=-]+)$/;
 
-/** Bytes without form in one of the encodings. */
 function isSealed(values: readonly string[], encodings: readonly EncodingName[]): boolean {
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);
   const texts = payloads.length < values.length * shareMin ? values : payloads;
@@ -50,7 +47,6 @@ function mostly<T>(values: readonly (T | undefined)[], holds: (value: T) => bool
   return count > 0 && count >= values.length * shareMin;
 }
 
-/** Undefined for a value of another form. */
 function decodeAll(values: readonly string[], encoding: EncodingName): (Buffer | undefined)[] {
   const { decode, bytesMax } = encodingOf(encoding);
   return values.map((value) => {

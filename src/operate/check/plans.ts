@@ -98,7 +98,6 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
     'the sync list by since',
     ...Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`),
   ];
-  // It sorts the few rows that it finds.
   const ofSection = ({ ahead, find }: Section): Statement[] =>
     [...Object.values(ahead), ...Object.values(find)].filter(({ inTableOrder }) => !inTableOrder);
   const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);

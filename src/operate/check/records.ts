@@ -13,7 +13,6 @@ import { failure, type Item, type Level, verdict, warning, withFile } from '../.
 import { trial } from '../../serve/fitness/session.js';
 import { unexpectedIn } from './contents.js';
 
-/** Of each end of the list in each of two workspaces. */
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '1s'`;
 /** Of fewer values all may be damaged and the keys right nevertheless. */
@@ -24,12 +23,9 @@ const shareMin = 20;
 
 interface Member {
   readonly leaf: Leaf;
-  /** Of its column. */
   readonly at: number;
-  /** `stored` values, and those shown as null. */
   stored: number;
   empty: number;
-  /** Id of the first row with such a value. */
   example: string;
   readonly reasons: Set<string>;
 }

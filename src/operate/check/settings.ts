@@ -3,8 +3,6 @@ import { leaves, placeOf, type Resource } from '../../resource/definition/resour
 import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
 import type { Settings } from '../../serve/settings.js';
 
-// Items for which no database is asked.
-
 /** Until its first answer: it must accept the login and run the script. */
 export async function checkRedis(settings: Settings): Promise<Item> {
   const { redisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
@@ -18,7 +16,6 @@ export async function checkRedis(settings: Settings): Promise<Item> {
   return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
 }
 
-/** Marks a guess in a description. */
 export const openMark = 'OPEN: ';
 
 export function checkOpenPoints(resource: Resource): Item[] {

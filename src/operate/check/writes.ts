@@ -62,7 +62,6 @@ export async function checkWrites(
   }
 }
 
-/** Faults, a doubt, or the error by which the app refused the values. */
 interface Trial {
   readonly faults?: readonly string[];
   readonly doubt?: string;
@@ -105,7 +104,6 @@ async function tryChange(
   return { refused };
 }
 
-/** From the required members of an existing record. */
 async function tryCreate(transaction: Transaction, write: CompiledWrite, create: WriteRequest): Promise<Trial> {
   try {
     const { row } = await tryWrite(transaction, write, create);
@@ -137,7 +135,6 @@ function causeOf(error: unknown): pg.DatabaseError {
   return ((error instanceof Problem ? error.cause : undefined) ?? error) as pg.DatabaseError;
 }
 
-/** Rethrows others. */
 function errorOfRefusal(error: unknown): pg.DatabaseError {
   if (refusalOf(causeOf(error)) === undefined) throw error;
   return causeOf(error);

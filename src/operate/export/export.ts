@@ -14,27 +14,22 @@ import { parseKeyring } from '../../resource/projection/keyring.js';
 import type { Settings } from '../../serve/settings.js';
 import { type ExportedFile, writeRecords } from './records.js';
 
-/** Nothing was left behind; the message is for the operator. */
 class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
 }
 
 export interface ExportOptions {
   readonly workspace: string;
-  /** New or empty. */
   readonly out: string;
   /** Empty: all. */
   readonly resources: readonly string[];
   readonly from: 'replica' | 'primary';
   readonly gzip: boolean;
-  /** Records of a resource so far. */
   readonly onProgress: (resource: string, records: number) => void;
 }
 
-/** The content of manifest.json. */
 export interface Manifest {
   readonly workspace: string;
-  /** Host, port and database. */
   readonly snapshot: SnapshotOrigin & { readonly server: string };
   readonly files: readonly ExportedFile[];
 }
@@ -85,7 +80,6 @@ async function requireEmpty(out: string): Promise<void> {
   if (found.length > 0) throw new ExportFailed(`${out} is not empty. Give --out a folder that does not exist yet.`);
 }
 
-/** Until the returned function is called. */
 function removeOnSignals(folder: string): () => void {
   const signals = { SIGINT: 130, SIGTERM: 143 } as const;
   const ends = Object.entries(signals).map(([signal, code]) => {
@@ -140,7 +134,6 @@ async function writeAll(
   );
 }
 
-/** By SQLSTATE or by the code of the file system. */
 const sentences: Readonly<Record<string, string>> = {
   '40001':
     'The replica cancelled the export, because it had to apply changes that the export still held back (conflict with recovery). Set hot_standby_feedback = on there, raise max_standby_streaming_delay, or give --from primary.',

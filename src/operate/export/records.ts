@@ -14,7 +14,6 @@ export interface ExportedFile {
   readonly records: number;
   /** As it is on the disk. */
   readonly bytes: number;
-  /** Hexadecimal. */
   readonly sha256: string;
 }
 

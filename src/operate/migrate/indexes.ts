@@ -85,7 +85,6 @@ const shape = new RegExp(
   'is',
 );
 
-/** A folder of views need not have one. */
 function readProposals(viewsDir: string): Proposal[] {
   sqlNames(viewsDir); // throws where the folder of views cannot be read
   const folder = join(viewsDir, 'indexes');

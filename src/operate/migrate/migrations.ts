@@ -21,9 +21,7 @@ import { dropViews, replaceViews } from './views.js';
 import { requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
 
 export interface LockOptions {
-  /** Default: a minute. */
   readonly waitMs?: number | undefined;
-  /** Gets a sentence when the wait begins. */
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
@@ -83,7 +81,6 @@ export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Pr
   await locked(adminUrl, wait, dropViews);
 }
 
-/** Returns how many went. */
 export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
   let dropped = 0;
   await locked(adminUrl, wait, async (client) => {
@@ -158,7 +155,6 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
   }
 }
 
-/** The operator's views, and those of the roles over them. */
 function viewFiles({ viewsDir = defaultViewsDir, resourcesDir = '' }: MigrateOptions): SqlFile[] {
   return [...readSqlFiles('views', viewsDir), ...wallFiles(loadResources(resourcesDir))];
 }

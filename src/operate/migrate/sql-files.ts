@@ -7,7 +7,6 @@ import { projectRoot, readFault, readText } from '../../base/paths.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { wallsOf } from '../../resource/statements/walls.js';
 
-/** Over the reference app. */
 export const defaultViewsDir: string = join(projectRoot, 'sql/views');
 
 /** The message names the file and the reason. */
@@ -20,10 +19,8 @@ export type Root = 'core' | 'views' | 'gateway';
 
 export interface SqlFile {
   readonly root: Root;
-  /** Such as 001_roles.sql, or klanten. */
   readonly name: string;
   readonly sql: string;
-  /** SHA-256, hexadecimal. */
   readonly hash: string;
 }
 
@@ -46,7 +43,6 @@ export function wallFiles(resources: readonly Resource[]): SqlFile[] {
   return wallsOf(resources).map((wall) => ({ root: 'gateway', ...wall }));
 }
 
-/** Throws MigrationFailed. */
 export function sqlText(folder: string, name: string): string {
   try {
     return readText(join(folder, name));
@@ -137,7 +133,6 @@ export async function noteCoreFunctions(client: pg.ClientBase): Promise<void> {
     from own, (select max(name) as last from gateway.applied_files where root = 'core') newest where f.root = 'core'`);
 }
 
-/** With the line, if PostgreSQL gives a position. */
 export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
   const { message, hint, detail, position, internalPosition, internalQuery } = error as pg.DatabaseError;
   // // Other internal positions belong to statements inside a statement.
@@ -148,7 +143,6 @@ export function refused({ root, name, sql }: SqlFile, error: unknown): Migration
 }
 
 interface Attempts {
-  /** Wait for each lock. */
   readonly lockMs: number;
   readonly pauseMs: number;
   readonly attempts: number;

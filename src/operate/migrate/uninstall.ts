@@ -4,7 +4,6 @@ import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer'] as const;
 
-/** Outside this database. */
 const elsewhere = `select from pg_shdepend s where s.refclassid = 'pg_authid'::regclass and s.refobjid = r.oid
   and s.dbid <> (select oid from pg_database where datname = current_database())
   and (s.dbid <> 0 or s.classid <> 'pg_database'::regclass or s.objid <> (select oid from pg_database where datname = current_database()))`;
@@ -59,7 +58,6 @@ async function isInstalled(client: pg.Client): Promise<boolean> {
   return rows[0].isThere;
 }
 
-/** SQLSTATEs of something that is gone. */
 const gone: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
 
 async function undo(client: pg.Client): Promise<void> {

@@ -5,7 +5,6 @@ import { fileStates, inTransaction, MigrationFailed, noteApplied, refused, type 
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const hasDependents = '2BP01';
 
-/** A lock that was not granted in time, or a deadlock with the app. */
 function isInUse({ code }: { readonly code?: string }): boolean {
   return code === '55P03' || code === '40P01';
 }
@@ -36,14 +35,12 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
   });
 }
 
-/** Throws MigrationFailed as replaceViews does. */
 export async function dropViews(client: pg.Client): Promise<void> {
   await replace(client, async () => {
     await drop(client, await appliedFiles(client, null));
   });
 }
 
-/** Again while locks are held. */
 export async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await inTransaction(client, whileInUse, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
@@ -60,7 +57,6 @@ async function notApplied(client: pg.Client, files: readonly SqlFile[]): Promise
   return states.filter(({ state }) => state !== 'applied').map(keyOf);
 }
 
-/** By key, or all, in the order in which they were applied. */
 async function appliedFiles(client: pg.Client, keys: readonly string[] | null): Promise<Applied[]> {
   const text = `select root, name, objects from gateway.applied_files
     where root in ('views', 'gateway') and coalesce(root || '/' || name = any ($1), true) order by root desc, name collate "C"`;

@@ -34,7 +34,6 @@ export function sessionSettings(
   });
 }
 
-/** PostgreSQL 55.7. */
 export type Startup = Readonly<Record<string, string>>;
 
 /** To try in turn: servers before 17 refuse one, and poolers pass on only some. */

@@ -15,14 +15,12 @@ export interface Wire extends EventEmitter {
   sync(): void;
 }
 
-/** Text, binary bytes, or NULL. */
 export type BoundValue = string | null | Buffer;
 
 export function wireOf(client: pg.ClientBase): Wire {
   return (client as unknown as { connection: Wire }).connection;
 }
 
-/** For corking, pausing and destroying. */
 export function streamOf(client: pg.ClientBase): Socket {
   return wireOf(client).stream;
 }
@@ -54,7 +52,6 @@ class SessionClient extends pg.Client {
 /** To one server, with the settings that it takes. */
 export class Login {
   readonly #startups: readonly Startup[];
-  /** The first that the server has not refused. */
   #first = 0;
 
   constructor(settings: readonly SessionSetting[]) {

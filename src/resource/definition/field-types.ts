@@ -3,13 +3,11 @@ import type { Row } from '../../postgres/row.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 
-/** 2020-12, as in OpenAPI 3.1. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 /** By the position of its column; never given NULL. */
 export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
 
-/** All that follows from a type. */
 export interface FieldTypeRow {
   /** PostgreSQL's (format_type). */
   readonly columnTypes: readonly string[];
@@ -123,7 +121,6 @@ const kept =
 /** PostgreSQL writes NaN and infinity as texts. */
 const numberFromJson = kept((first) => first <= digitNine && first !== quote);
 const booleanFromJson = kept((first) => first === letterT || first === letterF);
-/** As `calendarDate`, with the quotes. */
 const dateFromJson = kept(
   (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
 );

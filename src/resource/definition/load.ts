@@ -66,7 +66,6 @@ function definitionPaths(folder: string): string[] {
   return names.sort().map((name) => join(folder, name));
 }
 
-/** Presets and defaults filled in; otherwise its flaws. */
 function readDefinition(text: string | null, fault: string): DefinitionFile | string[] {
   if (text === null) return [`/: the file cannot be read (${fault}); make it readable`];
   let value: unknown;
@@ -85,7 +84,6 @@ function readDefinition(text: string | null, fault: string): DefinitionFile | st
   return { ...file, codecs: { ...codecPresets(), ...file.codecs } };
 }
 
-/** A definition can use and replace them. */
 export function codecPresets(): Readonly<Record<string, Codec>> {
   return JSON.parse(projectText('config/codecs.json'));
 }
@@ -105,14 +103,12 @@ function shortPath(path: string): string {
   return fromHere.startsWith('..') ? path : fromHere;
 }
 
-/** Every list has it. */
 const idsFilter: Omit<Filter, 'type'> = {
   column: 'id',
   kind: 'ids',
   description: `Only records with these identifiers, separated by commas, at most ${listValuesMax}.`,
 };
 
-/** If neither the definition nor a log names a view. */
 const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 
 /** Types of order, filters and id follow from the fields, views from names. */

@@ -118,7 +118,6 @@ function bodyOf(resource: Resource, prose: string, required: Form['required']): 
   return objectOf({ ...resource, description }, { keep: isWritable, required, schema: writeSchema, closed: true });
 }
 
-/** With groups that have a kept field. */
 function objectOf({ description, fields }: Pick<Resource, 'description' | 'fields'>, form: Form): JsonSchema {
   const members = Object.entries(fields).flatMap(([name, member]) => {
     if (!('group' in member))

@@ -11,7 +11,6 @@ import { type DefinitionFile, type Field, leaves, type Part, placeOf, pointer } 
 
 // // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 
-/** Throws an Error when the schema is none. */
 export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
 interface PlacedField {
@@ -20,12 +19,9 @@ interface PlacedField {
   readonly at: string;
 }
 
-/** Named besides its field. */
 interface NamedColumn {
   readonly column: string;
-  /** Where it is named. */
   readonly at: string;
-  /** Such as "the version". */
   readonly role: string;
   readonly types: readonly FieldType[];
   readonly mayBeNull?: boolean;
@@ -103,7 +99,6 @@ export function contradictions(
   }
 }
 
-/** A field and the values within its JSON. */
 function partsOf(part: Part, at: string): { readonly part: Part; readonly at: string }[] {
   const { items, fields = {} } = part;
   const members = Object.entries(fields).flatMap(([name, each]) => partsOf(each, `${at}/fields${pointer([name])}`));
@@ -149,7 +144,6 @@ function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn
   ].flat();
 }
 
-/** Schemas that cannot be compiled, and examples that do not match them. */
 function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): string[] {
   const flaws: string[] = [];
   const compiled = (schema: JsonSchema, place: string) => {
@@ -187,7 +181,6 @@ export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: 
   return [...twice, ...unclear.map(([path]): [string, string] => [path, flaw])];
 }
 
-/** With their views and the shape of their diffs. */
 export function logsOf(files: Iterable<DefinitionFile>): { readonly view: string; readonly diff: DiffShape }[] {
   return [...files].flatMap((file) =>
     leaves(file).flatMap(({ field: { clean, diff = usualDiff } }) =>

@@ -10,12 +10,10 @@ export interface WriteRule {
   readonly required?: boolean;
   /** The view with the record that must have this id; the loader sets it. */
   readonly references?: string;
-  /** Default: the column. */
   readonly auditName?: string;
   readonly schema?: JsonSchema;
 }
 
-/** Within JSON that a view makes. */
 export interface Part {
   /** Absent: as in the API. */
   readonly column?: string;
@@ -25,15 +23,12 @@ export interface Part {
   readonly schema?: JsonSchema;
   readonly example?: unknown;
   readonly references?: string;
-  /** Each element of a list. */
   readonly items?: Part;
-  /** Of an object. */
   readonly fields?: Readonly<Record<string, Part>>;
   /** Pointers of the shown members of free JSON. */
   readonly show?: readonly string[];
 }
 
-/** Filled from one column of the view. */
 export interface Field extends Part {
   readonly column: string;
   readonly pointer?: string;
@@ -46,7 +41,6 @@ export interface Field extends Part {
   readonly write?: WriteRule;
 }
 
-/** Made of several columns, such as an address. */
 export interface Group {
   readonly description: string;
   readonly group: Readonly<Record<string, Field>>;
@@ -68,7 +62,6 @@ export interface AuditRule {
   readonly columns: AuditColumns;
 }
 
-/** Beside workspace_id. */
 export type AuditColumns = Readonly<
   Record<'entity' | 'entityId' | 'action' | 'actorType' | 'actorId' | 'changes', string>
 >;
@@ -76,7 +69,6 @@ export type AuditColumns = Readonly<
 /** With the diff of the audit log's definition. */
 export interface LoggedAs extends AuditRule {
   readonly view: string;
-  /** The operator's view below it. */
   readonly records: string;
   readonly diff: DiffShape;
 }
@@ -85,7 +77,6 @@ export interface LoggedAs extends AuditRule {
 export type Move = 'increment' | 'now';
 
 export interface ResourceWrite {
-  /** On the primary. */
   readonly view: string;
   /** The operator's view below it. */
   readonly records: string;
@@ -102,7 +93,6 @@ export interface ResourceSync {
 
 /** Validators, serializers, SQL, JSON Schema and OpenAPI are compiled from it at start-up. */
 export interface Resource {
-  /** For messages. */
   readonly file: string;
   readonly name: string;
   readonly record: string;
@@ -178,7 +168,6 @@ export function usesCodecModule(resource: Resource): boolean {
   return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
 }
 
-/** With those of older values. */
 export function codecsInUse(resource: Resource, members: readonly Leaf[] = leaves(resource)): Codec[] {
   const used = new Set(members.flatMap(({ field }) => field.codec ?? []));
   return [...used].flatMap((name) => {

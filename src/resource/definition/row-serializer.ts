@@ -47,7 +47,6 @@ export interface RowSerializer {
   /** An undecodable value is null, named in `decodeErrors` and observed; nothing throws. */
   readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
   readonly json: (row: Row, workspace: string) => string;
-  /** Of the order columns in a row. */
   readonly keyAt: readonly number[];
 }
 
@@ -129,7 +128,6 @@ export function compileSerializer(
   };
 }
 
-/** 16 hexadecimal digits. */
 function hexVersion(version: string, seed: bigint): string {
   return BigInt.asUintN(64, BigInt(version) ^ seed)
     .toString(16)

@@ -6,7 +6,6 @@ import { type FieldTypeRow, fieldTypes, type JsonSchema } from './field-types.js
 import { createSchema, patchSchema } from './record-schema.js';
 import { leaves, type Resource } from './resource.js';
 
-/** Empty when the body may be written. */
 export type BodyCheck = (body: unknown) => readonly FieldError[];
 
 /** ajv's keyword → our code and detail. */
@@ -27,7 +26,6 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
   ],
 };
 
-/** In words, by pattern or format. */
 const forms: ReadonlyMap<unknown, string> = new Map(
   Object.values<FieldTypeRow>(fieldTypes).flatMap(({ writeSchema: { pattern, format } = {}, writeForm = '' }) =>
     writeForm === '' ? [] : [pattern, format].map((each) => [each, writeForm] as const),
@@ -83,7 +81,6 @@ function bodyCompiler(): Ajv2020 {
   return ajv;
 }
 
-/** One per place and code, in ajv's order. */
 function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
   const found = new Map<string, FieldError>();
   for (const error of errors) {

@@ -1,6 +1,5 @@
 import { MalformedJson, scanContainer, skipSpace, stringAt, valueEnd } from './json-scan.js';
 
-/** In a JSON array or object. */
 export type Place = string | number;
 
 export interface DiffShape {
@@ -21,10 +20,8 @@ export interface DiffWords {
   readonly shielded: string;
 }
 
-/** Of definitions that name none. */
 export const usualWords: DiffWords = { field: 'field', old: 'old', new: 'new', shielded: 'shielded' };
 
-/** Values as JSON text. */
 export interface StoredChange {
   readonly name: string;
   readonly old: string;
@@ -68,7 +65,6 @@ export interface NewChange {
   readonly after: unknown;
 }
 
-/** As JSON text in the shape of the app's log. */
 export function diffOf(changes: readonly NewChange[], shape: DiffShape): string {
   const both = ({ before, after }: NewChange): [Place, unknown][] => [
     [shape.old, before],

@@ -34,7 +34,6 @@ export function formatOf(head: string): string {
 /** A shorter prefix stands in plain texts, too. */
 export const formatMin = 3;
 
-/** A row at a time. */
 export interface RowDecoder {
   /** The row must not change until its cells are written. */
   readonly startRow: (row: Row, workspace: string, id: string) => void;
@@ -57,7 +56,6 @@ export interface EncodedColumn {
 }
 
 export interface EncodedRows {
-  /** As associated data name it. */
   readonly table: string;
   readonly columns: readonly EncodedColumn[];
   /** By name; some hold key ids or parts of the associated data. */
@@ -66,7 +64,6 @@ export interface EncodedRows {
 
 export interface CodecOptions {
   readonly keyring: Keyring;
-  /** Whether values of `older` are still read. */
   readonly legacy: boolean;
   /** Of CODEC_MODULE; absent: the setting is empty. */
   readonly decode?: DecodeFunction | undefined;
@@ -79,7 +76,6 @@ export function templatePieces(template: string): string[] {
   return template.split(placeholder);
 }
 
-/** They are no columns of the row. */
 const aadPlaceholders: readonly string[] = ['workspace', 'table', 'column', 'id'];
 
 /** Read beside the encoded ones: key ids and associated data. */
@@ -88,17 +84,14 @@ export function codecColumns({ keyId, aad = '' }: Codec): string[] {
   return [...(typeof keyId === 'object' ? [keyId.column] : []), ...inAad];
 }
 
-/** If no prefix holds it. */
 export function rowKeyId({ keyId }: Codec, { others }: EncodedRows): (row: Row) => string | null {
   if (typeof keyId !== 'object') return () => keyId ?? null;
   const at = others?.get(keyId.column) as number;
   return (row) => row.text(at);
 }
 
-/** Up to the encoded bytes. */
 export interface StoredHeader {
   readonly text: string;
-  /** Null when it holds none. */
   readonly keyId: string | null;
 }
 
@@ -125,7 +118,6 @@ export class DecodeError extends Error {
   }
 }
 
-/** Ids are texts. */
 export interface CellContext {
   readonly workspace: string;
   readonly table: string;
@@ -133,7 +125,6 @@ export interface CellContext {
   readonly id: string;
   /** Null when the codec names no key. */
   readonly keyId: string | null;
-  /** Of DATA_KEYS. */
   readonly keys: { get(id: string): KeyObject | undefined };
 }
 

@@ -20,7 +20,6 @@ import { encodingOf } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { sealedText } from './sealed-cells.js';
 
-/** Prepares what is the same for every row. */
 export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
   const { older } = codec;
   const writeCell = ciphers[codec.cipher](codec, options, rows);

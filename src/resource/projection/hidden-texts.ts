@@ -30,11 +30,9 @@ const isMark = (head: string): boolean => head.length >= formatMin;
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** Such as a block of AES and a nonce. */
 const moduleBytesMin = 12;
-/** Without a space. */
 const moduleRunMin = 16;
 const notBlank = Uint8Array.from({ length: 256 }, (_, byte) => (byte > 0x20 ? 1 : 0));
 
-/** By cipher. */
 const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => BytesTest[]>> = {
   none: ({ encoding }) => writtenAs(encoding).map(decodableRuns),
   'aes-256-gcm': ({ encoding, layout = [] }) => longRuns(encoding, sealLayout(layout)?.overheadBytes ?? moduleBytesMin),
@@ -46,7 +44,6 @@ const unmarked: Readonly<Record<Codec['cipher'], (codec: Codec) => BytesTest[]>>
 
 type Digits = Exclude<EncodingName, 'text' | 'bytea'>;
 
-/** With the number that holds a byte. */
 const digits: Readonly<Record<Digits, { readonly set: Uint8Array; readonly perByte: number }>> = {
   base64: { set: byteSet(`${alphanumeric}+/`), perByte: 4 / 3 },
   base64url: { set: byteSet(`${alphanumeric}_-`), perByte: 4 / 3 },

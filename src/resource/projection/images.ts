@@ -108,7 +108,6 @@ function holdsMark(text: string): boolean {
   return dataUri.test(text);
 }
 
-/** Where they open. */
 export function byteListStarts(json: string): number[] {
   if (!json.includes('137') && !json.includes('216')) return []; // the bytes with which the marks of both are found
   return [...json.matchAll(new RegExp(`${pngBytes}|${jpegBytes}`, 'g'))].map(({ index }) => index);
@@ -120,10 +119,8 @@ function byteList(bytes: string[]): string {
   return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
 }
 
-/** None with an escape. */
 const base64List = /\[\s*"[\w+/=-]*"(?:\s*,\s*"[\w+/=-]*")+\s*\]/g;
 
-/** Base64 in chunks. */
 export function chunkedImageStarts(json: string): number[] {
   return [...json.matchAll(base64List)].flatMap(({ 0: list, index }) =>
     isChunkedImage(list.match(/[\w+/=-]+/g) ?? []) ? [index] : [],
@@ -229,7 +226,6 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Separated by commas, spaces or brackets. */
 const integerRun = new RegExp(
   String.raw`(?<![\w.-])(?:-?\d{1,4}(?:\\?"\s*:\s*|[\s,;[\]{}"\\]+)){${integersMax}}-?\d{1,4}(?![\w.-])`,
 );
@@ -254,7 +250,6 @@ export function hasRun(set: Uint8Array, lengthMin: number, bytes: Uint8Array, st
   return false;
 }
 
-/** For `hasRun`. */
 export function byteSet(characters: string): Uint8Array {
   const set = new Uint8Array(256);
   for (const byte of Buffer.from(characters)) set[byte] = 1;

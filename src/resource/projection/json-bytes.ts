@@ -10,7 +10,6 @@ const wordLoopBytesMax = 192;
 /** A copy by words writes so many bytes behind its end. */
 const spill = 3;
 
-/** It does not depend on a row. */
 export interface ConstantJson {
   /** With zeros up to a whole word. */
   readonly words: Int32Array;
@@ -34,7 +33,6 @@ export class JsonBytes {
   #words: DataView;
   #length = 0;
 
-  /** It grows. */
   constructor(capacity: number) {
     this.#bytes = Buffer.allocUnsafe(capacity);
     this.#words = wordsOf(this.#bytes);
@@ -80,7 +78,6 @@ export class JsonBytes {
     this.#length += end - start;
   }
 
-  /** By words. */
   part({ bytes, words }: WordSource, start: number, end: number): void {
     if (end - start > wordLoopBytesMax || end + spill > bytes.length) return this.raw(bytes, start, end);
     this.#makeRoom(end - start + spill);
@@ -89,14 +86,12 @@ export class JsonBytes {
     this.#length += end - start;
   }
 
-  /** They need no escape. */
   quoted(from: WordSource, start: number, end: number): void {
     this.#byte(quote);
     this.part(from, start, end);
     this.#byte(quote);
   }
 
-  /** UTF-8 as a JSON string. */
   string(from: Buffer, start: number, end: number): void {
     this.#makeRoom(end - start + 2);
     const into = this.#bytes;
@@ -111,7 +106,6 @@ export class JsonBytes {
     this.#length = at;
   }
 
-  /** By words. */
   stringPart({ bytes, words }: WordSource, start: number, end: number): void {
     if (end + spill > bytes.length) return this.string(bytes, start, end);
     this.#byte(quote);
@@ -169,7 +163,6 @@ export class JsonBytes {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Of exactly its length. */
   copy(): JsonBytes {
     const copy = new JsonBytes(this.#length);
     copy.raw(this.#bytes, 0, this.#length); // not by words, which would need more room

@@ -1,7 +1,6 @@
 import type { WordSource } from '../../postgres/row.js';
 import type { JsonBytes } from './json-bytes.js';
 
-/** Of the value in bytes[start, end). */
 export type ScalarWriter = (from: WordSource, start: number, end: number, json: JsonBytes) => void;
 
 /** Before 1937 offsets have seconds. */

@@ -91,7 +91,6 @@ function behind(json: string, at: number, character: ',' | ':'): number {
 
 const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-/** White space, comma or closing bracket. */
 function endsScalar(code: number): boolean {
   return isSpace(code) || code === 0x2c || code === 0x5d || code === 0x7d;
 }

@@ -10,7 +10,6 @@ export const openingObject = 0x7b;
 const closingList = 0x5d;
 const closingObject = 0x7d;
 
-/** Throws MalformedJson. */
 function stringEnd(bytes: Buffer, start: number): number {
   if (bytes[start] !== quote) throw new MalformedJson();
   for (let at = start + 1; at < bytes.length; at++) {
@@ -21,7 +20,6 @@ function stringEnd(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-/** Throws MalformedJson. */
 export function valueEnd(bytes: Buffer, start: number): number {
   const first = bytes[start];
   if (first === quote) return stringEnd(bytes, start);
@@ -59,7 +57,6 @@ export function eachChild(
   return at + 1;
 }
 
-/** As it is, and as JSON has it. */
 export interface JsonName {
   readonly text: string;
   readonly bytes: Buffer;
@@ -67,7 +64,6 @@ export interface JsonName {
 
 export const jsonName = (text: string): JsonName => ({ text, bytes: Buffer.from(JSON.stringify(text)) });
 
-/** Whatever escapes are in it. */
 export function isNamed(bytes: Buffer, start: number, end: number, name: JsonName): boolean {
   const size = name.bytes.length;
   if (end - start !== size) return end - start > size && decodesTo(bytes, start, end, name.text);

@@ -3,9 +3,7 @@ import { childrenOf } from './json-scan.js';
 
 /** 256-bit AES keys as KeyObjects, which no log line can print. */
 export interface Keyring {
-  /** In the order of the setting. */
   readonly ids: readonly string[];
-  /** Undefined when the keyring does not hold it. */
   get(id: string): KeyObject | undefined;
 }
 

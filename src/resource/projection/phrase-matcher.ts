@@ -35,7 +35,6 @@ export class PhraseMatcher {
   }
 }
 
-/** In UTF-8; part of no phrase. */
 const notAscii = 0x80;
 
 /** After every phrase; state 0 is before them. */

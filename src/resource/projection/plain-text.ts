@@ -6,7 +6,6 @@ export function plainText(text: string): string {
 /** Beyond Latin-1, and of it ª, º and the soft hyphen. */
 export const hidesLetters = /[\u00aa\u00ad\u00ba\u0100-\uffff]/;
 
-/** In UTF-8. */
 export function mayHideLetters(bytes: Buffer, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const byte = bytes[i] as number;

@@ -23,7 +23,6 @@ export type RedactionRules = Readonly<Record<string, readonly string[]>>;
  */
 export type RedactDiff = (entity: string | null, diff: string) => string;
 
-/** Stored in a shape, shown in some words. */
 export type Redaction = (shape?: DiffShape, words?: DiffWords) => RedactDiff;
 
 /** Hides values that `codecs` store. Shows names that the rules or `named` list: a log can have anything in their place. */
@@ -70,7 +69,6 @@ export function compileRedaction(
 
 interface FieldName {
   readonly isListed: boolean;
-  /** JSON up to the values. */
   readonly field: string;
 }
 
@@ -78,7 +76,6 @@ interface FieldName {
 const plainMax = 5000;
 const plainLengthMax = 40;
 
-/** Per entity; their number and length. */
 const namesMax = 200;
 const nameLengthMax = 100;
 
@@ -95,7 +92,6 @@ function fieldNames(
     if (found !== undefined) return found;
     const isField = names.has(spelling(name)) && name.length <= nameLengthMax;
     const isListed = isField && shown.has(spelling(name));
-    // In the place of a name that is not listed.
     const field = `{${JSON.stringify(words.field)}:${JSON.stringify(isField ? name : `(${words.shielded})`)},`;
     if (isField && known.size < namesMax) known.set(name, { isListed, field });
     return { isListed, field };

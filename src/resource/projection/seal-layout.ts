@@ -7,7 +7,6 @@ export interface SealPart {
   readonly behindData: 0 | 1;
 }
 
-/** In the bytes of a sealed value. */
 export interface SealLayout {
   readonly nonce: SealPart;
   readonly data: SealPart;

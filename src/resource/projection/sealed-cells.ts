@@ -14,7 +14,6 @@ import { encodingOf } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
-/** Null: a column that is NULL. */
 type PieceText = (present: PresentRow, column: string) => string | null;
 
 /** Of "{workspace}|{table}|{column}|{id}"; null when a column is NULL. */

@@ -66,7 +66,6 @@ export type FindingCode = keyof typeof advice;
 /** `serve` does not start when an item is refused; `check` exits with 1 when one failed or is refused. */
 export type Level = 'ok' | 'warning' | 'failed' | 'refused';
 
-/** One item on one server, as `check --json` prints it. */
 export interface Finding {
   readonly level: Level;
   readonly code: FindingCode;
@@ -76,7 +75,6 @@ export interface Finding {
   readonly object: string;
   /** Without secrets and values of customers. */
   readonly detail: string;
-  /** Empty when it is ok. */
   readonly advice: string;
 }
 
@@ -111,7 +109,6 @@ export function faultIf(condition: boolean, fault: string): string[] {
   return condition ? [fault] : [];
 }
 
-/** Names the file to correct. */
 export function withFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
   return faults.length === 0 ? faults : [...faults, `the definition is ${file}`];
 }

@@ -18,12 +18,10 @@ import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 export interface Inspection {
   readonly settings: Settings;
   readonly resources: readonly Resource[];
-  /** Null: CODEC_MODULE cannot be loaded. */
   readonly projection: ProjectionOptions | null;
   readonly more: MoreItems;
 }
 
-/** Added by `check` to the items of `serve`. */
 export interface MoreItems {
   replica?(
     client: pg.Client,
@@ -40,7 +38,6 @@ export interface Inspected {
   /** Counted from 0: to be checked before their first use, or some of their views. */
   readonly unchecked: ReadonlyMap<number, CheckResult>;
   readonly uncheckedPrimaries: ReadonlyMap<number, CheckResult>;
-  /** Undefined when no server answered. */
   readonly system: string | undefined;
 }
 

@@ -3,7 +3,6 @@ import { correctionOf } from '../../base/errors.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
 import { trial } from './session.js';
 
-/** As EXPLAIN (FORMAT JSON) prints it. */
 export interface Plan {
   readonly 'Node Type': string;
   readonly 'Parent Relationship'?: string;
@@ -26,7 +25,6 @@ export interface Plan {
 /** Plans name every scan, of partitions too, and schemas of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
 
-/** The workspace of the request, or a column. */
 type Term = { readonly isWorkspace: true } | { readonly alias: string; readonly column: string };
 
 /** `column` equals `other` in all rows that the scan gives to the rest of the plan. */
@@ -42,7 +40,6 @@ interface Scans {
   /** Alias of a subquery or CTE → aliases of its tables. */
   readonly subqueries: ReadonlyMap<string, readonly string[]>;
   readonly comparisons: readonly Comparison[];
-  /** "schema.name", without PostgreSQL's own. */
   readonly functions: readonly string[];
 }
 

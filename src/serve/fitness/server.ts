@@ -13,7 +13,6 @@ import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
 import { queryCanceled, trial } from './session.js';
 import type { ServerKind } from './spared.js';
 
-/** Recovery, clock, settings, bounds on connections, possessions and privileges. */
 export async function checkServer(
   client: pg.Client,
   kind: ServerKind,
@@ -47,7 +46,6 @@ export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item
   return trial(client, {}, ask, () => [verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
 }
 
-/** Without the setting another item says so. */
 export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
   if (wallKey === '') return [];
   const sealed = sealWith(wallKey)('check' as WorkspaceId);

@@ -1,16 +1,12 @@
 import type { CheckResult } from '../../postgres/probe.js';
 import { type Finding, type FindingCode, failure, found, type Item, titleOf, verdict } from './finding.js';
 
-/** REPLICA_URLS or PRIMARY_URLS. */
 export type ServerKind = 'replica' | 'primary';
 
 export interface CheckedServer {
   readonly kind: ServerKind;
-  /** In the setting, from 0. */
   readonly at: number;
-  /** Such as "replica 1". */
   readonly name: string;
-  /** With the address. */
   readonly where: string;
   /** From pg_control_system(); undefined: no answer. */
   readonly system: string | undefined;
@@ -54,7 +50,6 @@ export function judge(servers: readonly CheckedServer[]) {
         return found(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
       });
     }),
-    /** By place: to be checked before their first use. */
     unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
       new Map(
         servers
@@ -82,7 +77,6 @@ function isUnfinished({ code, level }: Item): boolean {
   return passing.has(code) && level !== 'ok';
 }
 
-/** The first fault, and the views that could not be checked. */
 export function checkResult(items: readonly Item[]): CheckResult {
   const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
   const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);

@@ -19,9 +19,7 @@ export interface ViewNeed {
   readonly object: string;
   /** To correct; null: no definition needs them. */
   readonly file: string | null;
-  /** Of an item without faults. */
   readonly ok: string;
-  /** They must exist. */
   readonly views: readonly string[];
   /** Their owner and row-level security are judged. */
   readonly plain: readonly string[];
@@ -68,13 +66,11 @@ export function checkApplied(
   ]);
 }
 
-/** Such as gateway/klanten. */
 export async function appliedFiles(client: pg.Client): Promise<string[]> {
   const text = `select root || '/' || name as file from gateway.applied_files where digest is not null`;
   return (await client.query<{ file: string }>(text)).rows.map(({ file }) => file);
 }
 
-/** Every column in a fitting type. */
 export function viewNeed(resource: Resource): ViewNeed {
   const { view, sync, codecs, idType, file } = resource;
   const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
@@ -111,7 +107,6 @@ export function viewNeed(resource: Resource): ViewNeed {
   };
 }
 
-/** PostgreSQL's (format_type). */
 function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): readonly string[] {
   if (codec !== undefined) return codecs[codec]?.encoding === 'bytea' ? ['bytea'] : fieldType('text').columnTypes;
   return fieldType(pointer === undefined ? type : 'json').columnTypes;

@@ -15,7 +15,6 @@ export interface WatchedServer {
   readonly url: () => string | null;
 }
 
-/** Milliseconds. */
 export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
@@ -35,7 +34,6 @@ export class FitnessWatch {
   readonly #resources: readonly Resource[];
   readonly #bounds: WatchBounds;
   readonly #observe: Observe;
-  /** Refused ones. */
   readonly #items = new Map<WatchedServer, readonly Item[]>();
   #refused: readonly RefusedResource[] = [];
   #looking: Promise<void> | null = null;

@@ -13,7 +13,6 @@ export interface Admission {
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly observe: Observe;
-  /** With the token as password. */
   readonly basicAuth: boolean;
 }
 

@@ -72,5 +72,4 @@ async function withHash(making: Promise<FixedText>): Promise<FixedText & { reado
   return { ...made, hash: createHash('sha256').update(made.text).digest('base64url').slice(0, 22) };
 }
 
-/** A reply whose whole body is in memory. */
 type FixedReply = Reply & { readonly body: Buffer | null };

@@ -1,10 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { constants, createBrotliCompress, createGzip } from 'node:zlib';
 
-/** RFC 9110 §8.4.1. */
 export interface Encoding {
   readonly name: string;
-  /** Memory of a compressor with its streams. */
   readonly bytes: number;
   readonly compressor: () => Duplex;
 }

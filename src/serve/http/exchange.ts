@@ -6,7 +6,6 @@ import type { PageSize } from '../read/reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access, Refusal } from './tokens.js';
 
-/** Kept in ctx.state. */
 export interface Exchange {
   readonly requestId: string;
   readonly startedMs: number;
@@ -15,17 +14,13 @@ export interface Exchange {
   access: Access | null;
   /** A token that the database has, without rights. */
   refused: Refusal['token'] | null;
-  /** Until the token was accepted. */
   authMs: number;
-  /** Of the problem that was answered, for log and metrics. */
   code: string | null;
   /** Null for other responses than lists. */
   page: PageSize | null;
-  /** Sent on the connection before. */
   readonly bytesBefore: number;
 }
 
-/** `headers`: names and values in turns. */
 export function newExchange(request: IncomingMessage, headers: readonly string[]): Exchange {
   const id = requestId(request);
   return {

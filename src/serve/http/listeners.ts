@@ -40,7 +40,6 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${name}:${address.port}`;
 }
 
-/** Breaks running responses. */
 export async function close(server: Server): Promise<void> {
   breakConnections(server);
   await new Promise((resolve) => server.close(resolve));

@@ -18,20 +18,15 @@ const parseProblems: Readonly<Record<string, Problem>> = {
 };
 const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
 
-/** `rawPacket` arrived last; the parser read `bytesParsed` of it. */
 type ParseError = NodeJS.ErrnoException & { reason?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** Per connection; clients that pipeline send a few. */
 const waitingMax = 256;
 
-/** How long a client may take to read the last answer and to close. */
 const lingerMs = 1000;
 
 /** The order of the responses on each connection (RFC 9112 §9.3.2), and its end. */
 export class ConnectionEnds {
-  /** They get no further answer. */
   readonly #ended = new WeakSet<Duplex>();
-  /** In the order of arrival. */
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
   /**

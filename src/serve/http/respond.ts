@@ -16,7 +16,6 @@ const compressFrom = 1000;
 export interface RespondDeps {
   readonly observe: Observe;
   readonly pageTimeMaxMs: number;
-  /** Its budget bounds the compressors. */
   readonly reads: { readonly chunkMemory: ChunkMemory };
 }
 
@@ -90,7 +89,6 @@ function begin(ctx: Context, status: number, headers: Headers, bytes?: number): 
   return ctx.res.writeHead(status, all);
 }
 
-/** A failure breaks the connection. */
 async function sendPieces(
   ctx: Context,
   pieces: AsyncGenerator<Buffer>,
@@ -118,7 +116,6 @@ async function sendPieces(
   }
 }
 
-/** The client closed its connection. */
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ECANCELED']);
 
 /** Resolves when the bytes have left for the socket and may be overwritten. Rejects when the response is closed. */

@@ -28,7 +28,6 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly latestTimeline: SyncDeps['latestTimeline'];
   readonly syncSeal: SealedParts;
   readonly listLimits: ListLimits;
-  /** Empty: the host that the client addressed. */
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   readonly gates: Gates;
@@ -36,7 +35,6 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly openapi: FixedBody;
   /** Null if DOCS puts the page elsewhere, or has none. */
   readonly docs: FixedBody | null;
-  /** Null without a primary. */
   readonly writes: (WriteDeps & { readonly readBody: BodyReader }) | null;
 }
 
@@ -129,7 +127,6 @@ function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Compil
     });
 }
 
-/** The stages of a detail: headers and parameters → read. */
 function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
   return admitted(deps, { kind: 'read', scope, compressible: false }, async (ctx, access) => {

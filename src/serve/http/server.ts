@@ -7,7 +7,6 @@ import { requestId } from './exchange.js';
 import { ConnectionEnds } from './raw-answers.js';
 import { commonHeaders, renderProblem } from './render.js';
 
-/** docs/reference/settings.md describes each. */
 export type ServerBounds = Pick<
   Settings,
   'headersTimeoutMs' | 'requestTimeoutMs' | 'keepAliveTimeoutMs' | 'clientConnectionsMax' | 'slowClientMs'

@@ -22,7 +22,6 @@ export function tokenHash(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** The same hash as a key of caches. */
 export function tokenKey(token: string): string {
   return hash('sha256', token, 'base64');
 }

@@ -21,7 +21,6 @@ export interface Access {
 export interface Refusal {
   /** The client's address, the hash of a token that was looked up, or both. */
   readonly failureKeys: readonly string[];
-  /** For the log, if the database has the token. */
   readonly token?: { readonly id: string; readonly reason: string };
 }
 
@@ -30,14 +29,12 @@ export interface TokenDeps {
   readonly observe: Observe;
   readonly tokenCacheMax: number;
   readonly tokenCacheMs: number;
-  /** For its turn, and for a connection. */
   readonly queueWaitMs: number;
   readonly gate: Gate;
   /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
 
-/** Null: without rights. */
 interface LookUp {
   readonly access: Access | null;
 }

@@ -1,6 +1,5 @@
 import type { JsonSchema } from '../../resource/definition/field-types.js';
 
-/** The part of OpenAPI 3.1 that the gateway uses. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: {

@@ -13,7 +13,6 @@ import {
 import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
 import { commonValues, filterValues, type OpenApiOptions, resourceValues } from './values.js';
 
-/** Components, sets of their names, and headers of another name than their component. */
 type HeaderData = { readonly headers: object; readonly sets: Sets; readonly names: Readonly<Record<string, string>> };
 
 /** The templates in config/openapi, filled from definitions, settings and the table of problems. */
@@ -62,7 +61,6 @@ function withSamples(document: OpenApiDocument): OpenApiDocument {
   return { ...document, paths };
 }
 
-/** Unless the gateway allows fewer. */
 const samplePerPage = 1000;
 
 /** The variable ID in a path, and a line for a header; without one the language only reads. */
@@ -136,7 +134,6 @@ function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
 
 type ErrorResponse = { readonly codes: readonly ProblemCode[]; readonly headers: readonly string[] };
 
-/** The error responses of config/openapi/errors.json, and the sets of references to them. */
 function errorParts(headersOf: (names: readonly string[]) => ApiResponse['headers']): {
   readonly components: Record<string, ApiResponse>;
   readonly references: Record<string, Responses>;

@@ -8,7 +8,6 @@ export function readData(file: string): unknown {
   return JSON.parse(readText(file));
 }
 
-/** By the `{{name}}` of templates. */
 export type Values = Readonly<Record<string, unknown>>;
 
 /**
@@ -38,7 +37,6 @@ function valueNamed(name: string, values: Values): unknown {
   return values[name];
 }
 
-/** A list may name another list. */
 export type Sets = Readonly<Record<string, readonly string[]>>;
 
 export function expand(names: readonly string[], sets: Sets): string[] {

@@ -29,13 +29,11 @@ export interface OpenApiOptions
     | 'writesPerMinute'
     | 'bodyBytesMax'
   > {
-  /** 1.x.y. */
   readonly version: string;
 }
 
 const apiTitle = 'Workspace data API';
 
-/** Addresses have no origin without PUBLIC_URL. */
 export function apiIndex(resources: readonly Resource[], { version, publicUrl }: OpenApiOptions) {
   const self = `${publicUrl}/api/v1`;
   const lists = resources.map(({ name }) => [name, `${self}/${name}`]);

@@ -10,7 +10,6 @@ import { apiVersion } from '../http/render.js';
 
 export interface EventLog {
   add(event: Event): void;
-  /** Resolves when stdout has taken all lines, after a second at the latest. */
   close(): Promise<void>;
 }
 
@@ -38,7 +37,6 @@ export function logEvents(level: string, observe: Observe, destination?: Destina
   return { add: lines.add, close };
 }
 
-/** Nothing without tracing. */
 function traceOf(): object {
   const span = trace.getActiveSpan()?.spanContext();
   return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
@@ -82,11 +80,9 @@ function framesOf(stack: string | undefined, message: string): string | undefine
 
 /** Beside as many in the write under way. */
 const waitingMax = 500_000;
-/** Lines are collected for one write. */
 const collectMs = 10;
 /** Before a write is tried again, for example because the pipe is full. */
 const retryMs = 100;
-/** At the end of the process. */
 const endMsMax = 1000;
 
 const nothing = Buffer.alloc(0);
@@ -96,7 +92,6 @@ const stdoutDescriptor = 1;
 class LogOutput {
   readonly #observe: Observe;
   #waiting = '';
-  /** The rest of a write, under way or to be repeated. */
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -116,7 +111,6 @@ class LogOutput {
     if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
   }
 
-  /** After a second at the latest. */
   async close(): Promise<void> {
     const deadlineMs = performance.now() + endMsMax;
     while (this.#writingSinceMs !== null || this.#timer !== null) {
@@ -157,18 +151,15 @@ class LogOutput {
   };
 }
 
-/** Further events of a kind in one line. */
 export interface Repetition {
   /** Since the kind's last line, with this one. */
   readonly repeated: number;
-  /** ISO 8601. */
   readonly firstAt: string;
   readonly lastAt: string;
   /** The first 20. */
   readonly rows?: readonly string[];
 }
 
-/** With `repetition` the line stands for several events. */
 export type WriteLine = (event: Event, repetition?: Repetition) => void;
 
 export interface RepeatedLines {
@@ -224,7 +215,6 @@ export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLi
   };
 }
 
-/** False when there were none. */
 function writeRepeated({ last, repeated, firstMs, lastMs, rows }: Kind, write: WriteLine): boolean {
   if (repeated === 0) return false;
   const [firstAt, lastAt] = [firstMs, lastMs].map((ms) => new Date(ms).toISOString()) as [string, string];

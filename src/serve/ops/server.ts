@@ -9,7 +9,6 @@ import { pagePolicy } from '../openapi/page.js';
 import type { Settings } from '../settings.js';
 import type { Readiness, StatusReport } from './status.js';
 
-/** Of one gateway, or of all workers of a parent. */
 export interface OpsDeps {
   /** False when only a restart can help. */
   readonly alive: () => boolean;
@@ -20,7 +19,6 @@ export interface OpsDeps {
   readonly docs: () => FixedBody | null;
 }
 
-/** Accepted beside `localhost` and IP addresses. */
 export type OpsNames = Pick<Settings, 'opsHost' | 'opsAllowedHosts'>;
 
 interface Answer {

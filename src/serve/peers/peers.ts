@@ -4,20 +4,17 @@ import { type Count, type KnownCount, type Limiter, rateLimiter } from '../../ba
 import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
 
 export interface Peers {
-  /** Counts the requests of all gateways together. */
   limiter(name: string, quota: number): Limiter;
   /** Resolves when the other gateways know the write, or after about 250 ms. Never rejects. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
   /** Undefined when there is none, or no answer within about 250 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
-  /** Null without Redis. */
   redis(): RedisState | null;
   close(): void;
 }
 
 export interface RedisState {
   readonly healthy: boolean;
-  /** Null while it is healthy. */
   readonly reason: string | null;
 }
 
@@ -39,7 +36,6 @@ export interface Hub {
   lastWrite?(workspace: string): Promise<string | null>;
 }
 
-/** `gateways`: how many share the hub. */
 export function peersOf(
   gateways: number,
   hub: Hub,

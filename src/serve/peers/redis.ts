@@ -44,7 +44,6 @@ interface Commands {
   readonly gatewayPublish: Command<null>;
 }
 
-/** How long a silent Redis is not asked. */
 const restMs = 1000;
 
 /** Peers on many machines, through Redis or Valkey. While it is away each gateway enforces its share; a request waits 250 ms at most. */
@@ -107,7 +106,6 @@ type AddressOptions = Pick<
   'tls' | 'sentinels' | 'sentinelCommandTimeout' | 'name' | 'sentinelTLS' | 'enableTLSForSentinelMode'
 >;
 
-/** Then the next Sentinel is asked. */
 const sentinelMsMax = 1000;
 
 /** Beside the URL, from which ioredis takes login, database and, without Sentinels, the address. */
@@ -128,14 +126,12 @@ function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: 
   };
 }
 
-/** Without the script that met the error. */
 function redisReason({ message }: Error): string {
   return message.replace(/\.? script: .*$/s, '');
 }
 
 const checkMs = 1000;
 
-/** It has become a replica. */
 const replicaAnswers = /READONLY|MASTERDOWN/;
 
 /**

@@ -64,7 +64,6 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
   };
 }
 
-/** The parent's side. */
 export function serveWorkers(): void {
   /** With its number among all writes, the newest first. */
   const writes = new LRUCache<string, { readonly position: string; readonly number: number }>({
@@ -72,7 +71,6 @@ export function serveWorkers(): void {
     ttl: 3_600_000,
   });
   let lastNumber = 0;
-  /** The number of the last write that each worker knows. */
   const known = new Map<number, number>();
   const counts = new LRUCache<string, Kept & { readonly endsAtMs: number }>(atMost(100_000));
 

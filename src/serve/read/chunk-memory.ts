@@ -13,7 +13,6 @@ const largePageBytes = 12_582_912;
 export class ChunkMemory {
   readonly #spare: Readonly<Record<'short' | 'long', JsonBytes[]>> = { short: [], long: [] };
   readonly #used = { chunks: 0, compressors: 0 };
-  /** Bytes of a row, by list of a workspace. */
   readonly #heavy = new LRUCache<string, number>({ max: 1000 });
 
   /** So that the next first chunk has as many rows as fit. Light ones count half. */
@@ -52,7 +51,6 @@ export class ChunkMemory {
     return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
   }
 
-  /** Until they are released. */
   reserve(what: 'chunks' | 'compressors', bytes: number): void {
     this.#used[what] += bytes;
   }

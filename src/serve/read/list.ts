@@ -15,7 +15,6 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
   // After the first rows: a workspace has one long statement at a time, and a page behind its own count would be refused.
   const total = request.total ? countRows(deps, request, start.after) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
-  /** With the latest moment of the walk so far. */
   const endOf = (last: Key | null): PageEnd => ({
     key: (hasMore ? until : null) ?? last ?? start.after.key,
     asOfMs: laterOf(first.asOfMs, start.after.asOfMs),

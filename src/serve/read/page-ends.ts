@@ -8,7 +8,6 @@ import type { Key } from '../../resource/definition/row-serializer.js';
 
 /** The next page starts after its key, on a server at least as current. */
 export interface PageEnd {
-  /** Null is the beginning of the list. */
   readonly key: Key | null;
   /** Epoch milliseconds by the gateway's clock; null when unknown. */
   readonly asOfMs: number | null;
@@ -16,7 +15,6 @@ export interface PageEnd {
 
 export interface PageSeries {
   readonly caller: Caller;
-  /** See `cursorContext`. */
   readonly context: string;
   readonly perPage: number;
 }
@@ -34,7 +32,6 @@ export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string 
   return encodeParts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
 }
 
-/** base64url of a digest over context and parts, and the parts. */
 export function encodeParts(context: string, parts: readonly string[]): string {
   return encodeBytes(context, Buffer.from(parts.join('\0')));
 }
@@ -62,7 +59,6 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
   return isKeyOf(order, parts) ? { key: parts, asOfMs } : undefined;
 }
 
-/** As PostgreSQL prints them. */
 export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[]): boolean {
   const isValue = ({ type }: OrderColumn, i: number): boolean =>
     fieldType(type).isPrinted?.(texts[i] as string) === true;
@@ -72,7 +68,6 @@ export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[])
 /** The end of the year 9999: PostgreSQL does not read what Date prints after it. */
 const momentMax = 253_402_300_799_999;
 
-/** From 0 to `max`. */
 export function isWholeNumber(text: string, max: bigint | number): boolean {
   return /^\d{1,20}$/.test(text) && BigInt(text) <= max;
 }
@@ -88,7 +83,6 @@ function digest(context: string, payload: Buffer): Buffer {
   return hash('sha256', Buffer.concat([Buffer.from(`${context}\0`), payload]), 'buffer').subarray(0, digestBytes);
 }
 
-/** Page 0 ends at the beginning of the list. */
 interface NumberedEnd {
   readonly page: number;
   readonly end: PageEnd;

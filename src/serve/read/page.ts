@@ -14,22 +14,17 @@ export interface Chunk {
   /** To be called when the bytes were sent or copied. */
   readonly release: () => void;
   readonly count: number;
-  /** Null without rows. */
   readonly last: Key | null;
-  /** Whether the range goes on. */
   readonly more: boolean;
   readonly target: ReadTarget;
   /** Of the server before it was asked, epoch milliseconds. */
   readonly asOfMs: number | null;
-  /** Failed attempts before this one. */
   readonly failures: number;
-  /** Of the chunks that continue the page. */
   readonly continuation: Requirement;
 }
 
 export interface Page {
   readonly first: Chunk;
-  /** Null is no bound. */
   readonly until: Key | null;
   /** When the end was found, epoch milliseconds; 0 if the next page does not begin there. */
   readonly foundMs: number;
@@ -76,7 +71,6 @@ export async function readPage(
   return { first, until, foundMs: hasMore ? Date.now() : 0, hasMore }; // behind a last page clients go on from the row that came last
 }
 
-/** Or all of them, if one chunk has room. */
 export function readFirstChunk(
   deps: ReadDeps,
   request: Reading,
@@ -165,7 +159,6 @@ export function rangeValues(range: Range): Values {
   return Object.fromEntries([...named('after'), ...named('until')]);
 }
 
-/** `finish` gives the pagination after its rows. */
 export async function pageReply(
   deps: ReadDeps,
   request: Reading,

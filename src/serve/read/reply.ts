@@ -1,14 +1,11 @@
 import { hash } from 'node:crypto';
 import type { TagColumns } from '../../resource/definition/compiled.js';
 
-/** For log and metrics. */
 export interface PageSize {
   readonly perPage: number;
-  /** Null until the page is complete. */
   rows: number | null;
 }
 
-/** An answer before HTTP. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -21,7 +18,6 @@ export interface Reply {
   readonly databaseMs: number;
 }
 
-/** Nothing when it is not known. */
 export function dataAsOf(asOfMs: number | null): Record<string, string> {
   return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
 }
@@ -58,7 +54,6 @@ export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string):
   return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
 }
 
-/** For If-None-Match. */
 export function matchesWeakly(tags: readonly EntityTag[] | '*', etag: string): boolean {
   return tags === '*' || tags.some(({ opaque }) => `"${opaque}"` === etag);
 }

@@ -33,7 +33,6 @@ export function latestTimeline(primary: () => WalHistory | undefined): LatestTim
  * all are of one history, because a failover uses ids again.
  */
 export class Pass {
-  /** Null before the first statement. */
   readonly #soFar: { now: SyncPosition | null };
   readonly #since: SyncPosition | null;
   readonly #latest: LatestTimeline;
@@ -116,13 +115,10 @@ export interface SyncPosition extends WalHistory {
 /** The content of a cursor. */
 export interface SyncPlace {
   readonly pass: SyncPosition;
-  /** Of the first statement, epoch milliseconds. */
   readonly asOfMs: number | null;
   /** The end of the pass before; null in a pass over everything. */
   readonly since: Pick<SyncPosition, 'xmin' | 'replayedAtMs'> | null;
-  /** 0 in a pass over everything. */
   readonly section: number;
-  /** Null at the beginning of the section. */
   readonly after: Key | null;
 }
 

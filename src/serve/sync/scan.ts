@@ -5,7 +5,6 @@ import type { Section } from '../../resource/statements/sync-statements.js';
 import { rangeValues } from '../read/page.js';
 import type { Rows } from '../read/routing.js';
 
-/** On a replica as current as the pass. */
 export type ReadInPass = (statement: Statement, values: Values) => Promise<Rows>;
 
 export interface ScanPlace {
@@ -13,11 +12,9 @@ export interface ScanPlace {
   readonly after: Key | null;
 }
 
-/** Small enough for one statement. */
 interface ScanRange {
   readonly bounds: Bounds;
   readonly values: Values;
-  /** Null at the end of the section. */
   readonly until: Key | null;
 }
 
@@ -46,7 +43,6 @@ export async function* rangesOf(
   }
 }
 
-/** `next` is null when all sections are at their end. */
 interface Found {
   readonly ids: readonly string[];
   /** Of the first search, epoch milliseconds: later changes of places already searched can be missing. */

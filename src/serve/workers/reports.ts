@@ -2,7 +2,6 @@ import type { Batch, Gateway } from '../gateway.js';
 import type { MetricValues } from '../ops/metrics.js';
 import type { Readiness } from '../ops/status.js';
 
-/** Beside the messages of peers/workers. */
 export type WorkerReport =
   /** Every `reportMs` while the worker serves. */
   | { readonly type: 'report'; readonly readiness: Readiness }

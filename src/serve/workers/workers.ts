@@ -15,11 +15,9 @@ import type { Settings } from '../settings.js';
 import type { MetricsQuestion, WorkerReport } from './reports.js';
 import { Supervisor } from './supervisor.js';
 
-/** Behind one port and one ops listener. */
 export interface Workers {
   readonly url: string;
   readonly opsUrl: string;
-  /** Events of the parent. */
   readonly observe: Observe;
   /** With settings, definitions, codecs and keys as they are now; an event reports the outcome. */
   reload(): void;
@@ -101,14 +99,11 @@ const answerMsMax = 1000;
 /** A worker that is silent or gone keeps the counts of its last answer, so that sums do not fall; its gauges go. */
 export class WorkerMetrics {
   readonly #own: () => Promise<MetricValues>;
-  /** Of each running worker. */
   readonly #counts = new Map<number, MetricValues>();
-  /** Sum of all workers that have ended. */
   #ended: Promise<MetricValues> = Promise.resolve([]);
   readonly #waiting = new Map<number, (metrics: MetricValues) => void>();
   #lastId = 0;
 
-  /** `own` has the parent's metrics. */
   constructor(own: () => Promise<MetricValues>) {
     this.#own = own;
     cluster.on('message', (_, message: WorkerReport) => {
@@ -116,7 +111,6 @@ export class WorkerMetrics {
     });
   }
 
-  /** Of a worker that has ended. */
   retire({ id }: Worker): void {
     const counts = this.#counts.get(id) ?? [];
     this.#counts.delete(id);

@@ -6,13 +6,11 @@ import { fieldType, textOf } from '../../resource/definition/field-types.js';
 import { type EntityTag, parseEntityTags } from '../read/reply.js';
 import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
-/** Checked, before the primary is contacted. */
 export interface WriteRequest {
   readonly caller: Caller;
   readonly key: string;
   /** SHA-256 of method, path, If-Match and canonical body: equal for repetitions. */
   readonly fingerprint: Buffer;
-  /** In PostgreSQL's text form. */
   readonly members: Readonly<Record<string, string | null>>;
   /** Null creates a record. */
   readonly target: Target | null;
@@ -26,7 +24,6 @@ export interface Target {
   readonly ifMatch: readonly EntityTag[];
 }
 
-/** Unchecked. */
 export interface RawWrite {
   readonly method: string;
   readonly path: string;

@@ -37,7 +37,6 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   return { value: isObject ? Object.assign(Object.create(noMembers), value) : value };
 }
 
-/** Up to `faultCharactersMax`. */
 function faultsOf(json: string, depthMax: number): FieldError[] {
   const faults: FieldError[] = [];
   let characters = 0;
