@@ -14,7 +14,6 @@ import { AdoptRefused, type Survey } from './schema.js';
 import { type Points, printed, type SqlFile } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 
-/** Folder of the files, and names of the tables whose resources are drafted with writes. */
 export interface AdoptOptions extends SurveyOptions {
   readonly out: string;
   readonly write: readonly string[];
@@ -23,11 +22,7 @@ export interface AdoptOptions extends SurveyOptions {
 export const viewsFolder = 'sql/views';
 export const resourcesFolder = 'config/resources';
 
-/**
- * Drafts views, index proposals and definitions for a schema, and writes them into a folder as new files. Changes nothing in
- * the database. Resolves to the paths of the files, the reason for the workspaces, the tables that are left out, and the questions that the
- * draft leaves to the operator, each with its file. Throws AdoptRefused when the schema does not allow a draft, or when a file is there already.
- */
+/** Writes new files into a folder; changes nothing in the database. Throws AdoptRefused when the schema allows no draft, or a file exists. */
 export async function adopt(adminUrl: string, options: AdoptOptions) {
   const found = await asAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
   const { subjects, leftOut, tenant } = found;
@@ -59,7 +54,6 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open, indexes: indexLines(drafts) };
 }
 
-/** All files in the order in which they are listed: SQL, and drafts as their definitions. */
 function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
   const { file } = logWrite(found);
   return [
@@ -72,7 +66,7 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
 
 const placesMax = 20;
 
-/** The files, the first of which asks what holds for many tables. */
+/** The first file asks what holds for many tables. */
 function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | Draft)[] {
   const shared = files.flatMap((file) => ('sql' in file ? (file.open ?? []) : [])).filter(isShared);
   const points = [...new Set(shared.map(({ all }) => all))].map((all) => {
@@ -88,7 +82,7 @@ function isShared(point: Points[number]): point is SharedPoint {
   return typeof point === 'object';
 }
 
-/** The cost of the proposed indexes, and the filters for which none is proposed. */
+/** And the filters for which none is proposed. */
 function indexLines(drafts: readonly Draft[]): string[] {
   const indexes = drafts.flatMap(({ files }) => files.flatMap(({ index }) => index ?? []));
   const unindexed = drafts.flatMap(({ name, unindexed }) =>
@@ -115,7 +109,7 @@ function indexLines(drafts: readonly Draft[]): string[] {
   ];
 }
 
-/** Descriptions in a definition that begin with openMark, behind their places (RFC 6901). */
+/** By their places (RFC 6901). */
 function openDescriptions(value: unknown, at = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]): string[] =>
@@ -125,7 +119,7 @@ function openDescriptions(value: unknown, at = ''): string[] {
   );
 }
 
-/** Writes the files. Throws AdoptRefused, and writes nothing, when one of them exists. */
+/** Throws AdoptRefused, and writes nothing, when one of them exists. */
 function writeNew(out: string, files: ReadonlyMap<string, string>): void {
   const there = [...files.keys()].filter((path) => existsSync(join(out, path)));
   if (there.length > 0)

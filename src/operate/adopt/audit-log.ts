@@ -4,7 +4,7 @@ import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './c
 import type { AuditLog, Column, Survey, Table } from './schema.js';
 import { as, type SqlFile, sequenceGrant } from './sql.js';
 
-/** The audit log in a table, by the names of its columns and the shape of a JSON value; undefined: it is none. */
+/** By the names of its columns and the shape of a JSON value; undefined: it is none. */
 export function auditLogIn({ columns }: Table): AuditLog | undefined {
   const entityId = columns.find(({ name }) => isNamed('entityId', name));
   const entity = columns.find(
@@ -23,8 +23,8 @@ export function auditLogIn({ columns }: Table): AuditLog | undefined {
 }
 
 /**
- * The columns of a log that hold documents beside its diff, such as the row before and after: no list of fields shields them. Names
- * alone make it a log here, because one that keeps all documents as texts has no diff that the gateway reads.
+ * Documents beside the diff, such as the row before: no list of fields shields them. A log of documents as texts has no diff that the
+ * gateway reads.
  */
 export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
   const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
@@ -35,7 +35,7 @@ export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
   return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
 }
 
-/** The shape that nearly all diffs have: a log of years has some of other forms. */
+/** Of nearly all diffs: a log of years has some of other forms. */
 function shapeOf(texts: readonly string[]): DiffShape | undefined {
   const diffs = texts.flatMap(parsed).filter((value) => Object.keys(value).length > 0);
   const isList = isMost(diffs.filter(Array.isArray), diffs);
@@ -70,21 +70,20 @@ function parsed(text: string): object[] {
   }
 }
 
-/** How writes appear in the app's audit log, and the view that adds its entries. */
 export interface LogWrite {
-  /** The part of a definition; absent: the gateway cannot write the log. */
+  /** Absent: the gateway cannot write the log. */
   readonly audit?: Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
   readonly file?: SqlFile;
 }
 
-// Whole words: a stored sentence such as "Created job for Jan Jansen" must not get into a file, or into other workspaces.
+// Whole words: a stored sentence must not get into a file, or into other workspaces.
 const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
 const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
 
 const view = 'records.logboeken_write';
 const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** Drafts records.logboeken_write over the log of the schema, when all that an entry needs is known. */
+/** When all that an entry needs is known. */
 export function logWrite({ subjects }: Survey): LogWrite {
   const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;

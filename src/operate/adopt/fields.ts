@@ -19,24 +19,21 @@ import type { Key } from './indexes.js';
 import { camelCase, namesOf, untaken } from './names.js';
 import type { Column, SharedPoint, Subject, Survey } from './schema.js';
 
-/** A member of the definition's `fields`. */
 export type FieldJson = Readonly<Record<string, unknown>>;
 
-/** A column of a view, and the field over it. */
 export interface ViewColumn extends Key {
-  /** In the view. */
   readonly name: string;
   readonly member: string;
   readonly field: FieldJson;
 }
 
-/** The columns of a view, the id first. */
+/** The id first. */
 export interface Fields extends Pick<Judged, 'leftOut'> {
   readonly columns: readonly ViewColumn[];
   readonly open: readonly (string | SharedPoint)[];
 }
 
-/** The fields of a subject, column by column, without those that `skipped` names. */
+/** Without those that `skipped` names. */
 export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
   const { table, id, tenant } = subject;
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
@@ -60,7 +57,6 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   return { columns, leftOut, open };
 }
 
-/** Why no field shows the column, by itself. */
 function reasonOf(column: Column, subject: Subject, survey: Survey): string | undefined {
   const { log, documents } = subject;
   if (column !== log?.entityId && referenceOf(subject, survey, column)?.isById) return undefined;
@@ -68,7 +64,7 @@ function reasonOf(column: Column, subject: Subject, survey: Survey): string | un
   return isOfLog ? reasonToLeaveOut(column) : reasonNotToShow(column, documents);
 }
 
-/** How a column is shown, where it is not shown by its name; `json` is more of the definition. */
+/** `json` is more of the definition. */
 interface Rule extends Shown {
   readonly name?: string;
   readonly member?: string;
@@ -120,7 +116,7 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
   return isProse ? { ...plain, json: { clean: 'text-images' } } : plain;
 }
 
-/** The subject that the column refers to by a foreign key, of one column or with the workspace. */
+/** By a foreign key of one column, or of one with the workspace. */
 export function referenceOf(
   { table, tenant }: Subject,
   { subjects }: Pick<Survey, 'subjects'>,
@@ -129,7 +125,7 @@ export function referenceOf(
   const keys = table.foreignKeys.flatMap(({ columns, table: to, references }) => {
     const target = subjects.find((subject) => subject.table.name === to);
     const isOwn = columns.includes(column.name) && columns.every((name) => [column.name, tenant.name].includes(name));
-    // Of any other record than one with this id nothing tells the gateway whether it is of the same workspace.
+    // Of a record with another key nothing shows whether it is of the same workspace.
     const isById = references[columns.indexOf(column.name)] === target?.id.name;
     return target && isOwn ? [{ target, isById }] : [];
   });

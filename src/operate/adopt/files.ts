@@ -7,7 +7,7 @@ import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
 import { as, literal, type Points, type SqlFile } from './sql.js';
 
-/** tokens.sql: the table of tokens is the gateway's; workspaces and owners are the app's. */
+/** tokens.sql: workspaces and owners are the app's. */
 export function tokensFile(found: Survey): SqlFile {
   const { tenant, users, subjects, tables } = found;
   const { root, rootId, isSure, reason } = tenant;
@@ -49,7 +49,7 @@ function whereOf(conditions: readonly string[]): string {
   return conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
 }
 
-/** key_ids.sql: counts of the key ids in use, of every sealed column of the preset, with one scan per table. */
+/** key_ids.sql: key ids in use, with one scan per table. */
 export function keyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
 ): SqlFile {
@@ -94,7 +94,7 @@ grant execute on function gateway.key_ids() to gateway_reader;`,
   };
 }
 
-/** The body of a function between dollar quotes that it does not hold itself. */
+/** Dollar quotes that the body does not hold itself. */
 function dollarQuoted(body: string): string {
   let quote = '$$';
   for (let n = 1; body.includes(quote); n++) quote = `$body${n}$`;

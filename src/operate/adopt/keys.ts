@@ -10,12 +10,9 @@ import {
   type WorkspaceOf,
 } from './schema.js';
 
-// Ids of rows. A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
+// A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 
-/**
- * The id of a table's rows among those of their workspace, or among those that have the same `others`: the column of the primary key, or
- * the one that is called id, or else a number or UUID of its own; else one that is composed of a unique index. Undefined: there is none.
- */
+/** The primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined: none. */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
   const own = table.primaryKey.filter((name) => !beside.includes(name));
@@ -25,15 +22,14 @@ export function idColumn(table: Table, tenant: Tenant, others: readonly string[]
   return candidates.find((column) => isIdentity(table, column, beside)) ?? composedId(table, beside);
 }
 
-/** Whether the column is fit for an id, and an index proves it. */
 function isIdentity(table: Table, column: Column | undefined, beside: readonly string[]): boolean {
   if (column === undefined || !isFitForId(column)) return false;
-  // In a table with partitions no index of the whole proves it: values that the database makes are taken, and UUIDs.
+  // Over partitions no index proves it: values that the database makes are taken, and UUIDs.
   const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
   return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
 }
 
-/** Whether an index allows each value once, beside columns that are the same for the rows to tell apart. */
+/** Beside columns that are the same for the rows to distinguish. */
 function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
   const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
   return (
@@ -45,12 +41,12 @@ function provesAll({ isUnique, condition }: Index): boolean {
   return isUnique && condition === null;
 }
 
-/** Whether clients may see the column, and an index can have its text. */
+/** Clients may see it, and an index can have its text. */
 function isFitForId(column: Column): boolean {
   return textInKey(column) !== undefined && reasonToLeaveOut(column) === undefined;
 }
 
-/** The open point of an id that PostgreSQL proves for each partition alone. */
+/** PostgreSQL proves it for each partition alone. */
 export function idPoint(table: Table, id: Column, tenant: Tenant): string | false {
   return (
     id.composedOf === undefined &&
@@ -59,10 +55,7 @@ export function idPoint(table: Table, id: Column, tenant: Tenant): string | fals
   );
 }
 
-/**
- * The id that the columns of the shortest unique index make together; where the index has no columns but those `beside`, each of these has
- * one row, and the last of them is its id.
- */
+/** Of the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
 function composedId(table: Table, beside: readonly string[]): Column | undefined {
   const found = table.indexes
     .filter((index) => provesAll(index))
@@ -78,7 +71,7 @@ function composedId(table: Table, beside: readonly string[]): Column | undefined
   return last.name === beside[0] ? composed([last]) : last;
 }
 
-/** The id that the columns make: their texts with hyphens between, so that no two rows have the same. */
+/** Texts with hyphens between, so that no two rows have the same. */
 function composed(columns: readonly Column[]): Column {
   const names = columns.map(({ quoted }) => quoted).join(', ');
   const [first] = columns as [Column, ...Column[]];
@@ -92,18 +85,17 @@ function composed(columns: readonly Column[]): Column {
   };
 }
 
-/** The columns by which a part names its workspace, its record and itself. */
+/** Its workspace, its record and itself. */
 export interface PartKeys extends WorkspaceOf {
   readonly link: Column;
   readonly id: Column;
 }
 
-/** The first reference from a part to the table of its record. */
 export function referenceTo(table: Table, part: Table): ForeignKey {
   return part.foreignKeys.find((key) => key.table === table.name) as ForeignKey;
 }
 
-/** How the rows of a part name the record; undefined: sync could not tell them apart, or whose they are. */
+/** Undefined: sync could not distinguish them, or find their records. */
 export function partKeys(
   part: Table,
   { table, id }: Pick<Subject, 'table' | 'id'>,

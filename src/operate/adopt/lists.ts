@@ -10,20 +10,20 @@ const lookUpsMax = 2;
 const since =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
-/** A filter, with the proposal of its index; none where an index is there. */
+/** Without an index when there is one. */
 interface FilterDraft {
   readonly name: string;
   readonly column: ViewColumn;
   readonly json: FieldJson;
   readonly files: readonly SqlFile[];
-  /** Whether it is worth an index in every draft. */
+  /** Worth an index in every draft. */
   readonly isUsual?: boolean;
 }
 
-/** Order and filters of the list, with proposals for all that no index covers, and the names of the filters that are left for an index. */
+/** With proposals for all that no index covers. */
 export function listOf(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
   const { table } = subject;
-  // Stored values of encoded columns cannot be compared, and no index can have a virtual column.
+  // Encoded values cannot be compared, and no index can have a virtual column.
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
   const order = orderOf(subject, sortable);
   const propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
@@ -47,7 +47,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
 
 type Propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number) => SqlFile[];
 
-/** Filters by one value: of unique columns, references, states, and the words of an audit log. */
+/** Of unique columns, references, states, and the words of an audit log. */
 function searches(
   subject: Subject,
   survey: Survey,
@@ -62,7 +62,7 @@ function searches(
     .map((column) => {
       const { member, of, name, field } = column;
       const isUnique = lookUps.includes(column);
-      // A reference of a table without the workspace finds few rows, so that no other column has to lead the index.
+      // A reference of a table without the workspace finds few rows, so no other column has to lead the index.
       const isNarrow = subject.steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
       const fixed = [...(isNarrow ? [] : [plainKey(lead)]), column];
       const json = {
@@ -77,7 +77,7 @@ function searches(
     });
 }
 
-/** Filters by time: of the business date, or else of the first column of the order, and of the time of the last change. */
+/** Of the business date or the first column of the order, and of the last change. */
 function periods(
   { id, ...subject }: Subject,
   columns: readonly ViewColumn[],
@@ -107,7 +107,7 @@ function periods(
   ];
 }
 
-/** Whether an index allows its values once in a workspace: clients look records up by it. */
+/** A unique index: clients look records up by it. */
 function isLookUp({ of, field }: ViewColumn, { table, id, tenant, log }: Subject): boolean {
   const isSame = (name: string | null): boolean => name === of.name || name === tenant.name;
   const isKey = ({ isUnique, condition, columns }: Index): boolean =>
@@ -125,10 +125,7 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
   return isState || referenceOf(subject, survey, of) !== undefined;
 }
 
-/**
- * By an index that is there: the workspace, times or dates, the id. Else by the time of creation, else by a business date, both NOT NULL,
- * else by the time of creation with those that have none first, else by the id.
- */
+/** By an index of workspace, times and id; otherwise by creation or business date, NOT NULL first; otherwise by the id. */
 function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
   const { table, id } = subject;
   const own = columns.filter(({ of }) => of === id);
@@ -150,14 +147,14 @@ function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[]
   return [...(indexed[0] ?? (first ? [first] : [])), ...own];
 }
 
-/** The column in whose place the view shows -infinity for NULL: an order has no NULLs, and clients see null for both. */
+/** The view shows -infinity for NULL, which an order cannot have; clients see null for both. */
 function withItsNulls(column: ViewColumn | undefined): ViewColumn | undefined {
   if (column === undefined) return undefined;
   const field = { ...column.field, nullable: undefined };
   return { ...column, field, select: `coalesce(${column.select}, '-infinity')` };
 }
 
-/** The column that leads the indexes of the table: the workspace, or the reference that leads to it. */
+/** The workspace, or the reference that leads to it. */
 export function leadOf({ tenant, steps }: Subject): Column {
   return steps[0]?.from ?? tenant;
 }

@@ -6,7 +6,7 @@ export function camelCase(name: string): string {
   return snakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The name, with a number where it is taken; it is taken then. PostgreSQL cuts names beyond 63 characters. */
+/** With a number if it is taken. PostgreSQL cuts names beyond 63 characters. */
 export function untaken(name: string, taken: Set<string>, mark = '_'): string {
   let free = name;
   for (let n = 2; taken.has(free); n++) free = `${name.slice(0, 59)}${mark}${n}`;
@@ -14,7 +14,7 @@ export function untaken(name: string, taken: Set<string>, mark = '_'): string {
   return free;
 }
 
-/** English and Dutch plurals and their singulars, tried in this order; some Dutch words end as English ones with another singular do. */
+/** English and Dutch, tried in this order. */
 const plurals: readonly (readonly [RegExp, string])[] = [
   [/((install|organis|loc|administr|rel|relat|not)at?ie)s$/, '$1'],
   [/ies$/, 'y'],
@@ -30,7 +30,7 @@ export function singular(name: string): string {
   return name.replace(plural, end);
 }
 
-/** Names that the gateway uses itself: views and tables of its schema, the files of `adopt` beside those of views, paths, schemas of OpenAPI. */
+/** Names of the gateway: views and tables, files of `adopt`, paths, schemas of OpenAPI. */
 const taken = {
   view: /^(tokens|token_uses|api_tokens|idempotency|applied_files|workspaces|token_owners|key_ids|logboeken_write)$/,
   name: /^(sync|self|openapi|v1)$/,
@@ -40,7 +40,7 @@ const taken = {
 
 type Names = ReturnType<typeof namesFrom>;
 
-/** Names of the view, of the resource and of one record; a number tells tables apart whose names are the same in this form. */
+/** A number distinguishes tables with the same names. */
 export function namesOf(subject: Subject, { subjects }: Survey): Names {
   const own = namesFrom(subject.table.name);
   const earlier = subjects.slice(0, subjects.indexOf(subject)).map(({ table }) => namesFrom(table.name));
@@ -51,7 +51,6 @@ export function namesOf(subject: Subject, { subjects }: Survey): Names {
   return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
 }
 
-/** The names without a number. */
 function namesFrom(table: string) {
   const view = snakeCase(table);
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');

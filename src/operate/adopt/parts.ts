@@ -20,16 +20,13 @@ import { camelCase, namesOf, singular, untaken } from './names.js';
 import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 
-/** The rows of another table as a list in each record; it is made of the record's id. */
+/** Made of the record's id. */
 export interface PartDraft extends ViewColumn {
   readonly part: Table;
   readonly open: Points;
 }
 
-/**
- * Parts are correlated subqueries: they run for the rows that a page returns and no others, and not at all where only keys
- * are asked for.
- */
+/** Correlated subqueries: they run for the rows of a page alone. */
 export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
   const takenColumns = new Set(columns.map(({ name }) => name));
   const takenMembers = new Set(columns.map(({ member }) => member));
@@ -100,7 +97,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
   });
 }
 
-/** The subject to whose id the column of a part refers by itself. */
+/** By itself. */
 function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
   const keys = part.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === name);
   return subjects.find(({ table, id }) =>
@@ -108,7 +105,7 @@ function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subje
   );
 }
 
-/** The rest of an index that leads with the reference, and the id: the index then gives the rows in order. */
+/** The index gives the rows in order. */
 function orderOf(part: Table, id: readonly (Column | undefined)[], isKey: (column: Column) => boolean): Column[] {
   const columnsIn = (names: readonly (string | null)[]): (Column | undefined)[] =>
     names.map((name) => columnOf(part, name ?? undefined));
@@ -126,15 +123,12 @@ function shortName(part: Table, { name }: Table): string {
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
 }
 
-/** How a resource is synced (docs/understand/sync.md). */
+/** See docs/understand/sync.md. */
 export interface SyncDraft {
-  /** `sync` of the definition. */
   readonly sync: Readonly<Record<string, unknown>>;
-  /** Views of its parts, and proposals of indexes. */
   readonly files: readonly SqlFile[];
 }
 
-/** Drafts sync for a resource. */
 export function syncOf(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
   const { table, tenant, steps, id } = subject;
   const index = (name: string, of: Table, fixed: readonly Column[], ordered: readonly Column[], isOfKept: boolean) =>
