@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { projectText } from '../src/base/paths.js';
-import { type Command, Failure, printText, say, sayText } from '../src/cli/command.js';
+import { type Command, errLine, errText, Failure, outText } from '../src/cli/command.js';
 import { runProgram, type Usage } from '../src/cli/program.js';
 import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
@@ -50,7 +50,7 @@ interface Running {
 async function runDemo(options: DemoOptions, running: Running): Promise<number> {
   const { dir, replicas } = options;
   const kept = demoState(options);
-  say(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
+  errLine(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
   const state = await filled(cluster, kept, options.dir);
@@ -63,7 +63,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
     running.serving = true;
   }
   const code = await gateway.exited;
-  say(`The gateway ended with code ${code}.`);
+  errLine(`The gateway ended with code ${code}.`);
   return code;
 }
 
@@ -94,7 +94,7 @@ async function announce(
     settings.docs === 'off'
       ? 'none: DOCS is off'
       : `${settings.docs === 'ops' ? opsUrl : settings.publicUrl || url}/docs`;
-  printText(demoText({ url, opsUrl, docs, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
+  outText(demoText({ url, opsUrl, docs, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
   writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces, wallKey });
@@ -124,7 +124,7 @@ function interruption(running: Running): Promise<number> {
     const onSignal = (): void => {
       signals += 1;
       if (signals > 1) running.gateway?.kill();
-      else sayText('\nStopping …');
+      else errText('\nStopping …');
       resolve(running.serving ? 0 : 1);
     };
     process.on('SIGINT', onSignal);

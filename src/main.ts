@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { meantBy } from './base/nearest-name.js';
+import { suggest } from './base/nearest-name.js';
 import { projectText } from './base/paths.js';
-import { type Command, print, printText, program, UsageError } from './cli/command.js';
+import { type Command, outLine, outText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';
 
 /** Each command is imported only when it is called: `--version` needs no database driver. */
@@ -39,17 +39,17 @@ const usage = load ? { called: `${program} ${name}`, help: `config/help/${name}.
 
 void runProgram(usage, args, async () => {
   if (load) return isHelp ? printHelp(usage) : (await load())(args);
-  if (first === '--version') print((JSON.parse(projectText('package.json')) as { version: string }).version);
+  if (first === '--version') outLine((JSON.parse(projectText('package.json')) as { version: string }).version);
   else if (isHelp && rest.length === 0) printList();
   else if (name.startsWith('-'))
-    throw new UsageError(`There is no option "${name}"${meantBy(name, ['--help', '--version'])}`);
-  else throw new UsageError(`There is no command "${name}"${meantBy(name, Object.keys(commands))}`);
+    throw new UsageError(`There is no option "${name}"${suggest(name, ['--help', '--version'])}`);
+  else throw new UsageError(`There is no command "${name}"${suggest(name, Object.keys(commands))}`);
   return 0;
 });
 
 function printList(): void {
   const lines = Object.entries(commands).map(([each, [summary]]) => `  ${each.padEnd(9)} ${summary}`);
-  printText(`Usage: ${program} COMMAND [options]
+  outText(`Usage: ${program} COMMAND [options]
 
 Commands:
 ${lines.join('\n')}

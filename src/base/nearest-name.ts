@@ -13,7 +13,7 @@ export function nearestName(
 }
 
 /** The end of a sentence about an unknown name: a question for the likely one, or the full stop. */
-export function meantBy(name: string, known: readonly string[], synonyms?: ReadonlyMap<string, string>): string {
+export function suggest(name: string, known: readonly string[], synonyms?: ReadonlyMap<string, string>): string {
   const plain = plainOf(name);
   const meant =
     known.find((each) => plainOf(each) === plain || each === synonyms?.get(plain)) ?? nearestName(name, known, () => 2);

@@ -1,6 +1,6 @@
 import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
 import { adminUrl } from './admin.js';
-import { command, print, program, UsageError } from './command.js';
+import { command, outLine, program, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
@@ -22,9 +22,9 @@ export const adoptCommand = command(
       only,
       allFilters,
     });
-    print(`Workspaces: ${drafted.tenant}.`);
-    print('');
-    for (const file of drafted.files) print(`wrote ${file}`);
+    outLine(`Workspaces: ${drafted.tenant}.`);
+    outLine('');
+    for (const file of drafted.files) outLine(`wrote ${file}`);
     section('Left out', drafted.leftOut);
     section('Indexes', drafted.indexes);
     section('Open points, marked OPEN: in the files', drafted.open);
@@ -46,9 +46,9 @@ function namesIn(list: string): string[] {
 
 function section(title: string, lines: readonly string[]): void {
   if (lines.length === 0) return;
-  print('');
-  print(`${title}:`);
-  for (const line of lines) print(`  ${line}`);
+  outLine('');
+  outLine(`${title}:`);
+  for (const line of lines) outLine(`  ${line}`);
 }
 
 function folder(out: string, path: string): string {

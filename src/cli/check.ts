@@ -1,18 +1,18 @@
 import { checkThoroughly } from '../operate/check/check.js';
 import { loadResources } from '../resource/definition/load.js';
-import { type Finding, found, type Level, titleOf, warning } from '../serve/fitness/finding.js';
+import { type Finding, findingAt, type Level, titleOf, warning } from '../serve/fitness/finding.js';
 import { loadSettings, misspeltNames } from '../serve/settings.js';
-import { command, print, printText } from './command.js';
+import { command, outLine, outText } from './command.js';
 
 export const check = command({ json: { type: 'boolean' } }, async ({ json }) => {
   const settings = loadSettings(process.env);
   const findings = [
-    ...misspeltNames(process.env).map((sentence) => found('settings', warning('environment', sentence))),
+    ...misspeltNames(process.env).map((sentence) => findingAt('settings', warning('environment', sentence))),
     ...(await checkThoroughly(settings, loadResources(settings.resourcesDir))),
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
-  if (json) printText(JSON.stringify({ ok: isOk, findings }, null, 2));
-  else for (const line of report(findings)) print(line);
+  if (json) outText(JSON.stringify({ ok: isOk, findings }, null, 2));
+  else for (const line of report(findings)) outLine(line);
   return isOk ? 0 : 1;
 });
 

@@ -30,12 +30,12 @@ export class Failure extends Error {
   override readonly name = 'Failure';
 }
 
-export function print(line: string): void {
-  printText(oneLine(line));
+export function outLine(line: string): void {
+  outText(oneLine(line));
 }
 
 /** Resolves with null, or with the code of the fault when stdout does not take the line. */
-export function printed(line: string): Promise<string | null> {
+export function tryOut(line: string): Promise<string | null> {
   return written(`${visible(oneLine(line))}\n`);
 }
 
@@ -51,16 +51,16 @@ function written(text: string): Promise<string | null> {
   );
 }
 
-export function printText(lines: string): void {
+export function outText(lines: string): void {
   process.stdout.write(`${visible(lines)}\n`);
 }
 
 /** One line on stderr, so that stdout holds only results. */
-export function say(line: string): void {
-  sayText(oneLine(line));
+export function errLine(line: string): void {
+  errText(oneLine(line));
 }
 
-export function sayText(lines: string): void {
+export function errText(lines: string): void {
   process.stderr.write(`${visible(lines)}\n`);
 }
 

@@ -4,15 +4,15 @@ import { apiVersion } from '../serve/http/render.js';
 import { openapi } from '../serve/openapi/openapi.js';
 import { docsPage } from '../serve/openapi/page.js';
 import { loadSettings } from '../serve/settings.js';
-import { command, print, say, UsageError } from './command.js';
+import { command, errLine, outLine, UsageError } from './command.js';
 
 export const docsCommand = command({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');
   const settings = loadSettings(process.env);
   const document = openapi(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
   writeFileSync(out, docsPage(document).html);
-  print(`wrote ${out}`);
-  if (settings.publicUrl === '') say('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
-  if (settings.primaryUrls === '') say('PRIMARY_URLS is not set: the page describes no writes.');
+  outLine(`wrote ${out}`);
+  if (settings.publicUrl === '') errLine('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
+  if (settings.primaryUrls === '') errLine('PRIMARY_URLS is not set: the page describes no writes.');
   return 0;
 });

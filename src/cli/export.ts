@@ -1,6 +1,6 @@
 import { exportWorkspace } from '../operate/export/export.js';
 import { loadSettings } from '../serve/settings.js';
-import { command, print, showProgress, UsageError } from './command.js';
+import { command, outLine, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
@@ -15,9 +15,9 @@ export const exportCommand = command(
       ...{ workspace, out, resources: names, from, gzip, onProgress },
     }).finally(end);
     const { server, takenAt } = manifest.snapshot;
-    print(`Workspace ${workspace} as of ${takenAt}, from ${server}:`);
-    for (const { file, records, bytes } of manifest.files) print(`  ${file}: ${records} records, ${bytes} bytes`);
-    print(`Written to ${out}, with manifest.json.`);
+    outLine(`Workspace ${workspace} as of ${takenAt}, from ${server}:`);
+    for (const { file, records, bytes } of manifest.files) outLine(`  ${file}: ${records} records, ${bytes} bytes`);
+    outLine(`Written to ${out}, with manifest.json.`);
     return 0;
   },
 );

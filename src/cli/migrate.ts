@@ -12,7 +12,7 @@ import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../serve/settings.js';
 import { adminUrl } from './admin.js';
-import { command, Failure, print, say, UsageError, wholeNumber } from './command.js';
+import { command, errLine, Failure, outLine, UsageError, wholeNumber } from './command.js';
 
 const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
@@ -20,14 +20,14 @@ const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60
 async function removeGateway(isAgreed: boolean): Promise<number> {
   const installed = await listInstalled(adminUrl());
   if (installed.length === 0) {
-    print('nothing to do');
+    outLine('nothing to do');
     return 0;
   }
-  print('This removes for good:');
-  for (const each of installed) print(`- ${each}`);
+  outLine('This removes for good:');
+  for (const each of installed) outLine(`- ${each}`);
   if (!(isAgreed || (await agrees())))
     throw new Failure('Nothing was changed. To agree without being asked, add --yes.');
-  await uninstall(adminUrl(), print);
+  await uninstall(adminUrl(), outLine);
   return 0;
 }
 
@@ -54,22 +54,22 @@ export const migrateCommand = command(
     if (list || pending) {
       const isDone = /^applied |^removed core\//; // files of a newer version stay
       const files = (await listFiles(adminUrl(), options)).filter((file) => list || !isDone.test(file));
-      for (const file of files) print(file);
-      if (files.length === 0) print('nothing to do');
+      for (const file of files) outLine(file);
+      if (files.length === 0) outLine('nothing to do');
       return files.length === 0 || list ? 0 : 1;
     }
     const wait = lockOptions(given.wait);
     let changes = 0;
     const note = (change: string): void => {
       changes++;
-      print(change);
+      outLine(change);
     };
     if (indexes) await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
     else if (retires) {
       const dropped = await dropOtherWallKeys(adminUrl(), wallKey, wait);
       if (dropped > 0) note(`dropped ${dropped} other key of the tenant wall`);
     } else await migrate(adminUrl(), { ...options, onChange: note, ...wait });
-    if (changes === 0) print('nothing to do');
+    if (changes === 0) outLine('nothing to do');
     return 0;
   },
 );
@@ -84,11 +84,11 @@ export const viewsCommand = command({ ...shared, drop: flag, create: flag }, asy
     const { resourcesDir, wallKey } = settings;
     await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, wallKey, ...lockOptions(wait) });
   }
-  print(drop ? 'dropped the views' : 'created the views');
+  outLine(drop ? 'dropped the views' : 'created the views');
   return 0;
 });
 
 /** The value of --wait in seconds; a wait is announced on stderr. */
 function lockOptions(seconds: string): LockOptions {
-  return { waitMs: wholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: say };
+  return { waitMs: wholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: errLine };
 }

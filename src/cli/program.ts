@@ -1,6 +1,6 @@
-import { meantBy } from '../base/nearest-name.js';
+import { suggest } from '../base/nearest-name.js';
 import { projectText } from '../base/paths.js';
-import { type Command, oneLine, outputEnded, printText, sayText, UsageError } from './command.js';
+import { type Command, errText, oneLine, outputEnded, outText, UsageError } from './command.js';
 
 // // pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
@@ -18,7 +18,7 @@ export interface Usage {
 }
 
 export function printHelp({ help }: Usage): number {
-  printText(projectText(help).trimEnd());
+  outText(projectText(help).trimEnd());
   return 0;
 }
 
@@ -33,11 +33,11 @@ export async function exitCodeOf(usage: Usage, args: readonly string[], run: Com
     const code = asksForHelp ? printHelp(usage) : await run(args);
     await outputEnded();
     if (stdoutFault === undefined || stdoutFault.code === 'EPIPE') return code;
-    sayText(`The output could not be written (${stdoutFault.code}).`);
+    errText(`The output could not be written (${stdoutFault.code}).`);
     return Math.max(code, 1);
   } catch (error) {
     const [text, exitCode] = explain(error, usage) ?? [(error as Error).stack ?? String(error), 1];
-    sayText(text);
+    errText(text);
     return exitCode;
   }
 }
@@ -108,7 +108,7 @@ function wrongOption(message: string, { help }: Usage): string {
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
   if (option === undefined) return `${sentence}.`;
   const known = projectText(help).match(/--[a-z-]+/g) ?? [];
-  return `${sentence}${meantBy(
+  return `${sentence}${suggest(
     option,
     known.filter((each) => each !== option),
   )}`;

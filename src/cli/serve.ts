@@ -6,17 +6,17 @@ import { startGateway } from '../serve/gateway.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
 import { definitionsOfParent, reportToParent } from '../serve/workers/reports.js';
 import type { Workers } from '../serve/workers/workers.js';
-import { command, printText, say, wholeNumber } from './command.js';
+import { command, errLine, outText, wholeNumber } from './command.js';
 
 const text = { type: 'string' } as const;
 
 export const serve = command(
   { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...given }) => {
-    if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) say(`Warning: ${sentence}`);
+    if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) errLine(`Warning: ${sentence}`);
     const read = (): Settings => loadSettings(process.env, ports(given));
     if (!isPrinted) return serveUntilStopped(read(), read);
-    printText(JSON.stringify(printableSettings(read()), null, 2));
+    outText(JSON.stringify(printableSettings(read()), null, 2));
     return 0;
   },
 );

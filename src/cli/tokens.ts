@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { meantBy } from '../base/nearest-name.js';
+import { suggest } from '../base/nearest-name.js';
 import { asAdmin } from '../postgres/admin.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { newToken, tokenHash } from '../serve/http/token-format.js';
 import { loadSettings } from '../serve/settings.js';
 import { adminUrl } from './admin.js';
-import { type Command, command, Failure, oneLine, print, printed, printText, say, UsageError } from './command.js';
+import { type Command, command, errLine, Failure, oneLine, outLine, outText, tryOut, UsageError } from './command.js';
 
 const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
 const create = command(
@@ -42,7 +42,7 @@ const rotate = command(
     const { rows } = await asAdmin(adminUrl(), (client) =>
       client.query('select * from gateway.rotate_token($1, $2, $3, $4)', values),
     );
-    say(`Token ${id} is revoked.`);
+    errLine(`Token ${id} is revoked.`);
     const { workspace_id: workspaceId, name, scopes } = rows[0];
     await show(made, { workspaceId, name, scopes, expiresAt }, given.json);
   },
@@ -54,7 +54,7 @@ const revoke = command(
   async (_, words) => {
     const id = parseTokenId(words);
     const { revokedAt, now } = await asAdmin(adminUrl(), (client) => revokeToken(client, id));
-    say(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${moment(revokedAt)}.`);
+    errLine(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${moment(revokedAt)}.`);
   },
   true,
 );
@@ -64,8 +64,8 @@ const list = command({ workspace: text, json: flag }, async ({ workspace, json }
     const workspaceId = workspace === undefined ? null : await findWorkspace(client, workspace);
     return client.query<ListedToken>(listed, [workspaceId]);
   });
-  if (json) printText(JSON.stringify(rows, null, 2));
-  else if (rows.length === 0) say('There are no tokens.');
+  if (json) outText(JSON.stringify(rows, null, 2));
+  else if (rows.length === 0) errLine('There are no tokens.');
   else table(rows);
 });
 
@@ -75,7 +75,7 @@ export const tokens: Command = async ([name = '', ...rest]) => {
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
   if (action === undefined) {
     const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
-    throw new UsageError(`${needed}${meantBy(name, Object.keys(actions))}`);
+    throw new UsageError(`${needed}${suggest(name, Object.keys(actions))}`);
   }
   await action(rest).catch(rephrase);
   return 0;
@@ -131,8 +131,8 @@ async function show(
 ): Promise<void> {
   const expires = moment(expiresAt);
   if (!json)
-    say(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
-  const fault = await printed(
+    errLine(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
+  const fault = await tryOut(
     json ? JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: expires }) : token,
   );
   if (fault === null) return;
@@ -159,7 +159,7 @@ function table(rows: readonly ListedToken[]): void {
   ];
   const widths = lines[0]?.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0))) ?? [];
   for (const line of lines)
-    print(
+    outLine(
       line
         .map((cell, i) => cell.padEnd(widths[i] ?? 0))
         .join('  ')

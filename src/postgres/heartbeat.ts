@@ -78,12 +78,15 @@ export class WritePositions {
   }
 
   /** A replica must have replayed it for the workspace's next read. */
-  of(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
+  lastWriteOf(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
     const asking = this.#others?.lastWrite(workspace);
-    return asking === undefined ? this.#known(workspace) : this.#learnt(workspace, asking);
+    return asking === undefined ? this.#known(workspace) : this.#afterAsking(workspace, asking);
   }
 
-  async #learnt(workspace: string, asking: Promise<WritePosition | undefined>): Promise<WritePosition | undefined> {
+  async #afterAsking(
+    workspace: string,
+    asking: Promise<WritePosition | undefined>,
+  ): Promise<WritePosition | undefined> {
     const published = await asking;
     if (published !== undefined) this.learn(workspace, published);
     return this.#known(workspace);

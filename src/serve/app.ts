@@ -8,7 +8,7 @@ import { exchangeOf, newExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { send } from './http/respond.js';
-import { type RouteDeps, routes, unrouted } from './http/routes.js';
+import { answerUnrouted, type RouteDeps, routes } from './http/routes.js';
 
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
@@ -47,7 +47,7 @@ export function app(deps: AppDeps): Koa {
       checkTransferEncoding(ctx.req);
       checkTarget(ctx.req);
       if (cors?.isPreflight(ctx.req)) return send(ctx, 204, null);
-      await route(ctx, () => unrouted(deps, ctx));
+      await route(ctx, () => answerUnrouted(deps, ctx));
     } catch (error) {
       answerError(deps, ctx, error);
     }

@@ -209,7 +209,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
       primaryReachable: () => primary?.nodes.reachable ?? false,
       chunkMemory: new ChunkMemory(),
       pageMemory: new PageMemory(settings.pageMemoryMax),
-      lastWrite: (workspace) => positions.of(workspace),
+      lastWrite: (workspace) => positions.lastWriteOf(workspace),
       primary: primary
         ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
         : () => null,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type schema from '../../config/settings.schema.json';
 import { SettingsError } from '../base/errors.js';
-import { meantBy, nearestName } from '../base/nearest-name.js';
+import { nearestName, suggest } from '../base/nearest-name.js';
 import { projectRoot, projectText, readFault, readText } from '../base/paths.js';
 import { type Tuning, tuning } from '../base/tuning.js';
 import { wallKeyAdvice } from '../base/wall-key.js';
@@ -107,7 +107,7 @@ function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pa
 function faultOf(setting: string, value: unknown, { properties }: SettingsSchema): string {
   const allowed = properties[setting];
   if (allowed === undefined)
-    return `CONFIG_FILE: there is no setting ${setting}${meantBy(setting, Object.keys(properties))}`;
+    return `CONFIG_FILE: there is no setting ${setting}${suggest(setting, Object.keys(properties))}`;
   const { type, minimum, maximum, enum: values, description } = allowed;
   const given = JSON.stringify(value)?.slice(0, 80);
   if (type === 'integer')

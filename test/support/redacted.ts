@@ -1,9 +1,9 @@
-import type { DiffShape, DiffWords } from '../../src/resource/projection/audit-diff.js';
+import type { DiffMemberNames, DiffShape } from '../../src/resource/projection/audit-diff.js';
 import type { Redaction } from '../../src/resource/projection/redact.js';
 
 /** The shape and the words of the first app. */
 export const appDiff: DiffShape = { field: 'veld', old: 'oud', new: 'nieuw' };
-const appWords: DiffWords = { field: 'veld', old: 'oud', new: 'nieuw', shielded: 'afgeschermd' };
+const appWords: DiffMemberNames = { field: 'veld', old: 'oud', new: 'nieuw', shielded: 'afgeschermd' };
 
 /** Redacts the text of a diff of the first app. */
 export function redactedText(redaction: Redaction): (entity: string, diff: string, shape?: DiffShape) => string {

@@ -4,10 +4,10 @@ import { ConnectionLost } from '../../src/base/errors.js';
 import { Gate } from '../../src/base/flow/gate.js';
 import {
   countNext,
-  type Kept,
   type Limiter,
   rateLimiter,
   type SharedCounter,
+  type SharedWindow,
 } from '../../src/base/flow/rate-limiter.js';
 import type { Connection } from '../../src/postgres/connection.js';
 import { ConnectionPool } from '../../src/postgres/connection-pool.js';
@@ -140,7 +140,7 @@ test('a connection that was asked for before a reset is not used: it can lead to
 
 /** Gateways that share a counter, which answers after a turn of the event loop. */
 function gatewaysOf(count: number, quota: number) {
-  const state: { kept: Kept; isAway: boolean } = { kept: { consumed: 0, granted: new Map() }, isAway: false };
+  const state: { kept: SharedWindow; isAway: boolean } = { kept: { consumed: 0, granted: new Map() }, isAway: false };
   const counterOf =
     (gateway: number): SharedCounter =>
     async (_, known, requests) => {

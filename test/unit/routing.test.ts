@@ -60,7 +60,7 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
   const deps = {
     replicas: [replica('replica', 0, { replayed: 500n, asOfMs: null, ...state })],
     heartbeat,
-    lastWrite: (workspace: string) => positions.of(workspace),
+    lastWrite: (workspace: string) => positions.lastWriteOf(workspace),
     freshnessWaitMs: 30,
     resumeMs: 0,
     primary: () => (left > 0 && left-- > 0 ? primary : null),

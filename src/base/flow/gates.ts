@@ -8,7 +8,7 @@ interface GateSettings {
 }
 
 /** A flood of unknown tokens leaves the pool to known ones. */
-const [running, waiting] = [8, 248];
+const [lookUpsMax, queuedLookUpsMax] = [8, 248];
 
 export interface Gates {
   /** All under one key; the lanes are client addresses. */
@@ -22,8 +22,8 @@ export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSett
   const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
     unknownTokens: new Gate({
-      share: () => running,
-      queueMax: waiting,
+      share: () => lookUpsMax,
+      queueMax: queuedLookUpsMax,
       refusal: refusing('token_look_ups', 'Too many unknown tokens are being looked up.'),
     }),
     largePages: new Gate({

@@ -19,20 +19,20 @@ export interface Count {
 }
 
 /** A gateway's view of a window, from which a restarted counter learns its counts. */
-export interface KnownCount extends Count {
+export interface LocalWindow extends Count {
   readonly granted: number;
 }
 
 /** Answers `countNext` of the key; rejects when it does not answer. */
-export type SharedCounter = (key: string, known: KnownCount, requests: number) => Promise<Count>;
+export type SharedCounter = (key: string, known: LocalWindow, requests: number) => Promise<Count>;
 
-export interface Kept {
+export interface SharedWindow {
   consumed: number;
   readonly granted: Map<number, number>;
 }
 
 /** At least what that gateway knows, and what all gateways have granted. */
-export function countNext(kept: Kept, gateway: number, known: KnownCount, requests: number): number {
+export function countNext(kept: SharedWindow, gateway: number, known: LocalWindow, requests: number): number {
   kept.granted.set(gateway, Math.max(kept.granted.get(gateway) ?? 0, known.granted + requests));
   const granted = [...kept.granted.values()].reduce((sum, each) => sum + each, 0);
   kept.consumed = Math.max(kept.consumed + requests, known.consumed + requests, granted);

@@ -2,7 +2,7 @@ import { type Seal, sealWith } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { compileResource } from '../../resource/definition/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { type Finding, found, type Item } from '../../serve/fitness/finding.js';
+import { type Finding, findingAt, type Item } from '../../serve/fitness/finding.js';
 import { inspect, type MoreItems } from '../../serve/fitness/inspect.js';
 import type { Settings } from '../../serve/settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
@@ -20,7 +20,7 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
   const { findings } = await inspect(settings, resources, thorough(ids, sealWith(wallKey)));
   if (settings.redisUrl !== '') items.push(await checkRedis(settings));
   items.push(...resources.flatMap(checkOpenPoints), ...(await checkReferences(settings.adminUrl, resources, ids)));
-  return [...items.map((item) => found('settings', item)), ...findings];
+  return [...items.map((item) => findingAt('settings', item)), ...findings];
 }
 
 function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {

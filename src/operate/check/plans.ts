@@ -5,7 +5,7 @@ import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
 import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
 import type { Plan } from '../../serve/fitness/scans.js';
-import { trial } from '../../serve/fitness/session.js';
+import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
 /** In a transaction whose plan_cache_mode is force_generic_plan. */
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
@@ -52,7 +52,7 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
         : verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name),
     ];
   };
-  return trial(client, { settings, object: resource.view }, explainAll, ({ message }) => [
+  return inReadOnlyTransaction(client, { settings, object: resource.view }, explainAll, ({ message }) => [
     failure('plans', `They could not be made: ${message}.`, resource.name),
   ]);
 }
@@ -67,7 +67,9 @@ export function checkIndexes(client: pg.Client): Promise<Item[]> {
     return [verdict('indexes', [], 'Those that `migrate --indexes` made are there.')];
   };
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' };
-  return trial(client, bounds, look, ({ message }) => [failure('indexes', `They cannot be read: ${message}.`)]);
+  return inReadOnlyTransaction(client, bounds, look, ({ message }) => [
+    failure('indexes', `They cannot be read: ${message}.`),
+  ]);
 }
 
 const missingIndexes = `select f.name from gateway.applied_files f where f.root = 'indexes' and not exists (

@@ -10,7 +10,7 @@ import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { failure, type Item, type Level, verdict, warning, withFile } from '../../serve/fitness/finding.js';
-import { trial } from '../../serve/fitness/session.js';
+import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 import { unexpectedIn } from './contents.js';
 
 const rowsPerEnd = 250;
@@ -96,7 +96,7 @@ export async function checkRecords(
         : verdict('schema', [], `${count} records fit it.`, object),
     ];
   };
-  return trial(client, { settings: bound, object: resource.view }, read, ({ message }) => [
+  return inReadOnlyTransaction(client, { settings: bound, object: resource.view }, read, ({ message }) => [
     failure('values', `They could not be read: ${message}.`, resource.name),
   ]);
 }

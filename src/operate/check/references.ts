@@ -4,7 +4,7 @@ import type { WorkspaceId } from '../../postgres/statement.js';
 import { type Leaf, leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
 import { recordsOf } from '../../resource/statements/walls.js';
 import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
-import { trial } from '../../serve/fitness/session.js';
+import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
 /** Rows that are read of each workspace of the sample, and the time for a resource. */
 const rowsMax = 200;
@@ -70,7 +70,7 @@ function compare(
     return [verdict('references', withFile(faults, resource), '', name)];
   };
   const refused = ({ message }: Error): Item[] => [failure('references', `They cannot be compared: ${message}.`, name)];
-  return trial(client, { settings: bound, object: name }, ask, refused);
+  return inReadOnlyTransaction(client, { settings: bound, object: name }, ask, refused);
 }
 
 /** Whether the workspace of the rows stands in the table that has their ids. */

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { leaves, type Resource } from '../../resource/definition/resource.js';
 import { withShown } from '../../resource/statements/write-statements.js';
 import type { Item } from '../../serve/fitness/finding.js';
-import { trial } from '../../serve/fitness/session.js';
+import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
 /** They tell a client of one workspace that a value exists in another. */
 export function checkUnique(client: pg.Client, resource: Resource, view: string): Promise<Item[]> {
@@ -11,5 +11,5 @@ export function checkUnique(client: pg.Client, resource: Resource, view: string)
   const columns = written.map(({ column }) => column).filter((column) => !own.includes(column));
   const values = [resource.name, columns, ['workspace_id', ...own]];
   const look = async () => (await client.query<Item>(withShown('unique', view), values)).rows;
-  return trial(client, { object: resource.name }, look, () => []);
+  return inReadOnlyTransaction(client, { object: resource.name }, look, () => []);
 }

@@ -5,7 +5,7 @@ import type { WorkspaceId } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { viewInOrder } from '../../resource/statements/walls.js';
 import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
-import { trial } from '../../serve/fitness/session.js';
+import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 import { checkViews } from '../../serve/fitness/views.js';
 
 /** They read as the role that ran `migrate`. */
@@ -60,5 +60,5 @@ export async function checkIds(
     }
     return [verdict('ids', [], 'Each id of the sample is that of one row.', view)];
   };
-  return trial(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
+  return inReadOnlyTransaction(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import { meantBy } from '../../base/nearest-name.js';
+import { suggest } from '../../base/nearest-name.js';
 import { connectionUrls, serverName } from '../../postgres/connection-url.js';
 import { sealWith } from '../../postgres/seal.js';
 import { type Snapshot, type SnapshotOrigin, withSnapshot } from '../../postgres/snapshot.js';
@@ -67,7 +67,7 @@ async function chosenResources(settings: Settings, names: readonly string[]): Pr
   const known = resources.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0)
-    throw new ExportFailed(unknown.map((name) => `There is no resource "${name}"${meantBy(name, known)}`).join('\n'));
+    throw new ExportFailed(unknown.map((name) => `There is no resource "${name}"${suggest(name, known)}`).join('\n'));
   const compiled = await compileResources(settings, resources, parseKeyring(settings.dataKeys || '{}'), ignore);
   return compiled.filter(({ resource }) => names.length === 0 || names.includes(resource.name));
 }

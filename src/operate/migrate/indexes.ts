@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type LockOptions, locked } from './migrations.js';
+import { type LockOptions, withMigrationLock } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
 /** `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`. */
@@ -26,7 +26,7 @@ export async function createIndexes(
   }: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
 ): Promise<void> {
   const proposals = readProposals(viewsDir);
-  return locked(adminUrl, wait, async (client) => {
+  return withMigrationLock(adminUrl, wait, async (client) => {
     await client.query('set statement_timeout = 0');
     for (const proposal of proposals) {
       await create(client, proposal, onCreated);

@@ -46,7 +46,7 @@ export async function migrate(
   { onChange = () => undefined, wallKey = '', ...options }: MigrateOptions = {},
 ): Promise<void> {
   const views = viewFiles(options);
-  await locked(adminUrl, options, async (client) => {
+  await withMigrationLock(adminUrl, options, async (client) => {
     await requireWallKey(client, wallKey);
     const pending = await pendingCore(client, options.onWait ?? (() => undefined));
     for (const file of pending) {
@@ -78,12 +78,12 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
 }
 
 export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
-  await locked(adminUrl, wait, dropViews);
+  await withMigrationLock(adminUrl, wait, dropViews);
 }
 
 export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
   let dropped = 0;
-  await locked(adminUrl, wait, async (client) => {
+  await withMigrationLock(adminUrl, wait, async (client) => {
     dropped = await retireWallKeys(client, wallKey);
   });
   return dropped;
@@ -123,7 +123,11 @@ const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
   lock table gateway.migration_lock in share update exclusive mode nowait`;
 
 /** One migration at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's name. */
-export function locked(adminUrl: string, wait: LockOptions, work: (client: pg.Client) => Promise<void>): Promise<void> {
+export function withMigrationLock(
+  adminUrl: string,
+  wait: LockOptions,
+  work: (client: pg.Client) => Promise<void>,
+): Promise<void> {
   return asAdmin(adminUrl, async (holder) => {
     await inTransaction(holder, ofRoles, () => prepare(holder));
     await lock(holder, wait);

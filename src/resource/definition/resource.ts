@@ -1,4 +1,4 @@
-import type { DiffShape, DiffWords } from '../projection/audit-diff.js';
+import type { DiffMemberNames, DiffShape } from '../projection/audit-diff.js';
 import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
 import type { Filter } from './filter-kinds.js';
@@ -37,7 +37,7 @@ export interface Field extends Part {
   readonly codec?: string;
   readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
   readonly diff?: DiffShape;
-  readonly words?: DiffWords;
+  readonly words?: DiffMemberNames;
   readonly write?: WriteRule;
 }
 

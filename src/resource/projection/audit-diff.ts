@@ -1,26 +1,26 @@
 import { MalformedJson, scanContainer, skipSpace, stringAt, valueEnd } from './json-scan.js';
 
-export type Place = string | number;
+export type KeyOrIndex = string | number;
 
 export interface DiffShape {
   /** Absent: the diff is an object, and its members are the fields. */
-  readonly field?: Place;
-  readonly old: Place;
-  readonly new: Place;
+  readonly field?: KeyOrIndex;
+  readonly old: KeyOrIndex;
+  readonly new: KeyOrIndex;
 }
 
 /** Of definitions that name none: [{"field", "old", "new"}]. */
 export const usualDiff: DiffShape = { field: 'field', old: 'old', new: 'new' };
 
 /** As the API shows it: {field, old, new}, or {field, shielded: true}. */
-export interface DiffWords {
+export interface DiffMemberNames {
   readonly field: string;
   readonly old: string;
   readonly new: string;
   readonly shielded: string;
 }
 
-export const usualWords: DiffWords = { field: 'field', old: 'old', new: 'new', shielded: 'shielded' };
+export const usualWords: DiffMemberNames = { field: 'field', old: 'old', new: 'new', shielded: 'shielded' };
 
 export interface StoredChange {
   readonly name: string;
@@ -48,7 +48,7 @@ export function storedChanges(json: string, { field, old: oldAt, new: newAt }: D
 }
 
 /** Sets the parts at the places; none of a scalar. Returns the end. */
-function partsEnd(json: string, start: number, places: readonly (Place | undefined)[], parts: string[]): number {
+function partsEnd(json: string, start: number, places: readonly (KeyOrIndex | undefined)[], parts: string[]): number {
   const isObject = json[start] === '{';
   if (!isObject && json[start] !== '[') return valueEnd(json, start);
   return scanContainer(json, start, (name, at) => {
@@ -66,7 +66,7 @@ export interface NewChange {
 }
 
 export function diffOf(changes: readonly NewChange[], shape: DiffShape): string {
-  const both = ({ before, after }: NewChange): [Place, unknown][] => [
+  const both = ({ before, after }: NewChange): [KeyOrIndex, unknown][] => [
     [shape.old, before],
     [shape.new, after],
   ];
@@ -76,7 +76,7 @@ export function diffOf(changes: readonly NewChange[], shape: DiffShape): string 
   return JSON.stringify(changes.map((change) => container([[field, change.name], ...both(change)])));
 }
 
-function container(parts: readonly (readonly [Place, unknown])[]): unknown {
+function container(parts: readonly (readonly [KeyOrIndex, unknown])[]): unknown {
   if (parts.every(([place]) => typeof place === 'string')) return Object.fromEntries(parts);
   const array: unknown[] = Array(1 + Math.max(...parts.map(([place]) => Number(place)))).fill(null);
   for (const [place, value] of parts) array[Number(place)] = value;

@@ -1,6 +1,6 @@
 import {
+  type DiffMemberNames,
   type DiffShape,
-  type DiffWords,
   type StoredChange,
   storedChanges,
   usualDiff,
@@ -23,7 +23,7 @@ export type RedactionRules = Readonly<Record<string, readonly string[]>>;
  */
 export type RedactDiff = (entity: string | null, diff: string) => string;
 
-export type Redaction = (shape?: DiffShape, words?: DiffWords) => RedactDiff;
+export type Redaction = (shape?: DiffShape, words?: DiffMemberNames) => RedactDiff;
 
 /** Hides values that `codecs` store. Shows names that the rules or `named` list: a log can have anything in their place. */
 export function compileRedaction(
@@ -83,7 +83,7 @@ const nameLengthMax = 100;
 function fieldNames(
   listed: readonly string[],
   names: ReadonlySet<string>,
-  words: DiffWords,
+  words: DiffMemberNames,
 ): (name: string) => FieldName {
   const shown = new Set(listed.filter((name) => !isPersonalName(name) && !isSignatureName(name)).map(spelling));
   const known = new Map<string, FieldName>();

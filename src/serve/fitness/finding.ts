@@ -81,7 +81,7 @@ export interface Finding {
 /** `advice`: when the cause is known better than by the code. */
 export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
-export function found(where: string, item: Item): Finding {
+export function findingAt(where: string, item: Item): Finding {
   return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };
 }
 

@@ -7,12 +7,12 @@ import type { Resource } from '../../resource/definition/resource.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { plainViewsOf } from '../../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
-import { type Finding, found, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, findingAt, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
-import { broken, checkEncryption, checkPooler, connectTo } from './session.js';
+import { checkEncryption, checkPooler, connectionItems, connectTo } from './session.js';
 import { checkedProjection, checkWallKey } from './settings.js';
-import { type CheckedServer, checkResult, judge, type ServerKind } from './spared.js';
+import { type CheckedServer, checkResult, judge, type ServerKind } from './verdicts.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
 export interface Inspection {
@@ -63,7 +63,7 @@ export async function inspect(
   const judged = judge(servers);
   items.push(...judged.cluster);
   return {
-    findings: [...items.map((item) => found('settings', item)), ...judged.findings],
+    findings: [...items.map((item) => findingAt('settings', item)), ...judged.findings],
     unchecked: judged.unchecked('replica'),
     uncheckedPrimaries: judged.unchecked('primary'),
     system: judged.system,
@@ -163,7 +163,7 @@ async function inspectServer(
       place.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
     for await (const some of more) items.push(...some);
   } catch (error) {
-    items.push(...broken(error));
+    items.push(...connectionItems(error));
   } finally {
     await client?.end().catch(() => undefined);
   }

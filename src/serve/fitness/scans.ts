@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { correctionOf } from '../../base/errors.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
-import { trial } from './session.js';
+import { inReadOnlyTransaction } from './session.js';
 
 export interface Plan {
   readonly 'Node Type': string;
@@ -265,7 +265,7 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
     const refused = (error: Error): Item[] => [
       { ...failure('scans', `It cannot be planned: ${error.message}.`, name), advice: correctionOf(error) },
     ];
-    items.push(...(await trial(client, { settings: planned, object: name }, plan, refused)));
+    items.push(...(await inReadOnlyTransaction(client, { settings: planned, object: name }, plan, refused)));
   }
   const relations = await relationsOf(client, [...found.values()]);
   for (const [name, scans] of found) {

@@ -10,8 +10,8 @@ import { opensAsText } from '../../resource/projection/sealed-cells.js';
 import { viewsOf } from '../../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
-import { queryCanceled, trial } from './session.js';
-import type { ServerKind } from './spared.js';
+import { inReadOnlyTransaction, queryCanceled } from './session.js';
+import type { ServerKind } from './verdicts.js';
 
 export async function checkServer(
   client: pg.Client,
@@ -43,7 +43,9 @@ export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item
     await client.query('select now() at time zone $1', [timeZone]);
     return [verdict('time_zone', [], `PostgreSQL knows ${timeZone}.`)];
   };
-  return trial(client, {}, ask, () => [verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
+  return inReadOnlyTransaction(client, {}, ask, () => [
+    verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`]),
+  ]);
 }
 
 export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
@@ -55,14 +57,14 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
     return [verdict('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
   };
   const unknown = 'the database has another WALL_KEY: run `migrate` with this one, or set the one of `migrate`';
-  return trial(client, {}, ask, ({ code, message }) => [
+  return inReadOnlyTransaction(client, {}, ask, ({ code, message }) => [
     verdict('wall_key', [code === wallRefusal ? unknown : `gateway.workspace() cannot be executed: ${message}`]),
   ]);
 }
 
 /** A replica with another ICU or libc than the primary misses rows. */
 export function checkCollations(client: pg.Client): Promise<Item[]> {
-  return trial(
+  return inReadOnlyTransaction(
     client,
     {},
     async () => (await client.query<Item>(checkSql('collations'))).rows,
@@ -83,7 +85,7 @@ export function checkTokens(client: pg.Client): Promise<Item[]> {
     const faults = rows.map(({ fault }) => fault);
     return [verdict('token_look_up', faults, 'gateway.find_token works.')];
   };
-  return trial(client, {}, look, (error) => [
+  return inReadOnlyTransaction(client, {}, look, (error) => [
     {
       ...verdict('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
       advice: error.code === '42501' ? undefined : correctionOf(error),
@@ -126,7 +128,7 @@ export function checkKeyring(
     return [verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];
   };
   const bounds = { settings: `set local statement_timeout = ${keyIdsMsMax}`, object: 'gateway.key_ids()' };
-  return trial(client, bounds, compare, ({ code, message }) => [
+  return inReadOnlyTransaction(client, bounds, compare, ({ code, message }) => [
     code === queryCanceled
       ? failure('keyring', `gateway.key_ids() takes more than 3 s: let it take a smaller sample, or run ANALYZE.`)
       : {

@@ -39,7 +39,7 @@ function isOccupied(error: unknown): boolean {
  * Read-only and rolled back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it
  * does not look like a slow view. Runs under the name of `serve`. Throws when the connection is lost.
  */
-export async function trial(
+export async function inReadOnlyTransaction(
   client: pg.Client,
   { settings = '', object = '' }: { readonly settings?: string; readonly object?: string | null },
   check: () => Promise<Item[]>,
@@ -63,7 +63,7 @@ export async function trial(
 }
 
 /** A TLS failure stands beside that of the connection, which says nothing about certificates. */
-export function broken(error: unknown): Item[] {
+export function connectionItems(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';
   if (code === queryCanceled)

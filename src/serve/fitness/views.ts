@@ -11,7 +11,7 @@ import {
 import { codecColumns } from '../../resource/projection/codec.js';
 import { plainViewsOf, viewsOf, wallsOf } from '../../resource/statements/walls.js';
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
-import { trial } from './session.js';
+import { inReadOnlyTransaction } from './session.js';
 
 /** Compared by sql/check/views.sql. */
 export interface ViewNeed {
@@ -42,7 +42,7 @@ interface NeededColumn {
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
-  return trial(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
+  return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 
 /** By the files of `only`, or all. `scans` reports a locked view. */
@@ -61,7 +61,7 @@ export function checkApplied(
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(checkSql('migrated'), [JSON.stringify(walls), only])).rows;
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' }; // names as `migrate` noted them
-  return trial(client, bounds, compare, ({ message }) => [
+  return inReadOnlyTransaction(client, bounds, compare, ({ message }) => [
     verdict('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
   ]);
 }

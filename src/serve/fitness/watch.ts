@@ -2,10 +2,10 @@ import type pg from 'pg';
 import { reasonOf } from '../../base/errors.js';
 import type { Event, Observe, RefusedResource } from '../../base/events.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { found, type Item, titleOf } from './finding.js';
+import { findingAt, type Item, titleOf } from './finding.js';
 import { checkTokens } from './server.js';
 import { type CheckBounds, connectTo } from './session.js';
-import type { ServerKind } from './spared.js';
+import type { ServerKind } from './verdicts.js';
 import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
 export interface WatchedServer {
@@ -120,7 +120,7 @@ export class FitnessWatch {
     for (const [server, items] of this.#items)
       for (const item of items)
         for (const [resource, use] of usesOf(item, this.#resources)) {
-          const { detail, advice } = found(server.name, item);
+          const { detail, advice } = findingAt(server.name, item);
           const each = { resource, use, server: server.name, item: titleOf(item), detail, advice };
           if (!refused.has(keyOf(each))) refused.set(keyOf(each), each);
         }

@@ -4,7 +4,7 @@ import { openapi } from '../openapi/openapi.js';
 import { docsPage } from '../openapi/page.js';
 import { apiIndex, type OpenApiOptions } from '../openapi/values.js';
 import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
-import { chooseEncoding, compressed } from './encodings.js';
+import { chooseEncoding, compress } from './encodings.js';
 
 /** Each is made at its first request, so that no start waits for it. */
 export interface Descriptions {
@@ -62,7 +62,7 @@ export class FixedBody {
     if (known !== undefined && matchesWeakly(known, etag))
       return { status: 304, headers: all, body: null, databaseMs: 0 };
     if (encoding === undefined) return { status: 200, headers: all, body: Buffer.from(text), databaseMs: 0 };
-    const body = await compressed(text, encoding);
+    const body = await compress(text, encoding);
     return { status: 200, headers: { ...all, 'Content-Encoding': encoding.name }, body, databaseMs: 0 };
   }
 }

@@ -35,7 +35,7 @@ export function chooseEncoding(header = ''): Encoding | undefined {
   return chosen;
 }
 
-export async function compressed(body: string | Buffer, { compressor }: Encoding): Promise<Buffer> {
+export async function compress(body: string | Buffer, { compressor }: Encoding): Promise<Buffer> {
   const stream = compressor();
   stream.end(body);
   return Buffer.concat(await stream.toArray());

@@ -25,7 +25,7 @@ const waitingMax = 256;
 const lingerMs = 1000;
 
 /** The order of the responses on each connection (RFC 9112 §9.3.2), and its end. */
-export class ConnectionEnds {
+export class ResponseOrder {
   readonly #ended = new WeakSet<Duplex>();
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
@@ -54,7 +54,7 @@ export class ConnectionEnds {
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
       const [answered] = responses;
-      if (answered?.req.complete === false) endInStages(socket);
+      if (answered?.req.complete === false) halfCloseThenDestroy(socket);
       else destroySoon();
     };
     this.#open.set(socket, responses);
@@ -94,7 +94,7 @@ export class ConnectionEnds {
     if (isBroken && !isAnswered) before.pop();
     await Promise.all(before.map((response) => response.closed || once(response, 'close')));
     if (!socket.writable) return;
-    if (isAnswered) return endInStages(socket);
+    if (isAnswered) return halfCloseThenDestroy(socket);
     const id = requestId();
     const { status, headers, body } = renderProblem(problem, id);
     const all = {
@@ -107,12 +107,12 @@ export class ConnectionEnds {
     };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isBodyless ? '' : body}`);
-    endInStages(socket);
+    halfCloseThenDestroy(socket);
   }
 }
 
 /** Half-closes, then drops the client's bytes (RFC 9112 §9.6): closing with unread bytes resets the connection and loses the answer. */
-function endInStages(socket: Duplex): void {
+function halfCloseThenDestroy(socket: Duplex): void {
   socket.end();
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref();

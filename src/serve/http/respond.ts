@@ -6,7 +6,7 @@ import { ClientGone, reasonOf } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Reply } from '../read/reply.js';
-import { chooseEncoding, compressed, type Encoding } from './encodings.js';
+import { chooseEncoding, compress, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';
 import { commonHeaders } from './render.js';
 
@@ -39,7 +39,7 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
     return respondInPieces(ctx, status, body, headers, encoding, deps);
   if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers);
   headers['Content-Encoding'] = encoding.name;
-  send(ctx, status, await compressed(body, encoding), headers);
+  send(ctx, status, await compress(body, encoding), headers);
 }
 
 async function respondInPieces(
@@ -61,7 +61,7 @@ async function respondInPieces(
   const bytes = used?.bytes ?? 0;
   chunkMemory.reserve('compressors', bytes);
   try {
-    begin(ctx, status, headers);
+    sendHead(ctx, status, headers);
     await sendPieces(ctx, pieces, used?.compressor() ?? null, deps);
   } finally {
     chunkMemory.release('compressors', bytes);
@@ -70,8 +70,8 @@ async function respondInPieces(
 
 /** One call with all headers, and one write: both saved a tenth of a detail's processor time. */
 export function send(ctx: Context, status: number, body: string | Buffer | null, headers: Headers = {}): void {
-  if (body === null) return void begin(ctx, status, headers).end();
-  const response = begin(ctx, status, headers, Buffer.byteLength(body));
+  if (body === null) return void sendHead(ctx, status, headers).end();
+  const response = sendHead(ctx, status, headers, Buffer.byteLength(body));
   if (typeof body !== 'string') return void response.end(body);
   response.write(body);
   response.socket?.uncork(); // sends the head and the text as one text
@@ -79,7 +79,7 @@ export function send(ctx: Context, status: number, body: string | Buffer | null,
 }
 
 /** Headers of the response replace common ones of the same name. */
-function begin(ctx: Context, status: number, headers: Headers, bytes?: number): ServerResponse {
+function sendHead(ctx: Context, status: number, headers: Headers, bytes?: number): ServerResponse {
   const all = [...exchangeOf(ctx).headers];
   for (const name in headers) {
     if (name in commonHeaders) all[all.indexOf(name) + 1] = headers[name] as string;
@@ -102,8 +102,8 @@ async function sendPieces(
     const compressed = compressor === null ? null : pipeline(compressor, res);
     compressed?.catch(() => {}); // writing to the compressor rejects as well
     const body: Writable = compressor ?? res;
-    for await (const piece of pieces) await taken(res, (done) => body.write(piece, done));
-    await taken(res, (done) => body.end(done));
+    for await (const piece of pieces) await untilTaken(res, (done) => body.write(piece, done));
+    await untilTaken(res, (done) => body.end(done));
     await compressed;
   } catch (error) {
     // // An HTTP/1.0 body ends with its connection: an orderly end would look complete.
@@ -119,7 +119,7 @@ async function sendPieces(
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ECANCELED']);
 
 /** Resolves when the bytes have left for the socket and may be overwritten. Rejects when the response is closed. */
-function taken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
+function untilTaken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: (Error & { code?: string }) | null): void =>
       reject(error === null || goneCodes.has(error.code) ? new ClientGone() : error);

@@ -205,7 +205,7 @@ function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middl
 }
 
 /** OPTIONS → 204, another method of a known path → 405, otherwise 404; within the limit of the address. */
-export async function unrouted(deps: Admission, ctx: Context): Promise<void> {
+export async function answerUnrouted(deps: Admission, ctx: Context): Promise<void> {
   await admitPublic(deps, ctx);
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');

@@ -4,7 +4,7 @@ import { Problem } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { Settings } from '../settings.js';
 import { requestId } from './exchange.js';
-import { ConnectionEnds } from './raw-answers.js';
+import { ResponseOrder } from './raw-answers.js';
 import { commonHeaders, renderProblem } from './render.js';
 
 export type ServerBounds = Pick<
@@ -17,7 +17,7 @@ const headerBytesMax = 16_384;
 /** Errors that Node would answer itself get problem documents too. */
 export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
-  const ends = new ConnectionEnds();
+  const ends = new ResponseOrder();
   const server = createServer(
     {
       maxHeaderSize: headerBytesMax,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { drainSocketReads } from '../../base/flow/event-loop.js';
-import { type Count, type KnownCount, type Limiter, rateLimiter } from '../../base/flow/rate-limiter.js';
+import { type Count, type Limiter, type LocalWindow, rateLimiter } from '../../base/flow/rate-limiter.js';
 import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
 
 export interface Peers {
@@ -27,9 +27,9 @@ export const standalone: Peers = {
 };
 
 /** State in Redis, or with the parent of workers. Each call rejects when it fails. */
-export interface Hub {
+export interface SharedStore {
   /** Answers `countNext` of the key. */
-  count(key: string, known: KnownCount, requests: number): Promise<Count>;
+  count(key: string, known: LocalWindow, requests: number): Promise<Count>;
   /** Unless a later one is kept. */
   publish(workspace: string, position: string): Promise<unknown>;
   /** Absent when the writes of the others come with the counts. */
@@ -38,20 +38,20 @@ export interface Hub {
 
 export function peersOf(
   gateways: number,
-  hub: Hub,
+  store: SharedStore,
   ask: <T>(request: () => Promise<T>) => Promise<T>,
 ): Pick<Peers, 'limiter' | 'publishWrite' | 'lastWrite'> {
   return {
     limiter: (name, quota) =>
-      rateLimiter(quota, gateways, (key, known, requests) => ask(() => hub.count(`${name}:${key}`, known, requests))),
+      rateLimiter(quota, gateways, (key, known, requests) => ask(() => store.count(`${name}:${key}`, known, requests))),
     publishWrite: async (workspace, position) => {
-      const sent = hub.publish(workspace, formatPosition(position));
+      const sent = store.publish(workspace, formatPosition(position));
       sent.catch(() => undefined);
-      await ask(() => sent).catch(() => undefined); // sent even while the hub is not asked
+      await ask(() => sent).catch(() => undefined); // sent even while the store is not asked
     },
     lastWrite: (workspace) =>
-      hub.lastWrite &&
-      ask(async () => (await hub.lastWrite?.(workspace)) ?? null)
+      store.lastWrite &&
+      ask(async () => (await store.lastWrite?.(workspace)) ?? null)
         .then((text) => (text === null ? undefined : parsePosition(text)))
         .catch(() => undefined),
   };
@@ -61,12 +61,12 @@ const tickMs = 10;
 const silentTicksMax = 25;
 
 /**
- * Notices that the hub is silent: no answer for 250 ms while some are due; less is a busy machine. Time counts only
+ * Notices that the store is silent: no answer for 250 ms while some are due; less is a busy machine. Time counts only
  * after the sockets were read, and any answer ends the silence.
  */
-export class Answers {
+export class SilenceDetector {
   readonly #due = new Set<(error: Error) => void>();
-  /** How long a silent hub is not asked, so that few requests wait 250 ms for it. */
+  /** How long a silent store is not asked, so that few requests wait 250 ms for it. */
   readonly #restMs: number;
   readonly #onSilence: () => void;
   #ticking = false;
@@ -78,9 +78,9 @@ export class Answers {
     this.#onSilence = onSilence;
   }
 
-  /** Rejects when the request fails or the hub is silent. */
+  /** Rejects when the request fails or the store is silent. */
   async ask<T>(request: () => Promise<T>): Promise<T> {
-    if (performance.now() < this.#restUntilMs) throw new Error('the hub does not answer');
+    if (performance.now() < this.#restUntilMs) throw new Error('the store does not answer');
     return new Promise<T>((resolve, reject) => {
       this.#due.add(reject);
       const settled = (): void => {
@@ -103,7 +103,7 @@ export class Answers {
     while (this.#due.size > 0) {
       await sleep(tickMs);
       await drainSocketReads();
-      if (++this.#silentTicks > silentTicksMax) this.#fail(new Error('the hub does not answer'));
+      if (++this.#silentTicks > silentTicksMax) this.#fail(new Error('the store does not answer'));
     }
     this.#ticking = false;
   }

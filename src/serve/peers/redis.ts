@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Observe } from '../../base/events.js';
-import { Answers, type Hub, type Peers, peersOf, type RedisState } from './peers.js';
+import { type Peers, peersOf, type RedisState, type SharedStore, SilenceDetector } from './peers.js';
 
 /** By then every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
@@ -53,9 +53,9 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
   const commands = redis as unknown as Commands;
   const id = randomUUID();
-  const answers = new Answers(restMs, () => observe({ type: 'redis_failed' }));
+  const answers = new SilenceDetector(restMs, () => observe({ type: 'redis_failed' }));
   const positionKey = (workspace: string): string => `gateway:written:${workspace}`;
-  const hub: Hub = {
+  const store: SharedStore = {
     count: async (key, { consumed, granted, endsInMs }, requests) => {
       const values = [consumed, granted, requests, endsInMs, id];
       const [counted, leftMs] = await commands.gatewayCount(`gateway:${key}`, ...values);
@@ -68,7 +68,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');
   const health = redisHealth(redis, tryCount, observe);
   return {
-    ...peersOf(instances, hub, (request) =>
+    ...peersOf(instances, store, (request) =>
       redis.status === 'ready' ? answers.ask(request) : Promise.reject(new Error(redis.status)),
     ),
     redis: () => health.state,

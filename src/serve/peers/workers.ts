@@ -1,12 +1,12 @@
 import cluster from 'node:cluster';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../base/cache-bound.js';
-import { type Count, countNext, type Kept, type KnownCount } from '../../base/flow/rate-limiter.js';
+import { type Count, countNext, type LocalWindow, type SharedWindow } from '../../base/flow/rate-limiter.js';
 import { isLater, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
-import { Answers, type Peers, peersOf } from './peers.js';
+import { type Peers, peersOf, SilenceDetector } from './peers.js';
 
 type Asked =
-  | { readonly key: string; readonly known: KnownCount; readonly requests: number }
+  | { readonly key: string; readonly known: LocalWindow; readonly requests: number }
   | { readonly workspace: string; readonly position: string };
 
 /** All of a turn of the event loop: a message costs more than a detail. */
@@ -52,13 +52,13 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
     }
   };
   process.on('message', listen);
-  const answers = new Answers(0);
-  const hub = {
-    count: async (key: string, known: KnownCount, requests: number) => (await ask({ key, known, requests })) as Count,
+  const answers = new SilenceDetector(0);
+  const store = {
+    count: async (key: string, known: LocalWindow, requests: number) => (await ask({ key, known, requests })) as Count,
     publish: (workspace: string, position: string) => ask({ workspace, position }),
   };
   return {
-    ...peersOf(workers, hub, (request) => answers.ask(request)),
+    ...peersOf(workers, store, (request) => answers.ask(request)),
     redis: () => null,
     close: () => process.off('message', listen),
   };
@@ -72,7 +72,7 @@ export function serveWorkers(): void {
   });
   let lastNumber = 0;
   const known = new Map<number, number>();
-  const counts = new LRUCache<string, Kept & { readonly endsAtMs: number }>(atMost(100_000));
+  const counts = new LRUCache<string, SharedWindow & { readonly endsAtMs: number }>(atMost(100_000));
 
   const count = (worker: number, { key, known, requests }: Extract<Asked, { key: string }>): Count => {
     const nowMs = performance.now();

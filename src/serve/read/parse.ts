@@ -1,5 +1,5 @@
 import { type FieldError, type FieldErrorCode, invalid } from '../../base/errors.js';
-import { meantBy } from '../../base/nearest-name.js';
+import { suggest } from '../../base/nearest-name.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledCut, CompiledResource } from '../../resource/definition/compiled.js';
@@ -124,7 +124,7 @@ export function parseFields(
   for (const name of asked) {
     if (name === '' || known.includes(name)) continue;
     const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
-    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${meantBy(topLevel, known)}`;
+    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${suggest(topLevel, known)}`;
     faults.push({ parameter: 'fields', code: 'unknown_field', detail });
   }
   return faults.length > 0 ? null : cut(asked);
@@ -200,7 +200,7 @@ export function parseQuery(
     const parameter = (name ?? pair).slice(0, 100);
     const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
     if (name === undefined || !known.includes(name)) {
-      const meant = faults.length < meantMax ? meantBy(filtered(parameter), known, synonyms) : '.';
+      const meant = faults.length < meantMax ? suggest(filtered(parameter), known, synonyms) : '.';
       const end = parameter === 'fields' ? fieldsElsewhere : meant;
       fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here${end}`);
     } else if (seen.has(name) && !isList(name))

@@ -14,7 +14,7 @@ import type { Reading } from './parse.js';
 /** Dependencies and bounds of reads; made once per gateway. */
 export interface ReadDeps extends Required<Servers> {
   /** The workspace's last write through any gateway; undefined when there is none. */
-  readonly lastWrite: WritePositions['of'];
+  readonly lastWrite: WritePositions['lastWriteOf'];
   readonly heartbeat: Heartbeat;
   /** Whether reads of the resource are refused, because its views no longer fit. */
   readonly refuses: (resource: string) => boolean;

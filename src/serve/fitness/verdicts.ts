@@ -1,5 +1,5 @@
 import type { CheckResult } from '../../postgres/probe.js';
-import { type Finding, type FindingCode, failure, found, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, type FindingCode, failure, findingAt, type Item, titleOf, verdict } from './finding.js';
 
 export type ServerKind = 'replica' | 'primary';
 
@@ -26,14 +26,14 @@ const otherState: Readonly<Record<ServerKind, string>> = {
 export function judge(servers: readonly CheckedServer[]) {
   const answered = servers.filter(({ system }) => system !== undefined);
   const reference = answered.find(({ kind }) => kind === 'primary') ?? answered[0];
-  const strangers = answered.filter(({ system }) => system !== reference?.system);
+  const ofOtherClusters = answered.filter(({ system }) => system !== reference?.system);
   const isFine = (server: CheckedServer): boolean =>
-    !strangers.includes(server) &&
+    !ofOtherClusters.includes(server) &&
     server.items.every(({ code, level }) => level === 'ok' || !['connection', 'recovery', 'wall_key'].includes(code));
   const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
-  const fault = `${strangers.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}`;
+  const fault = `${ofOtherClusters.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}`;
   const cluster =
-    strangers.length === 0
+    ofOtherClusters.length === 0
       ? verdict('cluster', [], `${answered.length} servers of one cluster.`)
       : reference?.kind === 'primary'
         ? failure('cluster', `${fault}, so no reads go there.`)
@@ -42,12 +42,12 @@ export function judge(servers: readonly CheckedServer[]) {
     cluster: answered.length > 1 ? [cluster] : [],
     findings: servers.flatMap((server) => {
       const { kind, where, items } = server;
-      if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => found(where, item));
-      const kept = strangers.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
+      if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => findingAt(where, item));
+      const kept = ofOtherClusters.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
       return kept.map((item): Finding => {
         const { code, level } = item;
-        if (code === 'recovery' && level !== 'ok') return found(where, verdict(code, [], otherState[kind]));
-        return found(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
+        if (code === 'recovery' && level !== 'ok') return findingAt(where, verdict(code, [], otherState[kind]));
+        return findingAt(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
       });
     }),
     unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
@@ -58,7 +58,7 @@ export function judge(servers: readonly CheckedServer[]) {
             (server) =>
               [
                 server.at,
-                strangers.includes(server) ? stranger : checkResult(server.items.filter(isUnfinished)),
+                ofOtherClusters.includes(server) ? stranger : checkResult(server.items.filter(isUnfinished)),
               ] as const,
           )
           .filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0),
