@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+import { projectRoot } from '../src/base/paths.js';
+import { sourcesIn } from './support/sources.js';
+
+const pages = [
+  { path: 'README.md', text: readFileSync(join(projectRoot, 'README.md'), 'utf8') },
+  ...sourcesIn('docs', '.md'),
+];
+
+/** The words that a page can have, by the beginning of its path; the first that fits counts. */
+const wordsMax: readonly (readonly [beginning: string, words: number])[] = [
+  ['README.md', 800],
+  ['docs/reference/', 3500],
+  ['docs/', 2500],
+];
+const cellWordsMax = 15;
+const tableShareMax = 0.15;
+
+/** Pages that still have long cells or too many words: mend one and take it out. */
+const toMend: ReadonlySet<string> = new Set([
+  'docs/adopt/adapting.md',
+  'docs/adopt/keys.md',
+  'docs/contribute/architecture.md',
+  'docs/operate/deployment.md',
+  'docs/operate/maintenance.md',
+  'docs/operate/monitoring.md',
+  'docs/operate/scaling.md',
+  'docs/operate/troubleshooting.md',
+  'docs/reference/api.md',
+  'docs/reference/check.md',
+  'docs/reference/definitions.md',
+  'docs/reference/settings.md',
+  'docs/reference/views.md',
+  'docs/understand/evidence/copies.md',
+  'docs/understand/evidence/scale.md',
+  'docs/understand/glossary.md',
+  'docs/understand/reliability.md',
+  'docs/understand/security.md',
+  'docs/use/README.md',
+]);
+
+/** As `wc -w` counts, blocks of code included. */
+const countWords = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length;
+
+/** The cells of the tables of a page, as a reader sees them: no anchors, no targets of links. */
+function cellsOf(text: string): string[] {
+  return text
+    .replace(/^```[\s\S]*?^```/gm, '')
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !/^\|[-:| ]+\|$/.test(line))
+    .flatMap((line) => line.split(/(?<!\\)\|/).slice(1, -1))
+    .map((cell) =>
+      cell
+        .replace(/<[^>]+>/g, '')
+        .replace(/\]\([^)]*\)/g, ']')
+        .trim(),
+    );
+}
+
+test('a page is short enough for one reader with one task', (t) => {
+  const tooLong = pages.flatMap(({ path, text }) => {
+    const [, max] = wordsMax.find(([beginning]) => path.startsWith(beginning)) as (typeof wordsMax)[number];
+    const words = countWords(text);
+    return words > max && !toMend.has(path) ? [`${path}: ${words} words, at most ${max}`] : [];
+  });
+  t.deepEqual(tooLong, []);
+});
+
+test(`a cell of a table is a value to look up, of ${cellWordsMax} words at most`, (t) => {
+  const tooLong = pages
+    .filter(({ path }) => !toMend.has(path))
+    .flatMap(({ path, text }) =>
+      cellsOf(text)
+        .filter((cell) => countWords(cell) > cellWordsMax)
+        .map((cell) => `${path}: ${countWords(cell)} words: ${cell}`),
+    );
+  t.deepEqual(tooLong, []);
+});
+
+test(`of the words outside docs/reference at most ${tableShareMax * 100} % stand in tables`, (t) => {
+  const counted = pages.filter(({ path }) => !path.startsWith('docs/reference/'));
+  const inTables = counted.flatMap(({ text }) => cellsOf(text)).reduce((sum, cell) => sum + countWords(cell), 0);
+  const all = counted.reduce((sum, { text }) => sum + countWords(text), 0);
+  t.true(inTables <= all * tableShareMax || toMend.size > 0, `${inTables} of ${all} words`);
+});
