@@ -1,74 +1,62 @@
 import { environmentName, settingsSchema } from '../src/serve/settings.js';
 
-type Setting = ReturnType<typeof settingsSchema>['properties'][string] & {
-  readonly pattern?: string;
+type Setting = ReturnType<typeof settingsSchema>['properties'][string];
+
+/** The headings of the page, each before its first setting in the order of the schema. */
+const topics: Readonly<Record<string, string>> = {
+  host: 'Addresses',
+  replicaUrls: 'Databases and keys',
+  resourcesDir: 'Definitions and values',
+  perPageDefault: 'Limits of clients',
+  shortConnections: 'Connections and deadlines',
+  drainMs: 'HTTP and stopping',
+  webConcurrency: 'Several processes and machines',
+  logLevel: 'Log and traces',
+  deprecation: 'The end of a version',
 };
-type Named = readonly [name: string, setting: Setting];
 
 /** The text of docs/reference/settings.md, made from config/settings.schema.json; `npm run docs` writes it, a test compares. */
 export function settingsPage(): string {
-  const all: Named[] = Object.entries(settingsSchema().properties);
-  const secrets = all.filter(([, setting]) => setting['x-secret']);
-  const bounds = all.filter(([name, { type }]) => type === 'integer' && !/port$/i.test(name));
-  const rest = all.filter((named) => !secrets.includes(named) && !bounds.includes(named));
+  const all = Object.entries(settingsSchema().properties);
   return `# Settings
 
 <!-- Made from config/settings.schema.json by \`npm run docs\`; change it there. -->
 
-Each setting comes from the environment, else from the JSON file that \`CONFIG_FILE\` names, else from its default. In
-the file a setting is named as in the schema: \`PER_PAGE_MAX\` is \`perPageMax\`. Unknown names, values outside the
-limits and secrets in the file keep the gateway from starting, all of them named at once.
-\`workspace-data-gateway serve --print-config\` shows the settings in force, without secrets.
+A setting comes from the environment, otherwise from the JSON file that \`CONFIG_FILE\` names, otherwise from its default. In the file
+\`PER_PAGE_MAX\` is called \`perPageMax\`.
 
-## Databases, keys and other secrets
+A **secret** comes from the environment, or from the file that \`NAME_FILE\` names (\`DATA_KEYS_FILE=/run/secrets/data_keys\`), not from both
+and never from \`CONFIG_FILE\`.
 
-From the environment, or from the file that \`NAME_FILE\` names (\`DATA_KEYS_FILE=/run/secrets/data_keys\`); not both, and never
-from \`CONFIG_FILE\`. Empty by default.
-
-| Variable | Meaning |
-|---|---|
-${secrets.map(([name, { description }]) => row(variable(name), description)).join('\n')}
-
-## Bounds and times
-
-Whole numbers.
-
-| Variable | Default | From | To | Meaning |
-|---|---:|---:|---:|---|
-${bounds.map(boundRow).join('\n')}
-
-## Everything else
-
-| Variable | Default | Allowed | Meaning |
-|---|---|---|---|
-${rest.map(([name, setting]) => row(variable(name), byDefault(setting), allowed(setting), setting.description)).join('\n')}
-`;
+The gateway does not start with unknown names, values outside their limits, or secrets in the file; it names all of them at once.
+\`workspace-data-gateway serve --print-config\` shows the settings in force, without secrets. Times that end in \`_MS\` are milliseconds.
+${all.map(([name, setting]) => (name in topics ? `\n## ${topics[name]}\n` : '') + entry(name, setting)).join('')}`;
 }
 
-function boundRow([name, { default: value, minimum, maximum, description }]: Named): string {
-  return row(variable(name), grouped(value), grouped(minimum ?? ''), grouped(maximum ?? ''), description);
+function entry(name: string, setting: Setting): string {
+  return `\n### \`${environmentName(name)}\`\n\n${values(setting)}\n\n${setting.description}\n`;
 }
 
-function byDefault({ default: value }: Setting): string {
-  return value === '' ? '(empty)' : `\`${value}\``;
-}
-
-function allowed({ enum: values, pattern, minimum, maximum, type }: Setting): string {
-  if (values) return values.map((value) => `\`${value}\``).join(' ');
-  if (minimum !== undefined) return `${minimum} to ${maximum}`;
-  if (type === 'boolean') return '`true` `false`';
-  return pattern ? `\`${pattern}\`` : 'any text';
-}
-
-function variable(name: string): string {
-  return `\`${environmentName(name)}\``;
-}
-
-function row(...cells: readonly string[]): string {
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+/** The sentence about the values of a setting. */
+function values({
+  'x-secret': isSecret,
+  default: value,
+  enum: names,
+  pattern,
+  minimum,
+  maximum,
+  type,
+}: Setting): string {
+  if (isSecret) return 'Secret, by default empty.';
+  const byDefault = value === '' ? 'By default empty' : `Default \`${value}\``;
+  if (names) return `${byDefault}; one of ${names.map((name) => `\`${name}\``).join(', ')}.`;
+  if (minimum !== undefined && maximum !== undefined)
+    return `${byDefault}; ${grouped(minimum)} to ${grouped(maximum)}.`;
+  if (type === 'boolean') return `${byDefault}; \`true\` or \`false\`.`;
+  return pattern && pattern.length < 60 ? `${byDefault}; must match \`${pattern}\`.` : `${byDefault}.`;
 }
 
 /** 10000 → 10,000. */
-function grouped(value: string | number | boolean): string {
+function grouped(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
 }

@@ -2,7 +2,7 @@ import { projectText } from '../src/base/paths.js';
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** Code, emphasis and links; a link to another page of the docs, which are not served, becomes its name. */
+/** Code and links; a link to another page of the docs, which are not served, becomes its name. */
 function inline(text: string): string {
   return escaped(text)
     .replace(/`([^`]+)`/g, '<code>$1</code>')
@@ -11,31 +11,24 @@ function inline(text: string): string {
     );
 }
 
-const anchor = /<a id="([\w-]+)"><\/a>/;
+const heading = /^(#+) (.*?)(?: <a id="([\w-]+)"><\/a>)?$/;
 
-function tableRow(line: string): string {
-  const id = anchor.exec(line)?.[1];
-  const cells = line
-    .replace(anchor, '')
-    .split(/(?<!\\)\|/)
-    .slice(1, -1);
-  const tag = id === undefined ? 'th' : 'td';
-  const row = cells.map((cell) => `<${tag}>${inline(cell.replaceAll('\\|', '|').trim())}</${tag}>`).join('');
-  return `<tr${id === undefined ? '' : ` id="${id}"`}>${row}</tr>`;
+function block(text: string): string {
+  const [, marks, title, id] = heading.exec(text) ?? [];
+  if (marks !== undefined)
+    return `<h${marks.length}${id === undefined ? '' : ` id="${id}"`}>${inline(title as string)}</h${marks.length}>`;
+  const [, code] = /^```\w*\n(.*)\n```$/s.exec(text) ?? [];
+  return code === undefined ? `<p>${inline(text)}</p>` : `<pre>${escaped(code)}</pre>`;
 }
 
-/** The text of config/status/troubleshooting.html, which the ops listener serves: docs/operate/troubleshooting.md as HTML, headings, paragraphs, and tables whose rows have ids, so that a link leads to its row. */
+/**
+ * The text of config/status/troubleshooting.html, which the ops listener serves: docs/operate/troubleshooting.md as HTML, made of
+ * headings with ids, paragraphs and code.
+ */
 export function troubleshootingHtml(): string {
   const blocks = projectText('docs/operate/troubleshooting.md')
     .trim()
     .split(/\n{2,}/);
-  const html = blocks.map((block) => {
-    const [, marks, title] = /^(#+) (.*)$/.exec(block) ?? [];
-    if (marks !== undefined) return `<h${marks.length}>${inline(title as string)}</h${marks.length}>`;
-    if (!block.startsWith('|')) return `<p>${inline(block)}</p>`;
-    const rows = block.split('\n').filter((line) => !/^\|[-|]+\|$/.test(line));
-    return `<div class="wide"><table>${rows.map(tableRow).join('\n')}</table></div>`;
-  });
   const style = projectText('config/status/page.css');
-  return `<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Troubleshooting – Workspace data gateway</title>\n<style>${style}</style>\n</head>\n<body class="pages">\n<main>\n${html.join('\n')}\n</main>\n</body>\n</html>\n`;
+  return `<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Troubleshooting – Workspace data gateway</title>\n<style>${style}</style>\n</head>\n<body class="pages">\n<main>\n${blocks.map(block).join('\n')}\n</main>\n</body>\n</html>\n`;
 }

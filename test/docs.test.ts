@@ -24,7 +24,7 @@ const pages = [
   'SECURITY.md',
   ...sourcesIn('docs', '.md').map(({ path }) => path),
 ];
-const api = read('docs/reference/api.md');
+const app = read('docs/reference/reference-app.md');
 
 /** The part of a page under a heading, down to the next heading of the same or a higher level. */
 function section(page: string, heading: string): string {
@@ -87,34 +87,30 @@ test('settings that the documentation speaks of exist', (t) => {
   }
 });
 
-test('docs/reference/api.md lists every error with its status', (t) => {
-  const rows = [...section(api, '## Errors').matchAll(/^\| (\d{3}) \| `(\w+)` \|/gm)].map(
-    ([, status, code]) => `${status} ${code}`,
+test('docs/reference/errors.md has an anchor for every error with its status, and for every code of errors[] with its meaning', (t) => {
+  const [byStatus = '', codes = ''] = read('docs/reference/errors.md').split('\n## Codes in `errors[]`\n');
+  t.deepEqual(
+    [...byStatus.matchAll(/^### `(\w+)`\n\n(\d{3})\. \S/gm)].map(([, code, status]) => `${status} ${code}`),
+    Object.entries(problems).map(([code, { status }]) => `${status} ${code}`),
   );
   t.deepEqual(
-    rows.sort(),
-    Object.entries(problems)
-      .map(([code, { status }]) => `${status} ${code}`)
-      .sort(),
+    codes.split('\n').filter((line) => line.startsWith('| <a')),
+    Object.entries(fieldErrors).map(([code, meaning]) => `| <a id="${code}"></a>\`${code}\` | ${meaning} |`),
   );
 });
 
-test('docs/reference/api.md lists every code of errors[] with its meaning', (t) => {
-  const listed = (section(api, '## Errors').split('Codes in `errors[]`')[1] as string)
-    .split('\n')
-    .filter((line) => line.startsWith('| `'));
-  t.deepEqual(
-    listed,
-    Object.entries(fieldErrors).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`),
-  );
-});
-
-test('docs/reference/api.md lists every resource, filter and scope', (t) => {
-  for (const { name, filters, detail, write } of resources) {
-    t.true(api.includes(`/${name}`) && api.includes(`read:${name}`), name);
-    if (detail) t.true(api.includes(`/${name}/{id}`), name);
-    if (write) t.true(api.includes(`write:${name}`), name);
-    for (const filter of Object.keys(filters)) t.true(api.includes(`\`${filter}\``), filter);
+test('docs/reference/reference-app.md lists every resource, filter, scope and field', (t) => {
+  for (const resource of resources) {
+    const { name, filters, detail, write } = resource;
+    t.true(app.includes(`/${name}`) && app.includes(`read:${name}`), name);
+    if (detail) t.true(app.includes(`/${name}/{id}`), name);
+    if (write) t.true(app.includes(`write:${name}`), name);
+    for (const filter of Object.keys(filters)) t.true(app.includes(`\`${filter}\``), filter);
+    const fields = leaves(resource).flatMap(({ path }) => path);
+    t.deepEqual(
+      fields.filter((field) => !app.includes(`\`${field}\``)),
+      [],
+    );
   }
 });
 
@@ -137,15 +133,6 @@ test('docs/reference/definitions.md and docs/adopt/keys.md name every key of a d
   );
 });
 
-test('docs/reference/api.md names every member of every record', (t) => {
-  const records = section(api, '## Records') + section(api, '## Lists');
-  const names = resources.flatMap((resource) => leaves(resource).flatMap(({ path }) => path));
-  t.deepEqual(
-    [...new Set(names)].filter((name) => !records.includes(`\`${name}\``)),
-    [],
-  );
-});
-
 test('docs/reference/views.md names every object of the schema gateway', (t) => {
   const made = [...sourcesIn('sql/core', '.sql'), ...sourcesIn('sql/views', '.sql')].flatMap(({ text }) =>
     [...text.matchAll(/^create (?:view|function|table) (gateway\.\w+)/gm)].map(([, name]) => name as string),
@@ -157,14 +144,14 @@ test('docs/reference/views.md names every object of the schema gateway', (t) => 
 });
 
 test('docs/reference/check.md has every finding of check', (t) => {
-  const rows = section(read('docs/reference/check.md'), '## Findings').matchAll(/^\| `(\w+)` \| .+ \|$/gm);
+  const rows = section(read('docs/reference/check.md'), '## Findings').matchAll(/^### `(\w+)`$/gm);
   t.deepEqual(
     [...rows].map(([, code]) => code),
     Object.keys(advice),
   );
 });
 
-test('docs/operate/monitoring.md has every metric with its type and labels', (t) => {
+test('docs/reference/metrics-and-events.md has every metric with its type and labels', (t) => {
   const row = (name: string, type: string, labels: readonly string[]): string =>
     `\`gateway_${name}\` ${[type, labels.join(', ')].filter((part) => part !== '').join(': ')}`;
   const made = [
@@ -176,15 +163,17 @@ test('docs/operate/monitoring.md has every metric with its type and labels', (t)
     ...Object.entries(gauges).map(([name, { labels }]) => row(name, 'gauge', labels)),
   ];
   const listed = [
-    ...section(read('docs/operate/monitoring.md'), '## Metrics').matchAll(/^\| (`gateway_\w+`) \| ([^|]+) \|/gm),
+    ...section(read('docs/reference/metrics-and-events.md'), '## Metrics').matchAll(
+      /^\| (`gateway_\w+`) \| ([^|]+) \|/gm,
+    ),
   ];
   t.deepEqual(listed.map(([, name, type]) => `${name} ${type}`).sort(), made.sort());
 });
 
-test('docs/operate/monitoring.md has every log event with its level', (t) => {
+test('docs/reference/metrics-and-events.md has every log event with its level', (t) => {
   const made = Object.entries(events).map(([event, { level }]) => `${event} ${level}`);
   const listed = [
-    ...section(read('docs/operate/monitoring.md'), '## Log events').matchAll(/^\| `(\w+)` \| (\w+) \|/gm),
+    ...section(read('docs/reference/metrics-and-events.md'), '## Log events').matchAll(/^\| `(\w+)` \| (\w+) \|/gm),
   ].map(([, event, level]) => `${event} ${level}`);
   t.deepEqual(listed.sort(), made.sort());
 });
@@ -251,13 +240,15 @@ test('docs/adopt/adapting.md calls commands of the program, with options that th
 });
 
 test('links between the pages lead somewhere', (t) => {
-  const anchors = (path: string): string[] =>
-    [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+  const anchors = (path: string): string[] => [
+    ...[...read(path).matchAll(/<a id="([\w-]+)">/g)].map(([, id]) => id as string),
+    ...[...read(path).matchAll(/^#+ (.+?)(?: <a .*)?$/gm)].map(([, title]) =>
       (title as string)
         .toLowerCase()
         .replace(/[^\p{L}\p{N}\s_-]/gu, '')
         .replace(/\s/g, '-'),
-    );
+    ),
+  ];
   for (const page of pages) {
     const text = read(page).replace(/```[\s\S]*?```/g, '');
     for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {

@@ -21,7 +21,7 @@ interface Cost {
   readonly replicaMs: number;
 }
 
-/** A list read page by page to its end, as docs/reference/api.md advises, in slices that take turns with COPY of the same rows. */
+/** A list read page by page to its end, as docs/reference/lists.md advises, in slices that take turns with COPY of the same rows. */
 export async function walksOf(subject: Subject, rows: Readonly<Record<string, number>>): Promise<Measured> {
   const figures: Record<string, number> = {};
   const table: string[][] = [];

@@ -90,7 +90,7 @@ const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels'
   { name, help, labels },
 ];
 
-/** The one table of events, without personal data and tokens; log, metrics and docs/operate/monitoring.md follow it. */
+/** The one table of events, without personal data and tokens; log, metrics and docs/reference/metrics-and-events.md follow it. */
 export const events = {
   started: event<{ url: string; opsUrl: string }>('info'),
   stopping: event('info'),

@@ -249,9 +249,11 @@ test('each series that an alert uses is there before anything happens, so that i
       t.regex(scraped, new RegExp(`^${name}(?:\\{${label ? `[^}]*${label}="${value}"` : ''}[^}]*\\})? `, 'm'), text);
 });
 
-test('docs/operate/monitoring.md and the test of the rules have every alert', (t) => {
+test('docs/reference/metrics-and-events.md and the test of the rules have every alert', (t) => {
   const names = rules.map(({ alert }) => alert);
-  const listed = [...textOf('docs/operate/monitoring.md').matchAll(/^\| `(Gateway\w+)` \|/gm)].map(([, name]) => name);
+  const listed = [...textOf('docs/reference/metrics-and-events.md').matchAll(/^\| `(Gateway\w+)` \|/gm)].map(
+    ([, name]) => name,
+  );
   t.deepEqual(listed, names);
   const tested = textOf('deploy/prometheus/alerts.test.yml');
   t.deepEqual(
@@ -260,17 +262,17 @@ test('docs/operate/monitoring.md and the test of the rules have every alert', (t
   );
 });
 
-test('every alert leads to a row of troubleshooting on the listener of its gateway, and so does every fault of the status', (t) => {
+test('every alert leads to a part of troubleshooting on the listener of its gateway, and so does every fault of the status', (t) => {
   const html = troubleshootingHtml();
   t.is(textOf('config/status/troubleshooting.html'), html, 'npm run docs was not run');
-  const rows = [...html.matchAll(/<tr id="([\w-]+)">/g)].map(([, id]) => id);
+  const rows = [...html.matchAll(/<h3 id="([\w-]+)">/g)].map(([, id]) => id);
   t.is(new Set(rows).size, rows.length);
   for (const { alert, annotations } of rules.filter(({ expr }) => !expr.startsWith('absent('))) {
     const [, id] =
       /^http:\/\/\{\{ \$labels\.instance \}\}\/troubleshooting#([\w-]+)$/.exec(annotations.runbook_url ?? '') ?? [];
     t.true(rows.includes(id), `${alert}: ${annotations.runbook_url}`);
   }
-  // In the code an id of a row stands after the level of a fault, or before its sentence.
+  // In the code an id of a part stands after the level of a fault, or before its sentence.
   const code = ['status', 'recent'].map((name) => textOf(`src/serve/ops/${name}.ts`)).join('\n');
   const ids = [...code.matchAll(/(?:'(?:failing|degraded)',\s*|\[\s*)'(?!failing|degraded)([a-z-]+)'(?=,)/g)].map(
     ([, id]) => id,
@@ -280,5 +282,5 @@ test('every alert leads to a row of troubleshooting on the listener of its gatew
     ids.filter((id) => !rows.includes(id)),
     [],
   );
-  t.false(/<td>[^<]*`/.test(html), 'no mark of Markdown is left');
+  t.false(/<(p|h3[^>]*)>[^<]*`/.test(html), 'no mark of Markdown is left');
 });

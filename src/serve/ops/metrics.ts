@@ -195,7 +195,7 @@ const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null):
   },
 });
 
-/** The one table of gauges, by name without the prefix `gateway_`. docs/operate/monitoring.md is compared with it. */
+/** The one table of gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
 export const gauges = {
   replica_healthy: replicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { projectRoot } from '../../src/base/paths.js';
+import { output, programMissing } from '../support/client-tools.js';
+import { allScopes, gatewayTest } from '../support/workspace.js';
+
+// The pages of the protocol are sessions in a shell: each block of commands, and after it the answer that readers see.
+
+const test = gatewayTest({ rateLimitPerMinute: 60 });
+const pages = ['api', 'lists', 'sync', 'writes', 'errors', 'reference-app', 'metrics-and-events'];
+const mark = '=== next ===';
+
+/** Words that differ between two runs: ids, numbers, moments, versions. */
+const varying = (text: string): string =>
+  text.replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '<id>').replace(/\d+/g, '0');
+
+/** Whether the text is as the page shows it; `…` stands for any text. */
+function isLike(shown: string, found: string): boolean {
+  const parts = varying(shown)
+    .split('…')
+    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('[^]*')}$`).test(varying(found));
+}
+
+/** JSON in which a bare `…` stands for more entries or fields: these become one of that name. */
+function parsed(shown: string): unknown {
+  const open: string[] = [];
+  const json = shown.replace(/"(?:[^"\\]|\\.)*"|[{}[\]…]/g, (token) => {
+    if (/[{[]/.test(token) && token.length === 1) open.push(token);
+    if (/[}\]]/.test(token) && token.length === 1) open.pop();
+    return token === '…' ? (open.at(-1) === '[' ? '"…"' : '"…":"…"') : token;
+  });
+  return JSON.parse(json);
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Where a value differs from the one shown, or null. Fields come in the same order with the same types; errors, and texts
+ * that the commands contain, are equal.
+ */
+function difference(shown: unknown, found: unknown, mustEqual: (text: string) => boolean, place = ''): string | null {
+  const inside = (pairs: readonly (readonly [string | number, unknown, unknown])[]): string | null =>
+    pairs
+      .map(([name, one, other]) => difference(one, other, mustEqual, `${place}/${name}`))
+      .find((each) => each !== null) ?? null;
+  if (Array.isArray(shown) && Array.isArray(found)) {
+    const entries = shown.filter((entry) => entry !== '…');
+    const isLong = entries.length === shown.length ? found.length !== entries.length : found.length < entries.length;
+    return isLong ? `${place} has ${found.length} entries` : inside(entries.map((entry, i) => [i, entry, found[i]]));
+  }
+  if (isObject(shown) && isObject(found)) {
+    const names = Object.keys(shown).filter((name) => name !== '…');
+    const these = Object.keys(found).filter((name) => !('…' in shown) || names.includes(name));
+    return these.join() === names.join()
+      ? inside(names.map((name) => [name, shown[name], found[name]]))
+      : `${place} has ${these.join()}`;
+  }
+  const isSame =
+    typeof shown === 'string' && typeof found === 'string'
+      ? !mustEqual(shown) || isLike(shown, found)
+      : typeof shown === typeof found && ((shown !== null && typeof shown !== 'boolean') || shown === found);
+  return isSame ? null : `${place} is ${JSON.stringify(found)}`;
+}
+
+/** Compares what the commands printed with the block of the page after them. */
+function fault(language: string, shown: string, printed: string, commands: string): string | null {
+  if (language === 'text') return isLike(shown.trim(), printed.trim()) ? null : `printed ${printed}`;
+  const [head, body] = language === 'http' ? printed.split(/\r?\n\r?\n(.*)/s) : ['', printed];
+  const [shownHead, shownBody = ''] = language === 'http' ? shown.split(/\n\n(.*)/s) : ['', shown];
+  const headers = new Set((head as string).split(/\r?\n/).map((line) => line.toLowerCase()));
+  const missing = (shownHead as string)
+    .split('\n')
+    .filter((line) => line !== '' && ![...headers].some((header) => isLike(line.toLowerCase(), header)));
+  if (missing.length > 0) return `${missing.join('\n')} is not in\n${head}`;
+  if (shownBody.trim() === '') return null;
+  const found: unknown = JSON.parse(body as string);
+  const isProblem = isObject(found) && 'requestId' in found;
+  return difference(parsed(shownBody), found, (text) => isProblem || (/\w/.test(text) && commands.includes(text)));
+}
+
+const noJq = programMissing('jq', '--version');
+for (const page of pages)
+  (noJq ? test.serial.skip : test.serial)(
+    `the requests of docs/reference/${page}.md get the answers shown${noJq}`,
+    async (t) => {
+      const { database, gateway } = t.context;
+      const text = readFileSync(join(projectRoot, `docs/reference/${page}.md`), 'utf8');
+      const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
+        language,
+        code,
+      }));
+      const steps = blocks.flatMap(({ language, code }, i) =>
+        language === 'sh' ? [{ code, answer: blocks[i + 1] }] : [],
+      );
+      t.true(steps.length > 0);
+      const script = steps
+        .map(({ code }) => code.replace(/^(BASE|OPS|\w*TOKEN)=.*$/gm, ''))
+        .join(`\nprintf '\\n${mark}\\n'\n`);
+      const env = {
+        BASE: `${gateway.url}/api/v1`,
+        OPS: gateway.opsUrl,
+        TOKEN: await database.token(),
+        LOG_TOKEN: await database.token({ scopes: allScopes.filter((scope) => scope === 'read:logboeken') }),
+      };
+      const printed = (await output('sh', ['-c', script], { env })).split(`\n${mark}\n`);
+      const faults = steps.flatMap(({ code, answer }, i) => {
+        if (answer === undefined || answer.language === 'sh') return [];
+        const found = fault(answer.language, answer.code, printed[i] as string, code);
+        return found === null ? [] : [`${code}${found}`];
+      });
+      t.deepEqual(faults, []);
+    },
+  );
