@@ -15,7 +15,6 @@ import { environmentName, settingsSchema } from '../src/serve/settings.js';
 import { sourcesIn } from './support/sources.js';
 
 const resources = loadResources('');
-
 const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
 const pages = [
   'README.md',

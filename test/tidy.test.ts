@@ -7,7 +7,6 @@ import { words } from './support/words.js';
 
 const src = sourcesIn('src', '.ts');
 const hasBench = existsSync(join(projectRoot, 'bench'));
-/** Tools beside the gateway, with an entry point of their own. */
 const tools = [...sourcesIn('demo', '.ts'), ...sourcesIn('pull', '.ts')];
 const tests = [...sourcesIn('test', '.ts'), ...(hasBench ? sourcesIn('bench', '.ts') : [])];
 const all = [...src, ...tools, ...tests];

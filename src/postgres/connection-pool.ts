@@ -41,13 +41,10 @@ type OnRow = (row: Row) => unknown;
 
 /** SQLSTATE of statement_timeout and of pg_cancel_backend; PostgreSQL tells them apart only by a text in its own language. */
 const queryCanceled = '57014';
-
 /** Pause after a login that failed while other connections live: waiting statements would have the next one tried at once. */
 const failedLoginPauseMs = 50;
-
 /** For how long after a short statement chunks leave room for the next ones. */
 const detailsMs = 1000;
-
 /** How long a statement may run after its request was aborted: most end sooner, and a new connection costs more than their rest. */
 const abandonedMsMax = 100;
 

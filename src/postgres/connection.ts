@@ -47,7 +47,6 @@ function statementTimeout(): Error {
  * into JSON would delay other clients.
  */
 const largeReadBytes = 12_288;
-
 /** How long PostgreSQL may take to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
 

@@ -8,7 +8,6 @@ const rowsPerRun = 500;
 /** While expired rows are left: 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
 const tokensMax = 10_000;
-
 const expire = prepared('idempotency.expire', `select gateway.expire_idempotency_keys(${rowsPerRun})`);
 const noteUses = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[])', ['ids']);
 

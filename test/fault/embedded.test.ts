@@ -132,7 +132,6 @@ const connection = ({ hostname, port, pathname }: URL) => ({
   database: pathname.slice(1),
 });
 
-/** The command lines on this machine that contain the text. */
 function argumentsWith(text: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -140,7 +139,6 @@ function argumentsWith(text: string): string[] {
     .filter((line) => line.includes(text));
 }
 
-/** Empty for a process that ended meanwhile. */
 function commandLineOf(pid: string): string {
   try {
     return readFileSync(join('/proc', pid, 'cmdline'), 'utf8');

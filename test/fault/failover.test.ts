@@ -51,7 +51,6 @@ test.after.always(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The connection URLs of these roles with these passwords, as the settings name them. */
 function urls(reader: string, writer: string, readerPassword: string, writerPassword: string): Partial<Settings> {
   const { primary, replicas } = setUp.cluster;
   const url = (role: string, password: string, port: number): string =>
@@ -63,10 +62,8 @@ function urls(reader: string, writer: string, readerPassword: string, writerPass
 }
 
 const currentPasswords = (): [string, string] => [passwords.gateway_reader, passwords.gateway_writer];
-
 const file = (setting: string): string => join(folder, setting);
 
-/** Writes the files that REPLICA_URLS_FILE and PRIMARY_URLS_FILE name. */
 function writeFiles(settings: Partial<Settings>): void {
   for (const [name, value] of Object.entries(settings)) writeFileSync(file(name), String(value));
 }
@@ -85,7 +82,6 @@ async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProc
 
 const endAll = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
 
-/** Whether the gateway uses all of its replicas, by its metrics. */
 async function allHealthy({ opsUrl }: ServeProcess): Promise<boolean> {
   const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
   return !/^gateway_replica_healthy\{.*\} 0$/m.test(metrics);
@@ -304,13 +300,11 @@ async function isVersion(major: number): Promise<boolean> {
   return Number(row?.version) >= major * 10_000;
 }
 
-/** Clients that read and write all the time, each one request at a time. */
 interface Load {
   /** Resolves when so many more requests have been answered; false when that takes over 20 s. */
   passed(requests: number): Promise<boolean>;
   /** Resolves when so many more writes have been acknowledged; false when that takes over 30 s. */
   written(writes: number): Promise<boolean>;
-  /** Ends the clients; resolves with their counts. May be called again. */
   stop(): Promise<LoadResult>;
 }
 
@@ -319,9 +313,7 @@ interface LoadResult {
   readonly outcomes: readonly string[];
   readonly reads: number;
   readonly writes: number;
-  /** Names of the installations whose creation was acknowledged by a 201. */
   readonly created: readonly string[];
-  /** The longest time between two acknowledged writes, milliseconds. */
   readonly longestWriteGapMs: number;
 }
 

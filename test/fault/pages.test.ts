@@ -27,7 +27,6 @@ test.before(async () => {
 });
 test.after.always(() => setUp?.stop());
 
-/** Reads the page; when its first bytes are there, `harm` is done to the replica that reads it. */
 async function readWhile(harm: (replica: number) => unknown, by = gateway): Promise<PageRead> {
   let harmed: unknown;
   const page = await readPage(by.url(path), {
@@ -48,7 +47,6 @@ function isWhole(t: ExecutionContext, page: PageRead, gapMsMax = 2500): void {
   t.true(page.longestGapMs < limitMs(gapMsMax), `the longest pause was ${page.longestGapMs} ms`);
 }
 
-/** The statuses, each once, of as many reads at a time. */
 async function readMany(read: () => Promise<PageRead>, count: number): Promise<number[]> {
   const answers = await Promise.all(Array.from({ length: count }, read));
   return [...new Set(answers.map(({ status }) => status))];
@@ -209,7 +207,6 @@ test('a gateway has logged in before its first reads, however slow a login is', 
   await healthy(t);
 });
 
-/** Does it to each backend that is reading installations. */
 async function toReading<Row extends object>(node: PgNode, action: string): Promise<Row[]> {
   return node.query<Row>(
     `select ${action} from pg_stat_activity

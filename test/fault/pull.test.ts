@@ -26,7 +26,6 @@ const secondTableFails = `
   end $$;
   create event trigger fail on ddl_command_end when tag in ('CREATE TABLE') execute function fail()`;
 
-/** Runs `pull` on each copy, which must then have what a copy that is made now has. */
 async function assertEqual(t: ExecutionContext, ...how: Parameters<PulledCopies['differences']>): Promise<void> {
   t.deepEqual(await all.differences(...how), []);
 }

@@ -48,7 +48,6 @@ interface Seen {
   pairs: number;
 }
 
-/** Reads what must show the record at `version` or later, until it is not 503. */
 async function readBack(client: ApiClient, path: string, id: string, version: number, seen: Seen): Promise<void> {
   for (;;) {
     const reply = await client.get(path);
@@ -66,7 +65,6 @@ async function readBack(client: ApiClient, path: string, id: string, version: nu
   }
 }
 
-/** Creates, then changes again and again; after each write reads the detail or the list. */
 async function writeAndRead(client: ApiClient, customerId: string, pairs: number, seen: Seen): Promise<void> {
   const record = await created(client, { naam: 'ryw', customerId });
   for (let version = 1; version <= pairs; version++) {
@@ -78,7 +76,6 @@ async function writeAndRead(client: ApiClient, customerId: string, pairs: number
   }
 }
 
-/** Reads of installations that the primary has run for the gateway, from its log. */
 async function readsOnPrimary(): Promise<number> {
   const log = await readFile(setUp.cluster.primary.log, 'utf8');
   return log.split('\n').filter((line) => / gateway_writer LOG: +execute installaties\.(?:detail|rows)/.test(line))

@@ -32,7 +32,6 @@ async function twoGateways(
 /** Much longer than a request waits for Redis: without that bound each would wait for ever. */
 const lateMs = 2000;
 
-/** Statuses of `count` requests with the token, sent to the gateways in turn, and how many were answered late. */
 async function spend(
   gateways: RunningGateway[],
   token: string,
@@ -151,7 +150,6 @@ test(`when Redis comes back it counts again${missing}`, async (t) => {
 
 const together = redisBinary === null ? suite.skip : suite;
 
-/** The state of Redis, as /readyz tells it. */
 async function redisState({ gateway }: RunningGateway): Promise<{ healthy: boolean; reason: string | null } | null> {
   const reply = await fetch(`${gateway.opsUrl}/readyz`);
   if (reply.status !== 200) throw new Error(`/readyz: ${reply.status}`);
@@ -197,7 +195,6 @@ together(`Redis going away and coming back are one event each, a gauge and part 
   t.is(await gauge(t.context), undefined);
 });
 
-/** Ids of the gateway's connections, as Redis counts them. */
 async function connectionIds(admin: Redis): Promise<string[]> {
   const lines = String(await admin.client('LIST')).split('\n');
   return lines

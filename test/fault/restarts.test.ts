@@ -89,7 +89,6 @@ async function create(served: ServeProcess): Promise<string> {
   return (JSON.parse(reply.text) as { id: string }).id;
 }
 
-/** Statuses of as many reads; null for a request that was with a worker when it was killed. */
 async function statuses(served: ServeProcess, id: string, count: number): Promise<(number | null)[]> {
   const read = () =>
     send(served, `/installaties/${id}`).then(
@@ -108,12 +107,10 @@ function childrenOf({ child }: ServeProcess): number[] {
   return readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
 }
 
-/** How many times a worker of the gateway began to listen. */
 function starts(served: ServeProcess): number {
   return served.log().match(/"msg":"started"/g)?.length ?? 0;
 }
 
-/** Kills a worker and resolves when another listens in its place. */
 async function replace(
   t: ExecutionContext,
   served: ServeProcess,

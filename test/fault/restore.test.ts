@@ -45,7 +45,6 @@ interface SyncBody {
   readonly pagination: { readonly since: string; readonly nextCursor: string };
 }
 
-/** Puts the backup in the place of the primary, and makes the standby of it. */
 async function restore(isToAMoment: boolean): Promise<void> {
   const { primary } = setUp.cluster;
   await primary.stop();

@@ -138,7 +138,6 @@ test('log output that is not read holds up neither requests nor the end, and its
   t.true(performance.now() - stoppedMs < limitMs(4000));
 });
 
-/** Sends requests on one connection, each with a long line in the log; fails unless all are answered. */
 async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: number): Promise<void> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   let answers = '';
@@ -237,7 +236,6 @@ test('three thousand clients that connect while the event loop is busy all wait 
   t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 3000, 10_000, 50));
 });
 
-/** The most connections that a listener may let wait; 0 where the system does not say. */
 function kernelBacklog(): number {
   const file = '/proc/sys/net/core/somaxconn';
   return existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;

@@ -18,7 +18,6 @@ interface Gateways {
   readonly token: string;
 }
 
-/** Gateways that share a Redis, and workers; all tests use them, each with tokens of its own. */
 let peers: readonly ServeProcess[] = [];
 let redis: RedisServer;
 let workers: ServeProcess;

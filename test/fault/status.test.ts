@@ -42,7 +42,6 @@ async function defects(page: Page): Promise<string[]> {
 }
 
 const withoutPage = browserMissing.replace('skipped', 'its page is skipped');
-
 const nameOf = (i: number): string => gateway.gateway.replicas[i]?.name as string;
 
 test.serial(`the status names a replica that lags, then one that is stopped${withoutPage}`, async (t) => {

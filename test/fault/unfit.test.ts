@@ -38,7 +38,6 @@ const codeAt = async (path: string): Promise<string> => {
 interface Unfit {
   readonly change: string;
   readonly undo: string;
-  /** The sentence of the status. */
   readonly sentence: RegExp;
   /** Faults of writes, and those of all resources. */
   readonly writes?: true;

@@ -44,7 +44,6 @@ async function insert(): Promise<void> {
   committed.set(row?.id as string, Date.now());
 }
 
-/** Inserts an entry every 20 ms while `work` runs. */
 async function whileInserting(work: () => Promise<void>): Promise<void> {
   let working = true;
   const inserting = (async () => {
@@ -56,7 +55,6 @@ async function whileInserting(work: () => Promise<void>): Promise<void> {
   await inserting;
 }
 
-/** Reads a page; waits and repeats for as long as the answer is 503. */
 async function patiently(url: string, walker: string, refused: PageRead[]): Promise<PageRead> {
   for (;;) {
     const read = await readPage(url, { token: walker });
@@ -159,7 +157,6 @@ test('when the current replica is lost the walk waits, gets 503, and goes on whe
   await fault.stop();
 });
 
-/** A first page from the current replica. */
 async function firstOnCurrent(t: ExecutionContext, fault: FaultGateway): Promise<PageRead> {
   let found: PageRead | undefined;
   const read = async (): Promise<boolean> => {

@@ -69,7 +69,6 @@ function send(
   });
 }
 
-/** The status of a read, the code of its failure, or `never` after 20 s. */
 function read(): Promise<number | string> {
   return send('/klanten?perPage=1').then(
     ({ status }) => status,
@@ -80,7 +79,6 @@ function read(): Promise<number | string> {
 const ops = (path: string): Promise<Response> => fetch(served.opsUrl + path, { signal: AbortSignal.timeout(5000) });
 const status = async (path: string): Promise<number> => (await ops(path)).status;
 
-/** Requests counted by all workers, by the metrics of the parent. */
 async function counted(): Promise<number> {
   const text = await (await ops('/metrics')).text();
   const counts = [...text.matchAll(/^gateway_request_seconds_count\{.*\} (\d+)$/gm)].map(([, n]) => Number(n));
@@ -105,7 +103,6 @@ function deaths({ log } = served): Death[] {
   return lines.filter((line) => line.includes('"worker_died"')).map((line) => JSON.parse(line) as Death);
 }
 
-/** 0 for a process that has ended. */
 function threads(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/task`).length;

@@ -9,7 +9,6 @@ import { gatewayTest } from '../support/workspace.js';
 // Columns and rows that a draft must not show, or not let clients write: rows that logs keep, indexes for search, deleted parts.
 
 const test = gatewayTest();
-
 /** A row of staff as logs keep it; clients must see neither value. */
 const row = { email: 'boss@hidden.example', encrypted_password: '$2a$10$hidden' };
 const json = JSON.stringify(row);
@@ -52,7 +51,6 @@ const app = shopOf(`
   insert into versions (company_id, item_type, item_id, event, whodunnit, object, object_changes)
     values (1, 'Job', 1, 'update', 'anna', '${yaml}', '{"title": ["zeroth", "first"], "email": [null, "${row.email}"]}')`);
 
-/** The fields of each resource, without the id. */
 const shown = {
   'audit-log': 'entity entityId action oldData createdAt',
   audits: 'event auditableType auditableId url createdAt',

@@ -5,7 +5,6 @@ import { gatewayTest } from '../support/workspace.js';
 // The ways in which apps say who belongs to which workspace.
 
 const test = gatewayTest();
-
 const companies = `create table companies (id bigint primary key, name text not null); insert into companies values (1, 'North'), (2, 'South');`;
 const users = `create table users (id bigint primary key, email text not null unique); insert into users values (1, 'a@x.example'), (2, 'b@x.example'), (3, 'c@x.example');`;
 

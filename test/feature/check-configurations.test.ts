@@ -28,7 +28,6 @@ const resources = loadResources('');
 const damagedSeed =
   /^([/]fields[/](adres[/]group[/]straat|adres[/]group[/]plaats|kvkNummer): 1 of \d+ values [^;]*; )+the definition is config[/]resources[/]klanten[.]json[.]$/;
 
-/** The findings of check that are not ok, beside that of the data set. */
 async function wrong(
   t: ExecutionContext<TestContext>,
   settings: Partial<Settings> = {},

@@ -14,14 +14,12 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest();
 const withTools = toolsInstalled ? test.serial : test.serial.skip;
 
-/** The programs of a page in docs/use, in their order, with pages small enough that each list has several. */
 function programs(page: string, language: string): string[] {
   const text = readFileSync(join(projectRoot, 'docs/use', page), 'utf8').replaceAll('10000', '500');
   const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))];
   return blocks.map(([, program]) => program as string);
 }
 
-/** Runs a program of a page in a folder of its own, behind a proxy that breaks connections now and then. */
 async function run(
   { gateway, token }: TestContext,
   folder: string,
@@ -162,7 +160,6 @@ withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists
   rmSync(folder, { recursive: true });
 });
 
-/** Generators of TypeScript clients, and how a client of each is made and called. */
 const generators: readonly (readonly [generator: string, args: readonly string[], client: string, data: string])[] = [
   [
     'swagger-typescript-api',

@@ -6,7 +6,6 @@ import { newKey } from '../support/writes.js';
 
 const test = gatewayTest();
 
-/** A fifth resource: ids of the database, its version from xmin, no audit entries, every type that can be written, and a member whose name objects inherit. */
 const tools = {
   name: 'tools',
   record: 'tool',
@@ -51,7 +50,6 @@ const tools = {
   },
 };
 
-/** A sixth, ordered by one column, whose ids are texts. */
 const codes = {
   name: 'codes',
   record: 'code',

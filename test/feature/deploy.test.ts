@@ -41,7 +41,6 @@ test.after.always(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Starts a program until the end of the tests. */
 function start(program: string, args: string[]): { output: () => string } {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -223,7 +222,6 @@ testWith('nginx', 'nginx', 'behind nginx no read fails while one gateway after t
   const clients = [1, 2, 3, 4].map(async () => {
     while (!isOver) await read();
   });
-  /** Resolves when each client has been answered some more times. */
   const moreAnswers = async (): Promise<void> => {
     const enough = statuses.length + 40;
     while (statuses.length < enough) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -294,7 +292,6 @@ const malformedLines = [
   'PRI * HTTP/2.0',
 ];
 
-/** The answer of nginx to bytes. */
 async function rawAnswer(port: number, bytes: string): Promise<string> {
   const socket = connectSecure({ host: '127.0.0.1', port, rejectUnauthorized: false });
   socket.on('error', () => undefined);

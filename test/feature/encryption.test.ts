@@ -147,7 +147,6 @@ const tables = `
     vault_key text, note bytea, motto text);
   create view records.guests as select * from app.guests;`;
 
-/** Parts of a value that node:crypto seals. */
 function seal(key: KeyObject, aad: string, text: string): Record<'nonce' | 'data' | 'tag', Buffer> {
   const nonce = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(aad));

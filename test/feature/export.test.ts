@@ -24,7 +24,6 @@ import { until } from '../support/patience.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();
-
 const folder = mkdtempSync(join(tmpdir(), 'export-'));
 test.after.always(() => rmSync(folder, { recursive: true }));
 

@@ -42,7 +42,6 @@ test.before('one installation with many work orders in few states, of which few 
   await database.caughtUp();
 });
 
-/** Fails where one of the statements reads more buffers than `most`, with these values. */
 async function readAtMost(
   t: ExecutionContext<TestContext>,
   buffersMax: number,
@@ -59,14 +58,12 @@ async function readAtMost(
   }
 }
 
-/** All statements of a list with these filters, in both directions. */
 const statementsOf = (filters: readonly string[]): Statement[] =>
   (['asc', 'desc'] as const).flatMap((direction) => {
     const { rows, keys, last, count } = list(filters, direction);
     return [...Object.values(rows), ...Object.values(keys), last, count];
   });
 
-/** The first work order of an order of columns, as SQL. */
 async function oneOf(t: ExecutionContext<TestContext>, sql: string): Promise<Readonly<Record<string, string>>> {
   const { rows } = await (await replicaReader(t)).query<Record<string, string>>(
     `select id, installation_id as installation, datum::text as day from gateway.werkbonnen ${sql} limit 1`,
@@ -173,7 +170,6 @@ test('beside a number every other filter still decides', async (t) => {
     t.is(await found(`&${missed}`), 0, missed);
 });
 
-/** Every subset of the names. */
 function subsetsOf(names: readonly string[]): string[][] {
   const all: string[][] = [[]];
   for (const name of names) all.push(...all.map((each) => [...each, name]));

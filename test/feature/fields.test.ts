@@ -21,14 +21,12 @@ const test = gatewayTest();
 type Context = ExecutionContext<TestContext>;
 type Rec = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** The records of a whole list, and the names of their members. */
 async function whole({ context }: Context, path: string): Promise<{ rows: Rec[]; names: string[] }> {
   const { data } = await page<Rec>(context.client, path);
   const names = Object.keys(data[0] as Rec).filter((name) => name !== 'decodeErrors' && name !== 'syncVersion');
   return { rows: data, names };
 }
 
-/** The record cut to these members, in its order. */
 function cut(row: Rec, names: readonly string[]): object {
   const shown = Object.entries(row).filter(([name]) => ['id', 'syncVersion', ...names].includes(name));
   return Object.fromEntries(shown);

@@ -357,7 +357,6 @@ test('the new filters combine with the others, and a cursor belongs to them', as
   }
 });
 
-/** The one column that a statement gives; $1 is the first workspace. */
 async function column<T>({ primary, workspaces }: TestDatabase, sql: string, ...values: unknown[]): Promise<T[]> {
   const query = { text: sql, values: [workspaces[0]?.id, ...values], rowMode: 'array' as const };
   return (await primary.query(query)).rows.map(([value]) => value as T);

@@ -26,7 +26,6 @@ const codes = {
 interface SetUp {
   readonly client: ApiClient;
   readonly proxy: HoldingProxy;
-  /** Inserts or deletes the codes of these numbers, and waits for the replica. */
   readonly insert: (from: number, to: number) => Promise<void>;
   readonly remove: (from: number, to: number) => Promise<void>;
 }

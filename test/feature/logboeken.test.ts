@@ -19,7 +19,6 @@ interface Entry {
   wijzigingen: Change[];
 }
 
-/** Every string in a value, at any depth. */
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];

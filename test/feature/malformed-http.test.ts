@@ -6,7 +6,6 @@ import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({ headersTimeoutMs: 500, requestTimeoutMs: 1000 });
 
-/** Sends bytes as they are, and takes the answer apart. */
 async function send(url: string, text: string, host = '127.0.0.1') {
   const answer = await rawRequest(Number(new URL(url).port), text, 30_000, host);
   const [head = '', ...bodies] = answer.split('\r\n\r\n');

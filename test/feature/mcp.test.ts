@@ -27,7 +27,6 @@ test.after.always(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The answer of a tool: its JSON, or the text of its error. */
 async function call(name: string, args: Record<string, unknown> = {}) {
   const { content, isError } = await assistant.callTool({ name, arguments: args });
   const [{ text = '' } = {}] = content as { text?: string }[];

@@ -21,14 +21,12 @@ const name = `migrate_${randomUUID().slice(0, 8)}`;
 const adminUrl = urlAs(shared.primary, 'postgres', name);
 const migrate = (...args: string[]) => commandLine(['migrate', ...args], { adminUrl, wallKey });
 
-/** Runs SQL on a connection of its own. */
 async function run<Row extends object>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   return (await client.query<Row>(sql).finally(() => client.end())).rows;
 }
 
-/** Runs the program with its stdout closed at the other end, or as this descriptor. */
 function commandTo(stdout: 'nothing' | number, args: string[]): Promise<{ code: number | null; stderr: string }> {
   const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
     env: { PATH: process.env.PATH, ADMIN_URL: adminUrl, WALL_KEY: wallKey },
@@ -40,7 +38,6 @@ function commandTo(stdout: 'nothing' | number, args: string[]): Promise<{ code: 
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, stderr })));
 }
 
-/** A copy of the folder of views. */
 function viewsFolder(t: ExecutionContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'migrate-'));
   t.teardown(() => rmSync(folder, { recursive: true }));

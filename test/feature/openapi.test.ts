@@ -267,7 +267,6 @@ publicly(`docs --out writes the page to a file, which opens without a fault from
   t.is((await commandLine(['docs', '--out', join(folder, 'none/page.html')])).code, 1);
 });
 
-/** The samples of a language, and the environment that they read; ID is that of the first record. */
 async function samplesOn({ gateway, client, token }: TestContext, language: string) {
   const text = (await client.get('/openapi.json')).text.replaceAll('perPage=1000', 'perPage=400'); // several pages of each list
   const document = JSON.parse(text) as OpenApiDocument;

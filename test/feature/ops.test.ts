@@ -38,12 +38,10 @@ test('without a replica /readyz says no and why, /livez still yes, and reads are
   t.is((await client.get('/openapi.json')).status, 200);
 });
 
-/** The name of a server in a database, as a pattern. */
 const named = (url: string, { name }: TestDatabase): string => `${new URL(url).host.replaceAll('.', '\\.')}/${name}`;
 const replica = ({ database }: { database: TestDatabase }): string => named(shared.replicas[0] as string, database);
 const primary = ({ database }: { database: TestDatabase }): string => named(shared.primary, database);
 
-/** REPLICA_URLS that lists the replica and the primary. */
 const everyServer = ({ settings, name }: TestDatabase): string =>
   `${settings.replicaUrls} ${urlAs(shared.primary, 'gateway_reader', name)}`;
 

@@ -13,7 +13,6 @@ import { sealed } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const resources = loadResources('');
-
 const test = gatewayTest().serial;
 const rows = 20;
 /** A page's share: per row its index entry, its heap page and, for a work order, some ten pages of its parts. */
@@ -249,7 +248,6 @@ test('a digest and ids of a range join nothing, and no range has more rows than 
   t.true(sizes.length > 3 && Math.max(...sizes) <= 10_000, sizes.join());
 });
 
-/** No name, each one, each pair, and all of them. */
 function upToTwoOrAll(names: readonly string[]): (readonly string[])[] {
   const pairs = names.flatMap((first, i) => names.slice(i + 1).map((second) => [first, second]));
   return [[], ...names.map((name) => [name]), ...pairs, ...(names.length > 2 ? [names] : [])];
@@ -300,7 +298,6 @@ async function someValues(workspace: string, { view, order }: Resource): Promise
   };
 }
 
-/** The plan that the gateway gets for the statement, run on the replica as the reader. */
 async function planOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<Plan> {
   await client.query('begin');
   await client.query(guardOf(statement).text, [sealed(largestWorkspace)]);
@@ -311,7 +308,6 @@ async function planOf(statement: Statement, values: Readonly<Record<string, stri
   return plan;
 }
 
-/** Buffers that the statement reads with it. */
 async function buffersOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<number> {
   return buffersIn(await planOf(statement, values));
 }

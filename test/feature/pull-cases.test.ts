@@ -43,7 +43,6 @@ async function newDatabase(t: ExecutionContext): Promise<string> {
   return Object.assign(new URL(shared.primary), { pathname: `/${name}` }).href;
 }
 
-/** A new destination of each kind. */
 async function destinations(t: ExecutionContext): Promise<PulledCopy[]> {
   return [duckdbCopy(join(folder, `${++made}.duckdb`)), postgresCopy(await newDatabase(t))];
 }

@@ -24,7 +24,6 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest();
 const noNpm = spawnSync('npm', ['--version']).status === 0 ? '' : ' (skipped: npm fails on this machine)';
 
-/** Commands of the README, in the sections Install and Use. */
 function commandsOf(readme: string, heading: string): string[] {
   const section = readme.split(`## ${heading}\n`)[1] ?? '';
   return /```\n([^`]*)```/.exec(section)?.[1]?.trim().split('\n') ?? [];

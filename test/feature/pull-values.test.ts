@@ -77,7 +77,6 @@ const freeJson = fc.oneof(
   number.map((value) => `{"amount":${value},"x":[${value}],"naam_1":1,"naam_1":2}`),
 );
 
-/** Values of a kind as JSON. */
 const values: Readonly<Record<Kind, fc.Arbitrary<string>>> = {
   text: text.map((value) => JSON.stringify(value)),
   timestamp: day.map((value) => JSON.stringify(value.toISOString())),
@@ -163,7 +162,6 @@ const schemaOf = (pairs: readonly (readonly [string, object])[]): object => ({
   properties: Object.fromEntries(pairs),
 });
 
-/** Whether the copy has what the API sent. */
 function isSame(copied: string | null | undefined, json: string): boolean {
   if (json === 'null') return copied === null;
   if (typeof copied !== 'string') return false;
@@ -176,7 +174,6 @@ function isSame(copied: string | null | undefined, json: string): boolean {
   return copied === value || copied === json || (/T.*Z$/.test(moment) && Date.parse(moment) === Date.parse(value));
 }
 
-/** A number as whole digits and a power of ten. */
 function plain(text: string): string {
   const [, sign = '', whole = '', part = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
@@ -271,7 +268,6 @@ test('every value of a copy and of each export is the value that the API sent, w
 
 const urlOf = (database: string): string => Object.assign(new URL(shared.primary), { pathname: `/${database}` }).href;
 
-/** The table of a resource of `scenario`. */
 const tables: Readonly<Record<string, string>> = {
   'work-orders': 'work_orders',
   pull_state: 'pull_state_2',

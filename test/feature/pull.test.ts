@@ -14,7 +14,6 @@ import { duckdbCopy, exported, type PullRun, postgresCopy, runPull, startPull } 
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();
-
 const folder = mkdtempSync(join(tmpdir(), 'pull-'));
 const tokenFile = join(folder, 'token');
 test.before(() => writeFileSync(tokenFile, newToken()));

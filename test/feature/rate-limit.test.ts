@@ -7,7 +7,6 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const quota = 6;
 const test = gatewayTest({ rateLimitPerMinute: quota });
 
-/** The `r` and `t` of a RateLimit header. */
 function rateOf(headers: Readonly<Record<string, string>>): { remaining: number; seconds: number } {
   const [, remaining, seconds] = /^"default";r=(\d+);t=(\d+)$/.exec(headers.ratelimit as string) ?? [];
   return { remaining: Number(remaining), seconds: Number(seconds) };

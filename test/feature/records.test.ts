@@ -12,7 +12,6 @@ const test = gatewayTest();
 // One at a time: the client reads and checks large pages in the process that serves them.
 type Json = Record<string, unknown>;
 
-/** The members of each record, in order. */
 const members: Readonly<Record<ListName, string>> = {
   klanten: 'id naam adres kvkNummer createdAt updatedAt',
   installaties:
@@ -283,7 +282,6 @@ logged("the log has the clients' addresses where LOG_CLIENT_ADDRESS says so", as
   t.is(log().split('"address":"192.0.2.7"').length, 2, 'one request came from there');
 });
 
-/** The path of an installation, and its ETag. */
 async function anInstallation(client: ApiClient): Promise<{ path: string; etag: string }> {
   const [record] = (await client.get('/installaties?perPage=1')).json<Page<{ id: string; version: number }>>().data;
   return { path: `/installaties/${record?.id}`, etag: `"v${record?.version}"` };

@@ -11,7 +11,6 @@ const test = gatewayTest().serial;
 /** Statements that the gateway runs by itself, with or without requests. */
 const background = new Set(['probe', 'position']);
 
-/** Runs requests, and gives back the statements that PostgreSQL itself logged meanwhile for a database, by label. */
 async function logged(file: string, database: string, work: () => Promise<unknown>): Promise<string[]> {
   const { size } = await stat(file);
   await work();
@@ -252,7 +251,6 @@ async function wireTap(target: URL): Promise<WireTap> {
   };
 }
 
-/** The name of a statement without its digest. */
 const labelOf = (name: string): string => name.replace(/_[\w-]{22}$/, '');
 
 /** Reads frontend messages (PostgreSQL 54.7): after the start-up packet a type byte, then a length that counts itself. */

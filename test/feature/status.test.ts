@@ -3,7 +3,6 @@ import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
-
 const statusOf = async (opsUrl: string) => (await (await fetch(`${opsUrl}/status.json`)).json()) as StatusReport;
 
 test.serial('the status of a gateway at rest is one good sentence', async (t) => {

@@ -32,7 +32,6 @@ interface PassRead {
   readonly pages: number;
 }
 
-/** Reads a pass to its end. */
 async function pass(t: Context, resource: string, query = ''): Promise<PassRead> {
   const rows: Page['data'][number][] = [];
   let path = `/sync/${resource}?${query}`;
@@ -232,7 +231,6 @@ test('a deleted record is missing in the digest, and no pass repeats it', async 
   t.false(ids(await pass(t, 'logboeken', `since=${since}`)).includes(gone?.id as string));
 });
 
-/** Versions of the records by id, as `ids` has them. */
 async function versionsOf({ client }: Pick<TestContext, 'client'>, resource: string): Promise<Map<string, string>> {
   const { data } = (await client.get(`/sync/${resource}/ids`)).json<{ data: Page['data'] }>();
   return new Map(data.map(({ id, syncVersion }) => [id, syncVersion]));

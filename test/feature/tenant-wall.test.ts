@@ -10,11 +10,8 @@ const test = gatewayTest();
 const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'werkbonnen_handelingen', 'werkbonnen_uren'];
 const all = loadResources('').flatMap(viewsOf);
 const refused = '42501'; // insufficient_privilege
-
-/** A workspace that does not exist. */
 const nowhere = sealed('00000000-0000-0000-0000-000000000000');
 
-/** A connection by hand as the role the gateway reads with. */
 async function reader(server: string, database: string): Promise<pg.Client> {
   const client = new pg.Client(urlAs(server, 'gateway_reader', database));
   await client.connect();
@@ -27,7 +24,6 @@ test.beforeEach(async (t) => {
 test.afterEach.always((t) => handOf(t.context).end());
 const handOf = (context: unknown) => (context as { hand: pg.Client }).hand;
 
-/** SQLSTATE the statement fails with; undefined when it works. */
 async function failure(client: pg.Client, sql: string): Promise<string | undefined> {
   try {
     await client.query(sql);

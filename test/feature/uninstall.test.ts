@@ -39,7 +39,6 @@ const linesOf = async (database: string): Promise<string[]> =>
     ({ line }) => line,
   );
 
-/** A database with the app. */
 async function appDatabase(name: string, owner = 'postgres'): Promise<void> {
   await cluster.primary.query(`create database ${name} owner ${owner}`);
   await asAdmin(cluster.primary.url(name), async (client) => {

@@ -22,7 +22,6 @@ const run = (t: ExecutionContext<TestContext>, ...args: string[]): Promise<Comma
   commandLine(args, connections(t.context.database));
 const migrate = (t: ExecutionContext<TestContext>): Promise<CommandResult> => run(t, 'migrate', '--views', folder);
 
-/** Identities of the views: each creation gives others. */
 async function oids({ context }: ExecutionContext<TestContext>): Promise<string> {
   const { rows } = await context.database.primary.query<{ oids: string }>(
     `select string_agg(oid::text, ' ' order by oid) as oids from pg_class
@@ -31,7 +30,6 @@ async function oids({ context }: ExecutionContext<TestContext>): Promise<string>
   return rows[0]?.oids ?? '';
 }
 
-/** The views by name, with their identities. */
 async function identities({ context }: ExecutionContext<TestContext>): Promise<Map<string, string>> {
   const { rows } = await context.database.primary.query<{ name: string; oid: string }>(
     `select oid::regclass::text as name, oid::text from pg_class
@@ -40,7 +38,6 @@ async function identities({ context }: ExecutionContext<TestContext>): Promise<M
   return new Map(rows.map(({ name, oid }) => [name, oid]));
 }
 
-/** Privileges and owners of all in the schema. */
 async function rights({ context }: ExecutionContext<TestContext>): Promise<string[]> {
   const { rows } = await context.database.primary.query<{ right: string }>(
     `select format('%s %s %s', relname, relowner::regrole, relacl) as right from pg_class where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind <> 'i'

@@ -9,7 +9,6 @@ import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest().serial;
 
-/** Claims a key as another gateway would, in a transaction that stays open until the returned function ends it. */
 async function claimElsewhere(database: TestDatabase, token: string, key: string): Promise<() => Promise<void>> {
   const client = new pg.Client(urlAs(shared.primary, 'postgres', database.name));
   client.on('error', () => {});
@@ -154,7 +153,6 @@ async function left({ primary }: TestDatabase, prefix: string): Promise<number> 
   return rows[0]?.n as number;
 }
 
-/** Records the moment and the number of rows of each deletion. */
 async function recordDeletions({ primary }: TestDatabase): Promise<void> {
   await primary.query(`
     create table deletions (n int, at timestamptz);

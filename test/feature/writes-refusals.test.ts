@@ -332,11 +332,9 @@ const requests = 20;
 const writes = 4;
 const limited = gatewayTest({ rateLimitPerMinute: requests, writesPerMinute: writes });
 
-/** The number after `r=` of each policy of RateLimit. */
 const remainingOf = ({ headers }: ApiReply): number[] =>
   [...(headers.ratelimit as string).matchAll(/"(?:default|writes)";r=(\d+);t=\d+/g)].map(([, left]) => Number(left));
 
-/** The statuses of requests that are made together, the lowest first. */
 async function statusesOf(count: number, ask: () => Promise<ApiReply>): Promise<number[]> {
   const replies = await Promise.all(Array.from({ length: count }, ask));
   return replies.map(({ status }) => status).sort();

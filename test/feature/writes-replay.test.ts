@@ -24,7 +24,6 @@ import { created, etagOf, type Installation, newKey, patch, post } from '../supp
 
 const test = gatewayTest();
 
-/** The parts of an answer that a replay must repeat. */
 const outcomeOf = ({ status, text, headers }: ApiReply): object => ({
   status,
   text,
@@ -215,7 +214,6 @@ test('a replay under another definition shows the record as it is now, with the 
 
 // PostgreSQL itself refuses these to the gateway's writer, whatever the gateway sends. Every statement runs as that role.
 const denied = '42501'; // insufficient_privilege; also what a view's or policy's check gives
-
 /** The columns of the write view by their roles, from the definition. */
 const columns = columnsByRole();
 

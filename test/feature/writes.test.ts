@@ -290,7 +290,6 @@ interface Entry {
   readonly wijzigingen: { readonly veld: string; readonly oud: unknown; readonly nieuw: unknown }[];
 }
 
-/** The log entries of an installation as the API gives them. */
 async function entriesOf({ client, database }: TestContext, id: string): Promise<Entry[]> {
   await database.caughtUp();
   return records<Entry>(client, `/logboeken?entity=${app.log.installation}&entityId=${id}`);

@@ -18,7 +18,6 @@ interface Mutant {
   readonly file: string;
   readonly find: string;
   readonly replace: string;
-  /** The test's source: test/fault/x.test.ts. */
   readonly test: string;
 }
 
@@ -94,7 +93,6 @@ function rounds(of: readonly Mutant[]): Mutant[][] {
   return found;
 }
 
-/** Reports the mutants of a round that do not compile. */
 function compileRound(round: readonly Mutant[]): void {
   const sources = round.map(({ file }) => readFileSync(join(folder, file), 'utf8'));
   for (const [i, { file, find, replace }] of round.entries())

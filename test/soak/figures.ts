@@ -1,4 +1,3 @@
-/** Result of a soak. */
 export interface Figures {
   readonly ok: boolean;
   readonly figures: Readonly<Record<string, number | string>>;

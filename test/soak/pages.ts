@@ -27,20 +27,16 @@ export async function soakPages(): Promise<Figures> {
   }
 }
 
-/** Result of a run of pages. */
 interface Disturbed {
   /** Pages that lost a statement and were continued. */
   readonly resumed: number;
   readonly pages: number;
-  /** One sentence for each page that was not whole. */
   readonly faults: readonly string[];
   readonly longestGapMs: number;
 }
 
-/** How many pages are read at a time. */
 const pagesAtATime = 10;
 
-/** Settings under which that many pages run side by side, in many small chunks. */
 const disturbedSettings = {
   chunkRowsMax: 40,
   longConnections: pagesAtATime,

@@ -51,7 +51,6 @@ interface MeasuredPull {
   readonly replicaSeconds: number;
 }
 
-/** Runs `pull` to its end. Throws where it fails. */
 async function measure(subject: Subject, folder: string, more: readonly string[]): Promise<MeasuredPull> {
   const [beforeRequests, beforeCpuMs, startedMs] = [
     await requestsOf(subject),
@@ -81,7 +80,6 @@ async function measure(subject: Subject, folder: string, more: readonly string[]
   };
 }
 
-/** Requests that the gateway has answered. */
 async function requestsOf({ opsOrigin }: Subject): Promise<number> {
   const text = await (await fetch(`${opsOrigin}/metrics`)).text();
   const counts = text.matchAll(/^gateway_request_seconds_count\S* (\d+)$/gm);

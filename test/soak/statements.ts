@@ -58,7 +58,6 @@ export async function soakStatements(): Promise<Figures> {
   }
 }
 
-/** Years without entries, each with a partition. */
 async function addPartitions({ sql, caughtUp }: FaultCluster): Promise<void> {
   const [row] = await sql<{ n: number }>(
     `select count(*)::int as n from pg_partition_tree('app.logboeken') where isleaf`,
@@ -71,7 +70,6 @@ async function addPartitions({ sql, caughtUp }: FaultCluster): Promise<void> {
   await caughtUp();
 }
 
-/** The private memory of the gateway's largest backend on the replica. */
 async function megabytesOf({ cluster }: FaultCluster): Promise<number> {
   const backends = await cluster.replicas[0]?.query<{ pid: number }>(
     "select pid from pg_stat_activity where usename = 'gateway_reader'",

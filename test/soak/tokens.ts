@@ -74,7 +74,6 @@ async function insertTokens({ sql, workspaces, caughtUp }: FaultCluster): Promis
   return all;
 }
 
-/** Reads one installation with each token, several at a time; throws at the first answer that is no 200. */
 async function readOnce(origin: string, tokens: readonly string[]): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: parallel });
   const waiting = tokens.values();

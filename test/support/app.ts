@@ -8,28 +8,22 @@ import { numberedId, seedId } from '../../demo/seed/random.js';
  * test/support/probe. TEST_APP chooses the app: `npm test` runs the files of `everyApp` once for each.
  */
 interface AppFacts {
-  /** An id that no record has. */
   readonly unknownId: string;
   readonly customerId: (workspace: number, n: number) => string;
   /** Pointers of all members that one undecodable stored value makes null. */
   readonly lostMembers: (pointer: string) => readonly string[];
-  /** Version of a new installation. */
   readonly firstVersion: number;
   /** Assignments that the app itself appends to an UPDATE of an installation. */
   readonly moves: string;
-  /** The app's table of installations. */
   readonly installations: string;
-  /** Names in the audit log. */
   readonly log: Readonly<
     Record<'customer' | 'installation' | 'order' | 'user' | 'created' | 'changed' | 'token', string>
   >;
-  /** Names of members of an installation in the audit log. */
   readonly logged: Readonly<
     Record<'customerId' | 'naam' | 'bouwjaar' | 'inbedrijfstelling' | 'locatie' | 'merk', string>
   >;
   /** A stored value of the form of a customer's, from one in the form of the first app. */
   readonly storedAs: (value: string) => string;
-  /** States of a work order. */
   readonly planned: string;
   readonly done: string;
 }

@@ -1,9 +1,7 @@
 import { type AddressInfo, connect, createServer } from 'node:net';
 
-/** A proxy in front of a local port that breaks connections in the middle of a response. */
 export interface BreakingProxy {
   readonly port: number;
-  /** Connections that it has broken. */
   readonly broken: number;
   close(): void;
 }

@@ -20,7 +20,6 @@ export interface Browser {
 export interface Page {
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
   goto(address: string): Promise<unknown>;
-  /** Value of an expression in the page, after its promise is fulfilled. */
   evaluate<T>(expression: string): Promise<T>;
   click(selector: string): Promise<void>;
   fill(selector: string, text: string): Promise<void>;
@@ -38,14 +37,12 @@ export interface OpenPage {
   readonly faults: readonly string[];
 }
 
-/** Starts a headless Chromium; the test must close it. */
 export async function launchBrowser(): Promise<Browser> {
   const load = createRequire(join(toolsFolder, 'package.json'));
   const playwright = load('playwright-core') as { chromium: { launch(options: object): Promise<Browser> } };
   return playwright.chromium.launch({ executablePath: chromium, args: flags.split(' ') });
 }
 
-/** Opens an address in a context of its own, which may read and write the clipboard. */
 export async function openPage(
   browser: Browser,
   address: string,

@@ -3,16 +3,13 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A certificate authority of a test's own, and a certificate for 127.0.0.1 that it signed. */
 export interface Certificates {
   readonly folder: string;
-  /** The authority's certificate, PEM. */
   readonly ca: string;
   readonly certificateFile: string;
   readonly keyFile: string;
 }
 
-/** Makes them with openssl, in a new folder. */
 export function makeCertificates(): Certificates {
   const folder = mkdtempSync(join(tmpdir(), 'certificates-'));
   const openssl = (command: string): unknown =>

@@ -8,7 +8,6 @@ import { projectRoot } from '../../src/base/paths.js';
 /** The tools and clients of other makers have their own package.json, so that `npm ci` of the project stays fast. */
 export const toolsFolder = join(projectRoot, 'test/tools');
 export const toolsInstalled = existsSync(join(toolsFolder, 'node_modules'));
-/** End of the title of a test that needs them. */
 export const toolsMissing = toolsInstalled ? '' : ' (skipped: run npm install --prefix test/tools)';
 
 export interface ProgramOptions {
@@ -36,7 +35,6 @@ export function programMissing(program: string, ...args: readonly string[]): str
   return spawnSync(program, args).status === 0 ? '' : ` (skipped: ${program} ${args.join(' ')} fails on this machine)`;
 }
 
-/** A program that `npm install --prefix test/tools` installed. */
 export function tool(name: string): string {
   return join(toolsFolder, 'node_modules/.bin', name);
 }

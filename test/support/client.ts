@@ -15,9 +15,7 @@ export interface RequestOptions {
   readonly headers?: OutgoingHttpHeaders;
   /** Text and bytes are sent as they are; anything else as JSON. A content type is added unless one is given. */
   readonly body?: unknown;
-  /** Replaces the client's token; null sends none. */
   readonly token?: string | null;
-  /** Do not hold the response against the document. */
   readonly unchecked?: boolean;
 }
 
@@ -25,9 +23,7 @@ export interface ApiReply {
   readonly status: number;
   /** Names in lower case; a header that came several times is joined with ", ". */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body, decompressed. */
   readonly text: string;
-  /** The body's bytes as they came. */
   readonly bytes: Buffer;
   json<T>(): T;
 }
@@ -35,7 +31,6 @@ export interface ApiReply {
 export interface ApiClient {
   get(path: string, options?: RequestOptions): Promise<ApiReply>;
   request(method: string, path: string, options?: RequestOptions): Promise<ApiReply>;
-  /** Closes the kept connections. */
   close(): void;
 }
 

@@ -76,7 +76,6 @@ for (const stream of ['stdout', 'stderr'] as const) {
   };
 }
 
-/** The settings that lead to the test's database, also as an admin. */
 export function connections({ settings }: TestDatabase): Partial<Settings> {
   const { replicaUrls, primaryUrls, dataKeys, wallKey, adminUrl } = settings;
   return { replicaUrls, primaryUrls, dataKeys, wallKey, adminUrl };

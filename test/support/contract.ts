@@ -11,10 +11,8 @@ import {
   resolve,
 } from '../../src/serve/openapi/document.js';
 
-/** An exchange as a client saw it; `body` is decompressed, header names are in lower case. */
 export interface Exchange {
   readonly method: string;
-  /** The request target, query included. */
   readonly path: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -35,7 +33,6 @@ export class ContractViolation extends Error {
 /** Headers of HTTP and of CORS, which no operation describes. */
 const httpHeaders = /^(?:connection|content-length|content-type|date|keep-alive|transfer-encoding|access-control-.*)$/;
 
-/** Throws ContractViolation for a response that the OpenAPI document does not describe. */
 export function contractValidator(document: OpenApiDocument): (exchange: Exchange) => void {
   const conforms = schemaValidator(document);
   const cuts = new Map<MediaType, MediaType>();
@@ -181,7 +178,6 @@ function closed(value: unknown, around = false): unknown {
   return Object.fromEntries(close ? [...copy, ['unevaluatedProperties', false]] : copy);
 }
 
-/** Stands for the document in the ids of its schemas. */
 const inDocument = 'urn:document:';
 
 /** The same schema with references into the document instead of into itself. */
@@ -196,7 +192,6 @@ function absolute(schema: unknown): unknown {
   );
 }
 
-/** A header's value as its schema's type. */
 function typed(value: string, schema: JsonSchema): unknown {
   return schema.type === 'integer' && /^-?[0-9]+$/.test(value) ? Number(value) : value;
 }

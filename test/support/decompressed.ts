@@ -1,6 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 
-/** The content codings of lists, in the gateway's order. */
 export const listEncodings: readonly string[] = ['br', 'gzip'];
 
 const decoders: Readonly<Record<string, (bytes: Buffer) => Buffer>> = { br: brotliDecompressSync, gzip: gunzipSync };

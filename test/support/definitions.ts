@@ -33,7 +33,6 @@ export function definitionsWith(
   return folder;
 }
 
-/** The definitions of the app, that of installations changed. */
 export function withInstallations(
   t: ExecutionContext<TestContext>,
   change: (definition: ReturnType<typeof JSON.parse>) => void,
@@ -44,14 +43,12 @@ export function withInstallations(
   return { resourcesDir: definitionsWith(t, { installaties: { ...definition, $schema: undefined } }, from) };
 }
 
-/** A field of a definition. */
 export const field = (column: string, type: string, more: object = {}): object => ({
   column,
   type,
   description: 'A.',
   ...more,
 });
-/** A resource with writes that refers to the next. */
 export const items = {
   name: 'items',
   record: 'item',

@@ -1,7 +1,6 @@
 import { tuning } from '../../src/base/tuning.js';
 import { environmentName, type Settings } from '../../src/serve/settings.js';
 
-/** The settings as the environment of a process. */
 export function environmentOf(settings: Partial<Settings>): Record<string, string> {
   const given = Object.entries(settings).filter(([name]) => !Object.hasOwn(tuning, name));
   return Object.fromEntries(given.map(([name, value]) => [environmentName(name), String(value)]));

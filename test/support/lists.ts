@@ -1,6 +1,5 @@
 import type { ApiClient, ApiReply, RequestOptions } from './client.js';
 
-/** The four lists, each with the filters it takes. */
 export const lists = {
   klanten: ['ids', 'updatedSince'],
   installaties: ['ids', 'customerId', 'updatedSince', 'serienummer'],
@@ -10,7 +9,6 @@ export const lists = {
 export type ListName = keyof typeof lists;
 export const listNames = Object.keys(lists) as ListName[];
 
-/** A list's body. */
 export interface Page<R = { readonly id: string }> {
   readonly data: R[];
   readonly pagination: {
@@ -53,7 +51,6 @@ export async function* pages<R>(
   }
 }
 
-/** All records of a list, over all its pages. */
 export async function records<R>(client: ApiClient, path: string, options?: RequestOptions): Promise<R[]> {
   const all: R[] = [];
   for await (const { data } of pages<R>(client, path, 'cursor', options)) all.push(...data);
@@ -66,7 +63,6 @@ export function faultsOf(reply: ApiReply): string[] {
   return errors.map(({ parameter, header, pointer, code }) => `${parameter ?? header ?? pointer} ${code}`);
 }
 
-/** The code of a problem. */
 export function codeOf(reply: ApiReply): string {
   return reply.json<{ code: string }>().code;
 }

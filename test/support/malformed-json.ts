@@ -1,4 +1,3 @@
-/** JSON objects, one in another. */
 export const nested = (depth: number): string => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`;
 
 /** Bodies that are not JSON by RFC 8259 and RFC 7493: name, body, and the faults reported, each with its pointer. */

@@ -1,6 +1,5 @@
 import { get, type IncomingMessage } from 'node:http';
 
-/** One response as its client saw it. */
 export interface PageRead {
   /** 0 when the connection broke before an answer. */
   readonly status: number;
@@ -8,7 +7,6 @@ export interface PageRead {
   readonly body: string;
   /** Whether the body ended in an orderly way. */
   readonly complete: boolean;
-  /** Longest time without a byte, in milliseconds. */
   readonly longestGapMs: number;
   readonly totalMs: number;
 }
@@ -20,7 +18,6 @@ export interface ReadOptions {
   readonly onFirstBytes?: () => void;
   /** Called with every piece; the rest is not read before it resolves. */
   readonly onPiece?: (piece: Buffer) => Promise<unknown> | undefined;
-  /** Breaks the connection when it aborts. */
   readonly signal?: AbortSignal;
   /** Count the bytes only: `body` stays empty. */
   readonly discard?: boolean;

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import type { Statement } from '../../src/postgres/statement.js';
 
-/** A node of a plan as EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) prints it. */
 export interface Plan {
   readonly 'Shared Hit Blocks': number;
   readonly 'Shared Read Blocks': number;
@@ -13,7 +12,6 @@ export interface Plan {
   readonly 'Index Name'?: string;
 }
 
-/** The statement that runs the prepared "guarded" with the values. */
 function execution({ parameters }: Statement, values: Readonly<Record<string, string | number>>): string {
   const literals = parameters.map((name) => pg.escapeLiteral(String(values[name])));
   return `execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
@@ -31,7 +29,6 @@ export async function analyzed(
   return rows[0]?.['QUERY PLAN'][0].Plan as Plan;
 }
 
-/** Shared buffers that the plan read, of 8 KB each. */
 export function buffersIn(plan: Plan): number {
   return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
 }

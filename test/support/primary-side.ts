@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { shared } from './shared.js';
 import type { TestDatabase } from './workspace.js';
 
-/** Some customer of a workspace. */
 export async function customerOf(database: TestDatabase, workspace = 0): Promise<string> {
   const { rows } = await database.primary.query<{ id: string }>(
     'select id from probe.klanten where workspace_id = $1 order by id limit 1',

@@ -5,7 +5,6 @@ import type { Redaction } from '../../src/resource/projection/redact.js';
 export const appDiff: DiffShape = { field: 'veld', old: 'oud', new: 'nieuw' };
 const appWords: DiffMemberNames = { field: 'veld', old: 'oud', new: 'nieuw', shielded: 'afgeschermd' };
 
-/** Redacts the text of a diff of the first app. */
 export function redactedText(redaction: Redaction): (entity: string, diff: string, shape?: DiffShape) => string {
   return (entity, diff, shape = appDiff) => redaction(shape, appWords)(entity, diff);
 }

@@ -18,7 +18,6 @@ export interface RedisServer {
   readonly port: number;
   readonly process: ChildProcess;
   stop(): Promise<void>;
-  /** Starts it again on the same port after stop(). */
   start(): Promise<void>;
 }
 

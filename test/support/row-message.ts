@@ -1,6 +1,5 @@
 import type { TextRow } from '../../src/postgres/row.js';
 
-/** A message of the given type as PostgreSQL sends it (PostgreSQL 55.2). */
 export function messageOf(type: string, body: Buffer): Buffer {
   const header = Buffer.alloc(5);
   header.write(type);
@@ -8,7 +7,6 @@ export function messageOf(type: string, body: Buffer): Buffer {
   return Buffer.concat([header, body]);
 }
 
-/** The message of a row (DataRow, PostgreSQL 55.7). */
 export function rowMessage(texts: TextRow): Buffer {
   const count = Buffer.alloc(2);
   count.writeUInt16BE(texts.length);

@@ -5,7 +5,6 @@ import type { Readable } from 'node:stream';
 import { projectRoot } from '../../src/base/paths.js';
 import { lateOptimizing } from './late-optimizing.js';
 
-/** How a run of AVA ended: the number of tests per outcome. */
 interface AvaRun {
   readonly passed: number;
   readonly failed: number;
@@ -87,7 +86,6 @@ function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Rea
   return seen;
 }
 
-/** Kills the test processes, or AVA itself where it has none left. */
 function killHanging({ pid }: ChildProcess): void {
   const { stdout } = spawnSync('ps', ['-o', 'pid,stat,wchan:20,etimes,args', '--ppid', String(pid)], {
     encoding: 'utf8',

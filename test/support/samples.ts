@@ -1,6 +1,5 @@
 import type { OpenApiDocument } from '../../src/serve/openapi/document.js';
 
-/** The text of each sample of a language, by the id of its operation. */
 export function samplesOf({ paths }: OpenApiDocument, language: string): Map<string, string> {
   const operations = Object.values(paths).flatMap((item) => Object.values(item));
   return new Map(

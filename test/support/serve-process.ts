@@ -6,16 +6,12 @@ import type { Settings } from '../../src/serve/settings.js';
 import { environmentOf, tuningFlags } from './environment.js';
 import { lateOptimizing } from './late-optimizing.js';
 
-/** A `serve` of its own process, as an operator runs it. */
 export interface ServeProcess {
   readonly child: ChildProcess;
   readonly url: string;
   readonly opsUrl: string;
-  /** Its exit code, or the signal that ended it. */
   readonly exited: Promise<number | string>;
-  /** Everything it wrote to stdout and stderr so far. */
   log(): string;
-  /** Sends the signal and resolves with the end. */
   stop(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
@@ -23,9 +19,7 @@ interface ServeOptions {
   /** Flags of Node; those of a process that lives for seconds are the default. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The program. */
   readonly main?: string;
-  /** Gets the process at once. */
   readonly onSpawn?: (child: ChildProcess) => void;
 }
 

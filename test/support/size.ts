@@ -24,7 +24,6 @@ const textOf = (file: string): string => (existsSync(file) ? readFileSync(file, 
 const lines = (files: readonly string[]): number =>
   files.reduce((sum, file) => sum + textOf(file).split('\n').length - 1, 0);
 const page = (name: string): string => join(projectRoot, name);
-
 /** The gateway and the commands of its operator; `pull` and `demo` are programs of their own. */
 const src = filesIn('src', '.ts').filter((file) => !/\/src\/(pull|demo)\//.test(file));
 /** The files shared by all tests; each folder in it belongs to a few. */

@@ -2,11 +2,8 @@ import { connect, type Socket } from 'node:net';
 
 /** Clients that read a response at a fixed speed. */
 export interface SlowClients {
-  /** How many of them are reading a page. */
   reading(): number;
-  /** The content codings of the pages under way, with their number. */
   encodings(): Readonly<Record<string, number>>;
-  /** Bytes all of them have read. */
   read(): number;
   stop(): void;
 }
@@ -15,12 +12,10 @@ const stepMs = 100;
 /** After a 503: the start of so many large pages at once is over the gateway's bounds. */
 const againMs = 300;
 
-/** Clients and their requests. */
 export interface SlowClientOptions {
   readonly token: string;
   readonly count: number;
   readonly bytesPerSecond: number;
-  /** Of Accept-Encoding. */
   readonly encoding: string;
 }
 

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
 
-/** A file of the project. */
 export interface Source {
   /** From the project's root, with forward slashes: "src/serve/read/list.ts". */
   readonly path: string;
@@ -11,7 +10,6 @@ export interface Source {
   readonly code: string;
 }
 
-/** One import of a file of the project: paths from the project's root. */
 interface Import {
   readonly from: string;
   readonly to: string;

@@ -8,14 +8,12 @@ export interface TcpProxy {
   blackHole(): void;
   /** Connections that are made from now on get through after so many milliseconds. */
   delayConnections(ms: number): void;
-  /** Resets all connections. */
   cut(): void;
   /**
    * Each idle session of PostgreSQL ends after the next byte of its client, at once or up to 100 ms later: its server ended it, and the
    * client has not read so yet.
    */
   endIdle(): void;
-  /** Breaks the next connection that is made. */
   breakNext(): void;
   /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */
   restore(): void;

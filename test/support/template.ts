@@ -14,9 +14,7 @@ export interface SharedTemplate {
   readonly workspaces: { id: string; name: string; ownerId: string }[];
 }
 
-/** The database of the first app in the servers of a fault test, with the data of the demo. */
 export const templateName = 'template_workspace';
-/** The databases that test files clone. */
 export const cloned: Readonly<Record<AppName, string>> = { first: 'template_first', second: 'template_second' };
 /**
  * Work orders in them, half as many as in the demo: most tests read whole lists, several times and in several ways. The tests of the

@@ -6,11 +6,9 @@ import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 
-/** WALL_KEY of the test databases. */
 export const wallKey = Buffer.alloc(32, 'wall').toString('base64');
 
 const seal = sealWith(wallKey);
-/** The workspace as the tenant wall accepts it. */
 export const sealed = (workspace: string): string => seal(workspace as WorkspaceId);
 
 /** Makes the views of the roles that the database lacks, for the definitions or those in a folder, as `migrate` does. */

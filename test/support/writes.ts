@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ApiClient, ApiReply, RequestOptions } from './client.js';
 
-/** An installation as the API gives it. */
 export interface Installation {
   readonly id: string;
   readonly customerId: string;
@@ -35,7 +34,6 @@ export function patch(
   return client.request('PATCH', `/installaties/${id}`, { ...withHeaders(options, { 'if-match': ifMatch }), body });
 }
 
-/** A new installation; rejects unless it is a 201. */
 export async function created(client: ApiClient, body: object, options: WriteOptions = {}): Promise<Installation> {
   const reply = await post(client, body, options);
   if (reply.status !== 201) throw new Error(`${reply.status} ${reply.text}`);

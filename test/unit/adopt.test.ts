@@ -426,7 +426,6 @@ test('an index serves an order where all its columns go one way', (t) => {
 const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
 const companies = table('companies', [id]);
 const staff = table('staff', [id, company], { company_id: 'companies' });
-
 /** How the jobs of `drafted` refer to the companies, where a test gives nothing else. */
 const ofCompany = { table: 'companies', columns: ['company_id'], references: ['id'], cascades: false };
 

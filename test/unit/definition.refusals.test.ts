@@ -159,7 +159,6 @@ test('without any writable field a resource cannot have writes', (t) => {
   });
 });
 
-/** A log that stores changes in a shape. */
 const logOf = (name: string, diff?: object) => ({
   ...owners,
   name,

@@ -219,9 +219,7 @@ function withFaults(): object {
 }
 
 interface SpectralOutput {
-  /** The names of the design rules. */
   readonly rules: readonly string[];
-  /** Per document. */
   readonly findings: readonly [Finding[], Finding[]];
 }
 

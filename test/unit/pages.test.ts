@@ -136,7 +136,6 @@ test('a date-time of a filter has up to nine digits of a second, as some clients
   t.false(isInstant('2026-03-14T09:26:53.Z'));
 });
 
-/** The change of a field of a type; undefined: it is unchanged. */
 function changeOf(type: FieldType, before: string | null, after: string | null): unknown {
   const write = { members: [{ name: 'f', at: 0, type, auditName: 'f' }] };
   const [change] = diffOfMembers(write as unknown as CompiledWrite, { f: before }, { f: after });
@@ -267,7 +266,6 @@ test('without a primary the latest timeline of any replica counts, and a replica
   });
 });
 
-/** A buffer that was filled with so many bytes and given back. */
 function used(memory: ChunkMemory, bytes: number): ReturnType<ChunkMemory['borrow']> {
   const json = memory.borrow('long');
   json.raw(Buffer.alloc(bytes));

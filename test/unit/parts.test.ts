@@ -7,7 +7,6 @@ import type { Part } from '../../src/resource/definition/resource.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import type { JsonWriter } from '../../src/resource/projection/shown-members.js';
 
-/** The output of the writer for a JSON text that stands somewhere in a row. */
 function written(part: Part, text: string, around = ['x', ','] as readonly [string, string]): string {
   const bytes = Buffer.from(around[0] + text + around[1]);
   const start = Buffer.byteLength(around[0]);

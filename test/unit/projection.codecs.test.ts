@@ -44,7 +44,6 @@ function compiled(name: string, options: CodecOptions, table: string, columns: r
   return compileCodec(codec, options, { table, columns });
 }
 
-/** Decodes one cell of one column. */
 function cellDecoder(name: string, options: CodecOptions, table: string, column: string) {
   const decoder = compiled(name, options, table, [{ name: column, at: 0 }]);
   return (stored: string, inWorkspace: string, inRow: string): string => {
@@ -53,7 +52,6 @@ function cellDecoder(name: string, options: CodecOptions, table: string, column:
   };
 }
 
-/** The stored value as the app writes it; without `place` a legacy one. */
 function encrypt(text: string | Buffer, place?: string, id = 'k1'): string {
   const key = keyring.get(id);
   if (key === undefined) throw new Error(`no key ${id}`);

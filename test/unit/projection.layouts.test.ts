@@ -15,7 +15,6 @@ function key(): string {
   return randomBytes(32).toString('base64');
 }
 
-/** Encodings, written here without the gateway's code. */
 const encode: Readonly<Record<string, (bytes: Buffer) => string>> = {
   base64: (bytes) => bytes.toString('base64'),
   base64url: (bytes) => bytes.toString('base64url'),
@@ -27,7 +26,6 @@ interface Cell {
   readonly column: string;
   readonly text: string;
 }
-/** A row: its cells, and the columns that are not encoded. */
 interface Sealed {
   readonly workspace: string;
   readonly id: string;
@@ -36,7 +34,6 @@ interface Sealed {
   readonly cells: readonly Cell[];
 }
 
-/** The stored value of a cell, sealed by node:crypto. */
 function stored(codec: Codec, { workspace, id, keyId, region }: Sealed, { column, text }: Cell): string {
   const nonceBytes = codec.layout?.includes('nonce16') ? 16 : 12;
   const tagBytes = codec.layout?.includes('tag12') ? 12 : 16;
@@ -63,7 +60,6 @@ function decoderOf(codec: Codec): RowDecoder {
   return compileCodec(codec, options, { table: 'people', columns, others });
 }
 
-/** The texts of a row's cells, or the reasons why there are none. */
 function outcomes(decoder: RowDecoder, texts: readonly (string | null)[], workspace: string, id: string): string[] {
   decoder.startRow(Row.of(texts), workspace, id);
   return columns.map((_, column) => {

@@ -392,7 +392,6 @@ test('a word is no base64 only because it is long', (t) => {
     t.is(holdsSealed(value), isSealed, value);
 });
 
-/** Stored values of a codec that must be found, and texts that must not. */
 interface Case {
   readonly codec: Codec;
   readonly sealed: readonly string[];

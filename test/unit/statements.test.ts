@@ -41,7 +41,6 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
   nearlyUnique: fc.boolean(),
 });
 
-/** A definition whose filters and parts have the names. */
 function definition(name: string, { filters, parts, nearlyUnique }: Drawn): object {
   const filter = (_: string, i: number) => ({
     ...{ column: `c${i}`, kind: 'equals', description: 'A.' },
@@ -57,7 +56,6 @@ function definition(name: string, { filters, parts, nearlyUnique }: Drawn): obje
   };
 }
 
-/** Every statement inside a value. */
 function statementsIn(value: unknown): Statement[] {
   if (typeof value !== 'object' || value === null) return [];
   if ('text' in value && 'parameters' in value) return [value as Statement];

@@ -143,7 +143,6 @@ test('no statement is sent under the name of another text, and the fault is an e
   t.deepEqual(sent, ['sync']);
 });
 
-/** A connection of pg that notes what is sent. */
 function wireThat(note: (message: string) => void): Wire {
   return {
     parse: ({ name }: { name: string }) => note(`parse ${name}`),

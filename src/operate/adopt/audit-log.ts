@@ -79,7 +79,6 @@ export interface LogWrite {
 // Whole words: a stored sentence must not get into a file, or into other workspaces.
 const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
 const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
-
 const view = 'records.logboeken_write';
 const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 

@@ -13,7 +13,6 @@ export interface Shown {
 
 /** The alias of the table in every view. */
 export const alias = 't';
-
 /** The column of a view that shows which transaction wrote the row; sync needs it. */
 export const rowXid = 'row_xid';
 

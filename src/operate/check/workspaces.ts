@@ -10,7 +10,6 @@ import { checkViews } from '../../serve/fitness/views.js';
 
 /** They read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
-
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '500ms'`;
 

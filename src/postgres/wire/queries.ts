@@ -80,7 +80,6 @@ function addPart(wire: Wire, { statement, values }: Part, isNamed: boolean): voi
  * over 131 partitions takes a megabyte of the backend. One resource cannot take the place of all others.
  */
 const keptMax = { all: 100, ofResource: 12 };
-
 /** The texts of the statements that a connection keeps, by name; the one that was used last is the last. */
 const kept = new WeakMap<Wire, Map<string, string>>();
 

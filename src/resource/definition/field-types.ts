@@ -4,7 +4,6 @@ import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-
 /** By the position of its column; never given NULL. */
 export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
 
@@ -79,7 +78,6 @@ const letterF = 0x66;
 const quote = 0x22;
 const hyphen = 0x2d;
 const openingList = 0x5b;
-
 const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
 const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
 const escaped: ValueSerializer = (row, at, json) =>

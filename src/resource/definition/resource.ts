@@ -147,7 +147,6 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
 
 /** xmin of the app's row, in views with sync and of parts. */
 export const xidColumn = 'row_xid';
-
 /** A bigint of the row and its parts, in generated views. */
 export const versionColumn = 'sync_version';
 

@@ -26,7 +26,6 @@ export function sealedTexts(codecs: readonly Codec[]): (text: string) => boolean
 }
 
 const isMark = (head: string): boolean => head.length >= formatMin;
-
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** Such as a block of AES and a nonce. */
 const moduleBytesMin = 12;

@@ -28,11 +28,9 @@ export function holdsImage(text: string): boolean {
 /** Of PNG's magic: nothing shorter counts. */
 const textLengthMin = 'iVBORw0KGgo'.length;
 const runLengthMin = 1024;
-
 /** As base64, base64url, some JSON writers and percent-encoding have it. */
 const slash = String.raw`(?:\\?\/|_|%2[Ff])`;
 const digit = String.raw`(?:[A-Za-z0-9+/_-]|\\\/|%2[BbFf])`;
-
 /** PNG and JPEG as JSON prints a Buffer ([137,80,…]) or a Uint8Array ({"0":137,"1":80,…}). */
 const pngBytes = byteList(['137', '80', '78', '71', '13', '10', '26', '10']);
 const jpegBytes = byteList(['255', '216', '255', String.raw`(?:2[23]\d|219|238)`, String.raw`\d+`, String.raw`\d+`]);
@@ -158,7 +156,6 @@ function hasWrappedRun(lines: string[]): boolean {
 const runCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/0123456789+-_\\%';
 const isRunByte = byteSet(runCharacters);
 const isChunkByte = byteSet(`${runCharacters}=", \t\r\n`);
-
 /** More count as the bytes of an image or the points of a pen. */
 const integersMax = 64;
 

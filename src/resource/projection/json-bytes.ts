@@ -3,7 +3,6 @@ import { type WordSource, wordsOf } from '../../postgres/row.js';
 
 const quote = 0x22;
 const comma = 0x2c;
-
 /** Up to this length a loop copies faster than a call into Node. */
 const loopBytesMax = 48;
 const wordLoopBytesMax = 192;

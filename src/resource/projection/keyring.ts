@@ -8,7 +8,6 @@ export interface Keyring {
 }
 
 const keyBytes = 32;
-
 /** A colon ends the key id in a stored value; 40 is too short for a base64 key in its place. */
 const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
 

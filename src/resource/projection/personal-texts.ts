@@ -9,7 +9,6 @@ export function looksPersonal(text: string): boolean {
 
 /** Their digits can look like a telephone number. */
 const uuids = /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/gi;
-
 const letters = 'a-z\u00c0-\u024f';
 const street =
   '(?:straat|str\\.|laan|weg|plein|kade|gracht|singel|dijk|hof|dreef|steeg|plantsoen|boulevard|stra(?:ss|ß)e|street|road|avenue|lane)';

@@ -36,7 +36,6 @@ export class PhraseMatcher {
 }
 
 const notAscii = 0x80;
-
 /** After every phrase; state 0 is before them. */
 const matched = 1;
 

@@ -22,7 +22,6 @@ export type RedactionRules = Readonly<Record<string, readonly string[]>>;
  * name and {"shielded": true}. What is no change is left out; other text is []. Never throws.
  */
 export type RedactDiff = (entity: string | null, diff: string) => string;
-
 export type Redaction = (shape?: DiffShape, words?: DiffMemberNames) => RedactDiff;
 
 /** Hides values that `codecs` store. Shows names that the rules or `named` list: a log can have anything in their place. */
@@ -75,7 +74,6 @@ interface FieldName {
 /** A log repeats texts such as states; their number and length. */
 const plainMax = 5000;
 const plainLengthMax = 40;
-
 const namesMax = 200;
 const nameLengthMax = 100;
 

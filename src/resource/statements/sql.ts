@@ -9,7 +9,6 @@ export type Sql = string;
 
 /** A column or a view, whose names are letters, digits and underscores: gateway.klanten → "gateway"."klanten". */
 export const quoted = (name: string): Sql => `"${name.replaceAll('.', '"."')}"`;
-
 export const quotedList = (names: readonly string[]): Sql => names.map(quoted).join(', ');
 
 /** ` where …`; nothing without conditions. */

@@ -62,7 +62,6 @@ export const advice = {
 } as const satisfies Readonly<Record<string, string>>;
 
 export type FindingCode = keyof typeof advice;
-
 /** `serve` does not start when an item is refused; `check` exits with 1 when one failed or is refused. */
 export type Level = 'ok' | 'warning' | 'failed' | 'refused';
 

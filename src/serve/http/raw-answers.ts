@@ -21,7 +21,6 @@ const malformed = new Problem('invalid_request', 'This is not a valid HTTP/1.1 r
 type ParseError = NodeJS.ErrnoException & { reason?: string; rawPacket?: Buffer; bytesParsed?: number };
 
 const waitingMax = 256;
-
 const lingerMs = 1000;
 
 /** The order of the responses on each connection (RFC 9112 §9.3.2), and its end. */

@@ -53,10 +53,8 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
 /** The target has room for what links add to a query, and for the path of any id. */
 const queryBytesMax = 4096;
 const targetBytesMax = 8192;
-
 /** Clients send them as they are; links percent-encode them. */
 const encodedInLinks = /["<>\\^`{|}]/g;
-
 /** Visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 

@@ -48,7 +48,6 @@ const findToken = prepared(
 );
 /** Short, because a new token reaches the replica late. */
 const refusalMs = 1000;
-
 /** A failed renewal leaves the cached result to its end. */
 const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 

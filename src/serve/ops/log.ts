@@ -84,7 +84,6 @@ const collectMs = 10;
 /** Before a write is tried again, for example because the pipe is full. */
 const retryMs = 100;
 const endMsMax = 1000;
-
 const nothing = Buffer.alloc(0);
 const stdoutDescriptor = 1;
 

@@ -131,7 +131,6 @@ function redisReason({ message }: Error): string {
 }
 
 const checkMs = 1000;
-
 const replicaAnswers = /READONLY|MASTERDOWN/;
 
 /**

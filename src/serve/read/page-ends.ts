@@ -92,7 +92,6 @@ interface NumberedEnd {
 }
 
 const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
-
 /** As many as a token reads in ten minutes. */
 const endsPerSeriesMax = 600;
 

@@ -17,7 +17,6 @@ const periodsAlive = 10;
 const periodsToStart = 240;
 /** Without a report of any worker, after which the parent is not alive. */
 const periodsWithoutAny = 20;
-
 /** Before the restart of a worker that never served; another one is replaced at once. */
 const failedStartMs = 1000;
 

@@ -8,12 +8,10 @@ export const bodyDepthMax = 20;
 
 /** The outermost object inherits nothing. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
-
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
 
 /** V8 keeps an object without a prototype as a slow hash table. */
 const noMembers: object = Object.freeze(Object.create(null));
-
 /** Bounds the error response: characters of all faults, counting so many per fault beside its pointer. */
 const faultCharactersMax = 65_536;
 const charactersPerFault = 100;

@@ -13,7 +13,6 @@ import { loadSettings, type Settings } from '../../../src/serve/settings.js';
 import { type CommandResult, commandLine } from '../command-line.js';
 import { shared, type TestContext } from '../workspace.js';
 
-/** A new folder, removed after the test. */
 export function emptyFolder(t: ExecutionContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'adopt-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
@@ -48,13 +47,11 @@ export interface Adopted {
   readonly run: (...args: string[]) => Promise<CommandResult>;
 }
 
-/** Runs commands of the gateway with the definitions in the folder. */
 export function commandsIn(folder: string, settings: Partial<Settings>): Pick<Adopted, 'run' | 'settings'> {
   const own = { ...settings, resourcesDir: join(folder, 'config/resources') };
   return { settings: own, run: (...args) => commandLine(args, own) };
 }
 
-/** Drafts into a new folder, and runs the commands on it. */
 export async function adopted(t: ExecutionContext, settings: Partial<Settings>, ...args: string[]): Promise<Adopted> {
   const folder = emptyFolder(t);
   const commands = commandsIn(folder, settings);
@@ -113,7 +110,6 @@ export async function adoptedShop(
 
 export const titleOf = ({ level, code, object }: Finding): string => `${level} ${code} ${object}`;
 
-/** The findings of check that are not ok, when the replica has the views. */
 export async function wrong(t: ExecutionContext<TestContext>, { run }: Pick<Adopted, 'run'>): Promise<Finding[]> {
   await t.context.database.caughtUp();
   const { stdout } = await run('check', '--json');
@@ -121,7 +117,6 @@ export async function wrong(t: ExecutionContext<TestContext>, { run }: Pick<Adop
   return findings.filter(({ level }) => level !== 'ok');
 }
 
-/** An answer of the API; what a path shows is known to its test. */
 export interface Answer<Body> {
   readonly status: number;
   readonly etag: string;
@@ -134,7 +129,6 @@ export type Ask = <Body = Readonly<Record<string, unknown>>>(
   more?: { readonly body?: object; readonly etag?: string },
 ) => Promise<Answer<Body>>;
 
-/** A gateway with the definitions, stopped after the test; it adds the lines of its log to `lines`. */
 export async function served(
   t: ExecutionContext,
   { settings }: Pick<Adopted, 'settings'>,
@@ -161,7 +155,6 @@ export async function tokenOf(
   return stdout.trim();
 }
 
-/** A function that asks a gateway with the definitions, with a new token of a workspace. */
 export async function apiOf(
   t: ExecutionContext<TestContext>,
   draft: Pick<Adopted, 'settings' | 'run'>,

@@ -5,7 +5,6 @@ export const moreTables = `create table app.notities (id int primary key, ws uui
   create table app.regels (id int primary key, werkbon_id uuid references app.werkbonnen, tekst text);
   create table app.landen (code text primary key, naam text)`;
 
-/** Views that show values of other workspaces. */
 export const leakingViews: Readonly<Record<string, string>> = {
   'a value by a subquery of any workspace': `select k.workspace_id, k.id, (select k2.naam from app.klanten k2 where k2.id <> k.id limit 1) x from app.klanten k where k.workspace_id = ${workspace}`,
   'the previous row of any workspace': `select k.workspace_id, k.id, p.naam from app.klanten k left join lateral (select naam from app.klanten p where p.id < k.id order by p.id desc limit 1) p on true where k.workspace_id = ${workspace}`,
@@ -28,7 +27,6 @@ export const leakingViews: Readonly<Record<string, string>> = {
   'all workspaces but the own': `select k.workspace_id, k.id from app.klanten k where not (k.workspace_id = ${workspace})`,
 };
 
-/** Views that show values of the workspace alone. */
 export const walledViews: Readonly<Record<string, string>> = {
   'a part whose workspace its foreign key tells': `select k.workspace_id, k.id, (select json_agg(r.tekst order by r.id) from app.regels r where r.werkbon_id = k.id) x from app.werkbonnen k where k.workspace_id = ${workspace}`,
   'rows whose workspace their foreign key tells': `select w.workspace_id, r.id, r.tekst from app.regels r join app.werkbonnen w on w.id = r.werkbon_id where w.workspace_id = ${workspace}`,

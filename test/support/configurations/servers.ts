@@ -5,7 +5,6 @@ import { type Configurations, failed, primaryAs, refused, replicaAs, warning } f
 
 const withPassword = (url: string, password: string): string => Object.assign(new URL(url), { password }).href;
 
-/** Wrong settings, servers, logins and sessions. */
 export const wrongServers: Configurations = {
   'REPLICA_URLS is not set': refused('replicas', /REPLICA_URLS is not set/, {
     settings: () => ({ replicaUrls: '' }),

@@ -13,7 +13,6 @@ const damage = (where: string) => (): string =>
 const repair = (): string =>
   'update app.klanten k set naam = kept.naam from public.kept where kept.id = k.id; drop table public.kept';
 
-/** Wrong views and values, and lists without an index. */
 export const wrongViews: Configurations = {
   'a view is missing': refused(
     'view',

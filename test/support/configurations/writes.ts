@@ -76,7 +76,6 @@ const ofWrites: Configurations = {
   }),
 };
 
-/** Wrong privileges of the writer, write views and triggers. */
 export const wrongWrites: Configurations = Object.fromEntries(
   Object.entries(ofWrites).map(([title, wrong]) => [title, { resource: 'installaties', ...wrong }]),
 );

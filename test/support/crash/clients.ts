@@ -1,7 +1,6 @@
 import type { ApiClient, ApiReply } from '../client.js';
 import { type Installation, newKey, patch, post } from '../writes.js';
 
-/** Outcome of one write, by the last answer that its client got. */
 export interface Written {
   /** The name it gave the installation; no other write used it. */
   readonly mark: string;
@@ -12,14 +11,12 @@ export interface Written {
   readonly version: number;
 }
 
-/** Counts of the failures that the clients of a run met before their answers. */
 export interface Encounters {
   requests: number;
   /** Answers 503, 409 and broken connections, after which the same request was sent again. */
   retries: number;
   /** Outcomes that only a replay revealed. */
   replays: number;
-  /** The longest any write had to be repeated for, in milliseconds. */
   longestMs: number;
 }
 

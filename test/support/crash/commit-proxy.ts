@@ -1,9 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A proxy in front of a primary that now and then loses the answer to a COMMIT, and the connection with it. */
 export interface CommitProxy {
   readonly port: number;
-  /** How many answers it has lost. */
   readonly lost: number;
   /** From now on this share of the answers is lost, 0 to 1. */
   lose(share: number): void;
@@ -13,7 +11,6 @@ export interface CommitProxy {
 /** CommandComplete with the tag COMMIT (PostgreSQL 55.7): 'C', a length of 11, the tag, NUL. */
 const commitDone = Buffer.from('\x43\0\0\0\x0bCOMMIT\0', 'latin1');
 
-/** Starts a proxy in front of a local port. */
 export async function commitProxy(targetPort: number): Promise<CommitProxy> {
   const sockets = new Set<Socket>();
   let lost = 0;

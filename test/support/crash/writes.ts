@@ -9,14 +9,11 @@ import { disagreements } from './verdict.js';
 export interface CrashRun {
   readonly writes: number;
   readonly clients: number;
-  /** How long the primary runs between two kills, at least and at most, in milliseconds. */
   readonly upMs: readonly [number, number];
   readonly killsMax: number;
-  /** Share of COMMIT answers that are lost on the way, 0 to 1. */
   readonly shareLost: number;
 }
 
-/** Result of a run; `disagreements` is empty when the database agrees with the answers. */
 export interface CrashReport extends Encounters {
   readonly creates: number;
   readonly updates: number;

@@ -27,7 +27,6 @@ const encoded = new RegExp(
   'i',
 );
 
-/** The canaries in a text, each workspace and kind once. */
 export function canariesIn(text: string): Found[] {
   const found = new Map<string, Found>();
   if (text.includes('anary')) {

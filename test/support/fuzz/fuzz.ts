@@ -8,16 +8,13 @@ import { NoResponse, Wire } from './wire.js';
 import type { World } from './world.js';
 
 export interface FuzzOptions {
-  /** Where the gateway listens: http://127.0.0.1:8080. */
   readonly origin: string;
   readonly document: OpenApiDocument;
   readonly world: World;
   /** The same seed makes the same requests, but for what they take from earlier answers. */
   readonly seed: number;
   readonly requests: number;
-  /** Connections, each with one request at a time. */
   readonly parallel: number;
-  /** Called now and then with the number of requests so far. */
   onProgress?(done: number): void;
 }
 
@@ -25,9 +22,7 @@ export interface FuzzReport {
   /** The failure after shrinking: the request as a curl line, its faults, the response. Null: every property held. */
   readonly failure: string | null;
   readonly requests: number;
-  /** Responses by status. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** Problem codes that were seen. */
   readonly codes: ReadonlySet<string>;
   readonly seconds: number;
 }

@@ -3,7 +3,6 @@ import type { FuzzRequest } from './request.js';
 import type { WireResponse } from './wire.js';
 import type { FuzzWorkspace } from './world.js';
 
-/** A cursor that the gateway gave, and the list it is of. */
 export interface GivenCursor {
   readonly workspace: FuzzWorkspace;
   readonly list: ListName;
@@ -26,7 +25,6 @@ class Recent<T> {
     this.#items[this.#added++ % this.#max] = item;
   }
 
-  /** The one that a number stands for; undefined while there is none. */
   pick(number: number): T | undefined {
     return this.#items[number % Math.max(1, this.#items.length)];
   }
@@ -35,11 +33,8 @@ class Recent<T> {
 /** Ids, cursors and tags of the answers so far, so that later requests can use them as a client does. */
 export class Harvest {
   readonly cursors = new Recent<GivenCursor>(500);
-  /** Writes that succeeded, to be repeated. */
   readonly writes = new Recent<FuzzRequest>(200);
-  /** Entity tag of each installation, as last seen. */
   readonly etags = new Map<string, string>();
-  /** Installations that were created, by workspace. */
   readonly #created = new Map<number, Recent<string>>();
 
   created(workspace: FuzzWorkspace, number: number): string | undefined {

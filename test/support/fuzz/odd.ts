@@ -104,7 +104,6 @@ Via: 1.1 proxy`
     return `${values} `.split(' | ').map((value): HeaderField => [name, value.replace(/^ | $/g, '')]);
   });
 
-/** A header field that a client had better not send, or that means nothing here. */
 export function oddHeaders(world: World): fc.Arbitrary<readonly HeaderField[]> {
   const names = [...new Set(fields.map(([name]) => name)), '__proto__', 'constructor'];
   const known = fc.constantFrom(...fields);
@@ -241,7 +240,6 @@ function cursors(world: World, harvest: Harvest): fc.Arbitrary<string> {
   return fc.oneof(forged, given, damaged, doubled, padded);
 }
 
-/** Texts of JSON values. */
 const literals = [
   ...words(`1e400 -1e400 1.0 2.019e3 2019.5 9007199254740993 -0 01 +1 .5 1. NaN Infinity undefined 0x7e3 'a' "\\u0000"
     "\\ud800" "\\udc00\\ud800" "\\x41" "\\" "" "\\u00a0" "0000-01-01" "2024-02-30" "9999-12-31" "10000-01-01"

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { projectRoot } from '../../../src/base/paths.js';
 import { canary } from './canaries.js';
 
-/** A PNG and a JPEG of the seed. */
 const images = JSON.parse(readFileSync(join(projectRoot, 'sql/apps/first/seed/images.json'), 'utf8'));
 
 /** Ways in which apps put pictures into JSON; each picture ends in a canary that no token may see. */

@@ -66,12 +66,10 @@ export function judge(world: World, document: OpenApiDocument): Judge {
   return (request, response, text) => rules.flatMap((rule) => rule(request, response, text));
 }
 
-/** The body as text, decompressed. Throws when it is not what its encoding says. */
 export function textOf({ headers, body }: WireResponse): string {
   return decompressed(body, headers['content-encoding']).toString();
 }
 
-/** Path and query of a target in any form (RFC 9112 §3.2). */
 function pathOf(target: string): string {
   return target.replace(/^https?:\/\/[^/?#]*/i, '');
 }

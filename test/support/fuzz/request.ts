@@ -5,7 +5,6 @@ import type { Grant, World } from './world.js';
 /** A header field; the value's characters are bytes (ISO 8859-1). */
 export type HeaderField = readonly [name: string, value: string];
 
-/** A request as it goes on the wire. */
 export interface FuzzRequest {
   readonly method: string;
   /** The request target, characters are bytes. */
@@ -49,7 +48,6 @@ export function bytesOf({ method, target, headers, body }: FuzzRequest): Buffer 
   return Buffer.concat([head, Buffer.from(size), body, Buffer.from(size === '' ? '0\r\n\r\n' : '\r\n0\r\n\r\n')]);
 }
 
-/** The request as a line for bash. */
 export function curlOf(origin: string, { method, target, headers, body }: FuzzRequest): string {
   const own = new Set(headers.map(([name]) => name.toLowerCase()));
   const silenced = ['Accept', 'User-Agent', 'Content-Type', 'Expect'].filter((name) => !own.has(name.toLowerCase()));

@@ -5,7 +5,6 @@ import { type FuzzRequest, grantOf, type HeaderField, weighted } from './request
 import { rightRequests } from './right.js';
 import type { World } from './world.js';
 
-/** Makes another request of a request. */
 type Twist = (request: FuzzRequest) => FuzzRequest;
 
 /**

@@ -26,7 +26,6 @@ function ofWorkspace(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<F
   );
 }
 
-/** A token of the workspace that may do what is asked. */
 function tokens(workspace: FuzzWorkspace, ...names: TokenName[]): fc.Arbitrary<HeaderField> {
   return fc.constantFrom(...names).map((name) => ['Authorization', `Bearer ${workspace.tokens[name]}`]);
 }
@@ -206,7 +205,6 @@ function changes(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<FuzzR
   return written('PATCH', target, workspace, ifMatch, fc.record(members(workspace), { requiredKeys: [] }));
 }
 
-/** A write once more, as it was. */
 function repeats(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<FuzzRequest> {
   return fc
     .tuple(fc.nat({ max: 199 }), creations(workspace))

@@ -3,7 +3,6 @@ import { encryptValue, type Keys } from '../../../demo/seed/encrypt.js';
 import { type CanaryKind, canary } from './canaries.js';
 import { pictures } from './pictures.js';
 
-/** Rows of the app's tables as they are stored, by table. */
 export type Rows = Readonly<Record<string, readonly Row[]>>;
 type Row = Readonly<Record<string, unknown>>;
 

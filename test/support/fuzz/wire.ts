@@ -1,9 +1,7 @@
 import { connect, type Socket } from 'node:net';
 
-/** A response as it came over the wire. */
 export interface WireResponse {
   readonly status: number;
-  /** Status line and header fields, as they came. */
   readonly head: string;
   /** Names in lower case; a header that came several times is joined with ", ". */
   readonly headers: Readonly<Record<string, string>>;
@@ -39,7 +37,6 @@ export class Wire {
     this.#port = Number(port);
   }
 
-  /** Sends a request and waits for its response. Rejects with NoResponse. */
   async exchange(request: Buffer, method: string): Promise<WireResponse> {
     const isFresh = this.#socket === null;
     try {
@@ -84,7 +81,6 @@ export class Wire {
     });
   }
 
-  /** The kept connection, else a new one. */
   #connected(): Socket {
     if (this.#socket !== null) return this.#socket;
     const socket = connect(this.#port, this.#host).setNoDelay();

@@ -3,7 +3,6 @@ import { newToken, tokenHash } from '../../../src/serve/http/token-format.js';
 import { canary } from './canaries.js';
 import { type Rows, rowsOf } from './rows.js';
 
-/** SQL on the primary, as its superuser. */
 export type Sql = <R extends object>(text: string, values?: unknown[]) => Promise<R[]>;
 
 const reads = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken'];
@@ -79,7 +78,6 @@ export async function makeWorld(sql: Sql, dataKeys: Readonly<Record<string, stri
   return { workspaces, grants, secrets: Object.values(dataKeys) };
 }
 
-/** The workspace itself, its owner and its tokens. */
 async function admitted(sql: Sql, number: number, id: string): Promise<FuzzWorkspace['tokens']> {
   const owner = randomUUID();
   const secret = (): string => canary(number, 'never');

@@ -5,12 +5,10 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import pg from 'pg';
 import { keepCopy } from '../../../pull/src/run.js';
 
-/** A row as texts, or null where there is no value. */
 export type TextRow = readonly (string | null)[];
 
 export const formats = ['parquet', 'csv', 'excel-csv', 'ndjson'] as const;
 
-/** The options of a run, and what it says. */
 export interface PullInProcess {
   readonly base: string;
   readonly to: string;
@@ -21,7 +19,6 @@ export interface PullInProcess {
   readonly hasWorkspace?: boolean;
 }
 
-/** Runs `pull` in this process. Returns what it says beside its reports. */
 export async function pullInProcess(options: PullInProcess): Promise<string[]> {
   const said: string[] = [];
   const note = (sentence: string): void => void said.push(sentence);
@@ -88,7 +85,6 @@ export async function postgresTexts(url: string, table: string): Promise<TextRow
   }
 }
 
-/** The rows of an exported file. */
 export async function exportedTexts(
   folder: string,
   table: string,
@@ -108,7 +104,6 @@ export async function exportedTexts(
   return ordered(format === 'csv' ? rows : rows.map((row) => row.map(fromExcel)));
 }
 
-/** As Excel shows the cell. */
 const fromExcel = (cell: string | null): string | null =>
   /^="(.*)"$/s.exec(cell ?? '')?.[1]?.replaceAll('""', '"') ?? cell?.replace(/^(-?\d+),(\d+)$/, '$1.$2') ?? null;
 

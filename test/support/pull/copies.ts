@@ -7,23 +7,19 @@ import { type SyncWriters, syncWriters } from '../sync/writers.js';
 import { templateName } from '../template.js';
 import { duckdbCopy, exported, type PulledCopy, type PullRun, postgresCopy, runPull } from './copy.js';
 
-/** A workspace with a copy in PostgreSQL and one in DuckDB. */
 export interface PulledCopies {
   readonly setUp: FaultCluster;
   readonly gateway: FaultGateway;
   readonly folder: string;
   readonly workspace: string;
   readonly copies: readonly PulledCopy[];
-  /** The arguments that every run has. */
   usual(base?: string): string[];
-  /** A run, to its end or for so long. */
   pull(copy: PulledCopy, more?: readonly string[], killMs?: number): Promise<PullRun>;
   /**
    * Runs `pull` on each copy; all that then differs in any column of any table from a copy that is made now, or from that of the call before
    * where the source has not changed since.
    */
   differences(more?: readonly string[], isSourceUnchanged?: boolean): Promise<string[]>;
-  /** Writers of the app, paused. */
   writers(): Promise<SyncWriters>;
   stop(): Promise<void>;
 }
@@ -121,7 +117,6 @@ export const silentChanges: Readonly<Record<string, string>> = {
 const any = (table: string): string => `(select id from ${table} order by random() limit 1)`;
 const anyHour =
   '(werkbon_id, position) in (select werkbon_id, position from werkbonnen_uren order by random() limit 1)';
-/** Damage in a copy. */
 export const damages: Readonly<Record<string, string>> = {
   'texts are overwritten': `update werkbonnen set omschrijving = 'x' where id in (select id from werkbonnen order by random() limit 100)`,
   'a record is lost': `delete from klanten where id = ${any('klanten')}`,

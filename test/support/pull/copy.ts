@@ -6,14 +6,12 @@ import pg from 'pg';
 import { projectRoot } from '../../../src/base/paths.js';
 import { lateOptimizing } from '../late-optimizing.js';
 
-/** How a run of `workspace-data-pull` ended. */
 export interface PullRun {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A run that goes on. */
 export interface RunningPull {
   readonly child: ChildProcess;
   readonly ended: Promise<PullRun>;
@@ -23,7 +21,6 @@ const compiled = [process.execPath, ...lateOptimizing, join(projectRoot, 'dist/p
 /** As its users have it, with the settings for its memory. */
 export const installed = [join(projectRoot, 'pull/bin/workspace-data-pull.js')];
 
-/** Starts `workspace-data-pull` with these arguments. */
 export function startPull(args: readonly string[], [program = '', ...first] = compiled): RunningPull {
   const child = spawn(program, [...first, ...args], {
     env: { PATH: process.env.PATH },
@@ -45,7 +42,6 @@ export async function runPull(args: readonly string[], killMs?: number): Promise
   return run;
 }
 
-/** A destination of `pull`, as its owner sees it. */
 export interface PulledCopy {
   readonly to: string;
   /** Runs statements in it; the tables are named without schema. Returns the rows of the last. */
@@ -89,7 +85,6 @@ export function postgresCopy(url: string): PulledCopy {
   };
 }
 
-/** The files of an export, by name. */
 export function exported(folder: string): Record<string, string> {
   mkdirSync(folder, { recursive: true });
   return Object.fromEntries(

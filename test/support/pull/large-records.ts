@@ -33,7 +33,6 @@ export interface MeasuredRun {
   readonly peakMb: number;
 }
 
-/** Runs the installed `pull` to its end. */
 export async function measuredPull(args: readonly string[]): Promise<MeasuredRun> {
   const startedMs = performance.now();
   const { child, ended } = startPull(args, installed);

@@ -4,9 +4,7 @@ import type { AddressInfo } from 'node:net';
 
 /** A resource of a server that speaks as a gateway does, with the records as texts of JSON, `syncVersion` included. */
 export interface ServedResource {
-  /** The schema of a record. */
   readonly schema: object;
-  /** Records by id. */
   readonly records: Map<string, string>;
 }
 
@@ -14,11 +12,8 @@ export interface ServedResource {
 export interface SyncServer {
   readonly base: string;
   readonly resources: Map<string, ServedResource>;
-  /** The answer of GET /token. */
   workspaceId: string;
-  /** Requests so far, without their query. */
   readonly asked: string[];
-  /** Is called before an answer. */
   onRequest: (path: string) => Promise<void> | void;
   close(): void;
 }
@@ -40,7 +35,6 @@ export async function syncServer(resources: Record<string, ServedResource>): Pro
   return served;
 }
 
-/** A record with its version. */
 export function record(id: string, members: string, version = createHash('md5').update(members).digest('hex')): string {
   return `{"id":${JSON.stringify(id)}${members === '' ? '' : `,${members}`},"syncVersion":"${version.slice(0, 16)}"}`;
 }

@@ -44,12 +44,10 @@ async function freezeAll(primary: PgNode): Promise<void> {
     await asAdmin(primary.url(datname), async (client) => void (await client.query('vacuum (freeze)')));
 }
 
-/** Uses up so many transaction ids. */
 export async function useXids(primary: PgNode, count: number): Promise<void> {
   await primary.query(`do $$ begin for i in 1..${count} loop perform pg_current_xact_id(); commit; end loop; end $$`);
 }
 
-/** The next transaction id, 64 bits. */
 export async function nextXid(primary: PgNode): Promise<number> {
   const [row] = await primary.query<{ id: string }>('select pg_snapshot_xmax(pg_current_snapshot())::text as id');
   return Number(row?.id);

@@ -6,20 +6,15 @@ import { templateName } from '../template.js';
 import { SyncCopy } from './copy.js';
 import { syncWriters } from './writers.js';
 
-/** The length of a storm. */
 interface StormBounds {
   /** There are more rounds, up to ten times as many, until so many passes and changes are done. */
   readonly rounds: number;
   readonly passesMin: number;
   readonly changesMin: number;
   readonly roundMs: number;
-  /** Pause of a copy behind each pass; absent: none. */
   readonly restMs?: number;
-  /** Longest pause inside a transaction. */
   readonly longMs: number;
-  /** Longest pause between backfills of most rows; absent: there are none. */
   readonly largeMs?: number;
-  /** Called after every round. */
   readonly onRound?: (report: StormReport) => void;
 }
 

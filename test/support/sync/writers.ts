@@ -6,7 +6,6 @@ export interface SyncWriters {
   /** Writes until `pause`, then waits for every open transaction to end. */
   resume(): void;
   pause(): Promise<void>;
-  /** Statements that changed rows so far. */
   changes(): number;
 }
 
