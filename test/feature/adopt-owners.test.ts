@@ -22,8 +22,8 @@ const shapes: Readonly<Record<string, Shape>> = {
       insert into staff values (1, 1, 'a@x.example', true), (2, 1, 'b@x.example', false), (3, 2, 'c@x.example', true);`,
   },
   'memberships with a role': {
-    sql: `${companies} ${users} create table memberships (id bigint primary key, company_id bigint not null references companies, user_id bigint not null references users, role text not null);
-      insert into memberships values (1, 1, 1, 'owner'), (2, 1, 2, 'viewer'), (3, 2, 3, 'owner');
+    sql: `${companies} ${users} create table memberships (id bigint primary key, company_id bigint not null references companies, user_id bigint not null references users, role text not null, revoked_at timestamptz);
+      insert into memberships values (1, 1, 1, 'owner', null), (2, 1, 2, 'viewer', null), (3, 2, 3, 'owner', null), (4, 1, 1, 'admin', null), (5, 2, 1, 'owner', now());
       create table visits (id bigint primary key, company_id bigint not null references companies, user_id bigint not null references users);`,
   },
   'a join table': {

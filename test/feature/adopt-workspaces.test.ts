@@ -72,3 +72,53 @@ test.serial('without foreign keys names tell references, unless their values are
   t.like((await ask('/job?customerId=c2')).body, { data: [{ title: 'South' }] });
   t.like((await ask('/job?customerId=c1')).body, { data: [] });
 });
+
+const behind = shopOf(`
+  create table company_terms (id bigint primary key, title text not null);
+  alter table companies add terms_id bigint unique references company_terms;
+  create table document_meta (id bigint primary key, title text not null);
+  create table documents ($own, meta_id bigint not null unique references document_meta, title text not null, deleted_at timestamptz);
+  create table recipients (id bigint primary key, document_id bigint not null references documents, title text not null);
+  create table signings (id bigint primary key, document_id bigint not null, recipient_id bigint not null references recipients, title text not null, created_at timestamptz not null default now());
+  create table readings (id bigint primary key, document_id bigint not null, author_id bigint not null references staff, title text not null);
+  create table remarks (id bigint primary key, subject_type text not null, subject_id bigint not null, title text not null);
+  create table trades (id bigint primary key, title text not null);
+  create table entries ($own, entryable_type text not null, entryable_id bigint not null, title text not null);
+  create table trade_fees (id bigint primary key, trade_id bigint not null references trades, title text not null);
+  create table account (id bigint primary key, staff_id bigint not null references staff, provider text);
+  create policy none on documents; alter table documents enable row level security;
+  insert into company_terms select id, name from companies; update companies set terms_id = id;
+  insert into document_meta select i, name from companies, generate_series(id, 8, 2) i;
+  insert into documents (company_id, meta_id, title, deleted_at) select 2 - id % 2, id, title, case when id > 6 then now() end from document_meta;
+  insert into recipients select id, id, title from documents;
+  insert into signings select id, id, id, title from documents; insert into readings select id, id, company_id, title from documents;
+  insert into remarks select id, 'App\\Documents', id, title from documents; insert into trades select id, title from documents;
+  insert into entries (company_id, entryable_type, entryable_id, title) select company_id, 'Trade', id, title from documents`);
+
+test.serial(
+  'a row belongs to the record that alone has its key; a foreign key goes before a name, and a kind is a sentence',
+  async (t) => {
+    const sorted = ['company-terms', 'document-meta', 'recipients', 'signings'];
+    const draft = await adoptedShop(t, behind, { findings: ['warning sorted_lists signings'] });
+    t.deepEqual(
+      [...draft.resources.keys()],
+      ['account', 'company-terms', 'document-meta', 'documents', 'entries', 'recipients', 'signings'],
+    );
+    const api = await apiOf(t, draft);
+    for (const workspace of ['North', 'South']) {
+      const ask = await api([...sorted, 'documents'].map((name) => `read:${name}`).join(), workspace);
+      for (const name of sorted) {
+        const titles = (await ask<{ data: { title: string }[] }>(`/${name}`)).body.data.map(({ title }) => title);
+        t.deepEqual(titles, Array(name === 'company-terms' ? 1 : 3).fill(workspace), name);
+      }
+    }
+    for (const sentence of [
+      'shop.readings: .* no foreign key proves that its document_id leads to documents, and its foreign keys lead elsewhere',
+      'shop.remarks: .* its subject_type and subject_id name its record, so show it by a view of your own',
+      'shop.trades: .* rows of shop.entries name it by entryable_type and entryable_id, so show it',
+      'shop.trade_fees: .* its trade_id leads to shop.trades, which has none either',
+      "tokens.sql: The tenant wall divides the rows of these tables in place of the app's row-level security, .* In documents",
+    ])
+      t.regex(draft.output, new RegExp(sentence));
+  },
+);

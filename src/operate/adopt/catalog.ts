@@ -17,7 +17,7 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
     );
   }
   refuseUnprintable(schema, tables);
-  return tables.map((table) => ({ ...table, columns: withViewNames(table.columns) }));
+  return tables.map((table) => ({ ...table, columns: withViewNames(table) }));
 }
 
 /** Characters that end a line or change how it is shown: a name with one could add to a draft what its reader does not see. */
@@ -36,7 +36,7 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
 }
 
 /** Two names have a meaning of their own in a view; a column whose name fits as it is goes before those that have to be put in small letters. */
-function withViewNames(columns: readonly Omit<Column, 'inView' | 'values'>[]): Column[] {
+function withViewNames({ name: table, columns }: Table): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
   const taken = new Set<string>();
   const names = new Map<string, string>();
@@ -44,7 +44,7 @@ function withViewNames(columns: readonly Omit<Column, 'inView' | 'values'>[]): C
     const snake = fits(name) ? name : snakeCase(name);
     names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
   }
-  return columns.map((column) => ({ ...column, inView: names.get(column.name) as string, values: [] }));
+  return columns.map((column) => ({ ...column, table, inView: names.get(column.name) as string, values: [] }));
 }
 
 const rowsMax = 200;

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { isNamed, snakeCase } from '../words.js';
+import type { OpenReference } from './guesses.js';
 import { idColumn, partKeys } from './keys.js';
 import { isPeople } from './paths.js';
 import { AdoptRefused, columnOf, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
@@ -19,6 +20,8 @@ interface Given {
   readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
   readonly only: readonly string[] | undefined;
   readonly keep: readonly string[];
+  /** References to rows of several tables. */
+  readonly open: readonly OpenReference[];
 }
 
 interface Choice extends Pick<Survey, 'leftOut'> {
@@ -86,7 +89,7 @@ function reasonWithout(table: Table, given: Given): string | undefined {
 }
 
 /** The remedy for a table whose rows have no workspace: what leads to one although it can be NULL, or the other way. */
-function remedyWithout(table: Table, { all, workspaces, users }: Given): string {
+function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: Given): string {
   const optional = table.foreignKeys.flatMap(({ table: name, columns }) => {
     const [from, to] = [columnOf(table, columns[0]), all.find((each) => each.name === name)];
     return columns.length === 1 && from && !from.notNull && to && to !== users && workspaces.has(to)
@@ -97,9 +100,28 @@ function remedyWithout(table: Table, { all, workspaces, users }: Given): string 
     return `its ${optional.from.name} leads to ${optional.to.quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
   for (const other of all) {
     const key = other.foreignKeys.find((each) => each.table === table.name && each.columns.length === 1);
-    if (key && workspaces.has(other))
+    if (key && (workspaces.has(other) || other === tenant.root))
       return `rows of ${other.quoted} refer to it by ${key.columns[0]}, so show it by a view of your own that joins them, as long as each row is of one workspace`;
   }
+  const guess = table.foreignKeys.find(
+    (key) => key.isGuess && all.some((each) => each.name === key.table && workspaces.has(each)),
+  );
+  if (guess)
+    return `no foreign key proves that its ${guess.columns[0]} leads to ${guess.table}, and its foreign keys lead elsewhere: give it that foreign key and draft again`;
+  const above = open.find((each) => each.table === table && each.to.length > 0);
+  if (above)
+    return `its ${above.type.name} and ${above.id.name} name its record, so show it by a view of your own with a join for each kind of record`;
+  const below = open.find(({ table: other, to }) => workspaces.has(other) && to.includes(table));
+  if (below)
+    return `rows of ${below.table.quoted} name it by ${below.type.name} and ${below.id.name}, so show it by a view of your own with that join, as long as one row names each`;
+  const next = table.foreignKeys
+    .filter((key) => key.table !== table.name && key.columns.length === 1)
+    .map((key) => ({ from: key.columns[0], to: all.find(({ name }) => name === key.table) as Table }))
+    .sort((a, b) => Number(isPeople(a.to)) - Number(isPeople(b.to)))[0];
+  if (next && isPeople(next.to))
+    return `its ${next.from} leads to ${next.to.quoted}, whose people have no workspace: show it by a view of your own that joins their memberships`;
+  if (next)
+    return `its ${next.from} leads to ${next.to.quoted}, which has none either: give one of them that column, or show it by a view of your own`;
   return 'if every workspace may see all its rows, show it by a view of your own with a row for each workspace';
 }
 

@@ -1,7 +1,8 @@
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
 import { type Form, formOf } from '../check/forms.js';
-import { isNamed, type Purpose } from '../words.js';
+import { isNamed, type Purpose, snakeCase } from '../words.js';
+import { singular } from './names.js';
 import type { Column, SharedPoint, Table } from './schema.js';
 
 /** A column of a view, made of one of the table. */
@@ -140,6 +141,7 @@ const reasonsByName: Reasons = {
   // A count of tokens and the lifetime of a session are no secrets, but a PIN can be stored as a number.
   'secrets, by the name': (column) =>
     holdsValue(column) && speaksOf('secret', column) && (!isNumber(column) || isNamed('numericSecret', column.name)),
+  'secrets, by the names of table and column': (column) => isSecretInTable(column),
   // A telephone number may be stored as a number, and a count of mails is none; a day of birth is a date.
   'personal data, by the name': (column) =>
     (column.type !== 'boolean' && isNamed('birth', column.name)) ||
@@ -150,6 +152,15 @@ const reasonsByName: Reasons = {
 /** Whether the name means such a value, not one about it, such as its type or its lifetime. */
 function speaksOf(purpose: Purpose, { name }: Column): boolean {
   return isNamed(purpose, name) && !isNamed('aboutSecret', name);
+}
+
+/** Whether the name means a secret in a table of that name, such as the code of a passcode, or the id of a session that is a text. */
+function isSecretInTable(column: Column): boolean {
+  const name = `${singular(snakeCase(column.table))}_${snakeCase(column.name)}`;
+  if (!isNamed('secretInTable', name)) return false;
+  return name.endsWith('_id')
+    ? isTextual(column)
+    : holdsValue(column) && (!isNumber(column) || isNamed('numericSecret', name));
 }
 
 /** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
@@ -185,6 +196,11 @@ export function reasonNotToShow(column: Column, documents: readonly Column[]): s
   );
 }
 
+/** Whether a row with this name holds a secret beside it, as "smtp.password" does. */
+function isSecretSetting(name: string): boolean {
+  return /^[\w.:/-]+$/.test(name) && isNamed('secret', name) && !isNamed('aboutSecret', name);
+}
+
 /** The columns that can be shown, and the names of the others with the reasons. */
 export interface Judged {
   readonly shown: readonly Column[];
@@ -194,11 +210,13 @@ export interface Judged {
 /** Judges columns each by itself, then those that others tell of: generated ones, such as a search text, and ids of keys. */
 export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
   const own = columns.map(reasonOf);
+  const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
   const left = columns.flatMap(({ name }, i) => (own[i] === undefined ? [] : [name]));
   const reasons = columns.map((column, i) => {
-    if (own[i] !== undefined) return own[i];
+    if (own[i] !== undefined || column.isWanted) return own[i];
     const isMadeOfLeft = holdsValue(column) && !isInteger(column) && column.madeOf.some((name) => left.includes(name));
     if (isMadeOfLeft) return 'generated from columns that are left out';
+    if (areSettings && isNamed('settingValue', column.name)) return 'values of settings, some of which are secrets';
     return own.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
   });
   return {

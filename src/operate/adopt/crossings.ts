@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { referenceOf } from './fields.js';
-import type { Subject, Survey } from './schema.js';
+import type { SharedPoint, Subject, Survey } from './schema.js';
 import { fromOf, workspaceSql } from './sql.js';
 
 const rowsMax = 1000;
@@ -24,8 +24,9 @@ export async function crossingsOf(
   const sampled = `(select * from ${table.quoted} tablesample system (${percent}) repeatable (0) limit ${rowsMax})`;
   const others = references.map(
     ({ target }, i) =>
-      `coalesce(bool_or((select ${workspaceSql(target)}::text ${fromOf(target.table.quoted, target)}
-        where t.${target.id.quoted} = s.r${i}) <> s.own), false)`,
+      // An id can be unique within its workspace alone.
+      `coalesce(bool_or((select bool_and(${workspaceSql(target)}::text <> s.own) ${fromOf(target.table.quoted, target)}
+        where t.${target.id.quoted} = s.r${i})), false)`,
   );
   const { rows } = await client.query<boolean[]>({
     text: `select ${others.join(', ')} from (select ${workspaceSql(subject)}::text as own,
@@ -36,9 +37,15 @@ export async function crossingsOf(
 }
 
 /** The open point of references to records of other workspaces. */
-export function crossingsPoint({ crossings }: Subject): string | false {
+export function crossingsPoint({ table, crossings }: Subject): SharedPoint | false {
+  const names = [...crossings].join(', ');
+  const remedy =
+    'is its workspace the right one? The field has no "references", because clients cannot read such a record.';
   return (
-    crossings.size > 0 &&
-    `${[...crossings].join(', ')} refers to records of other workspaces in some rows: is its workspace the right one? The field has no "references", because clients cannot read such a record.`
+    crossings.size > 0 && {
+      text: `${names} refers to records of other workspaces in some rows: ${remedy}`,
+      all: `A row refers to a record of another workspace: ${remedy}`,
+      of: `${table.name} (${names})`,
+    }
   );
 }

@@ -22,7 +22,7 @@ const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
 const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
 /** Words of a status that mean a deleted row, and those that take a workspace or a user the right to be served. */
 const deletedWords = /^(soft_?)?(deleted|trashed|trash|verwijderd|gewist)$/i;
-const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|closed|archived)$/i;
+const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
 
 /** The meaning of a mark by its type, the first that holds, with conditions of indexes that hold for all kept rows; ? is the column. */
 const rules: readonly (readonly [
@@ -172,10 +172,11 @@ export function deletedPoints(rows: string, table: Table): (string | SharedPoint
           },
         ]
       : []),
-    ...unknown.map(
-      ({ name, type }) =>
-        `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
-    ),
+    ...unknown.map(({ name, type }) => ({
+      text: `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
+      all: 'Rows are shown whatever these marks say: if they mark rows that are deleted, leave them out by a condition.',
+      of: `${table.name} (${name})`,
+    })),
     ...(aside.length > 0
       ? [
           {

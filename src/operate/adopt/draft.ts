@@ -10,7 +10,7 @@ import { leadOf, listOf } from './lists.js';
 import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
-import type { Subject, Survey } from './schema.js';
+import type { SharedPoint, Subject, Survey, Table } from './schema.js';
 import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
@@ -91,8 +91,16 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     open: [
       idPoint(table, id, survey.tenant),
       ...leftPoints(table, '', drafted.leftOut),
-      subject.tenant.name !== survey.tenant.column &&
-        `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
+      subject.tenant.name !== survey.tenant.column && {
+        text: `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
+        all: 'The workspace is in a column of another name: is that the workspace of the row?',
+        of: `${table.name} (${subject.tenant.name})`,
+      },
+      !subject.tenant.notNull && {
+        text: `rows with NULL in ${subject.tenant.name} belong to no workspace and are not shown.`,
+        all: 'Rows with NULL in the column of the workspace belong to none and are not shown.',
+        of: `${table.name} (${subject.tenant.name})`,
+      },
       ...pathPoints(subject),
       crossingsPoint(subject),
       ...drafted.open,
@@ -105,11 +113,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
         all: 'No column tells when a row was created, so lists are in the order of the id.',
         of: table.name,
       },
-      // Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies").
-      ...hidden.map(
-        ({ quoted }) =>
-          `the tenant wall divides the rows of ${quoted} in place of the app's row-level security, whose restrictive policies hold for the views' owner, too, and can hide rows, also from this draft.`,
-      ),
+      ...hidden.map(rowSecurityPoint),
     ],
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
@@ -124,6 +128,17 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const isLogged = write !== undefined && write.write.audit !== false;
   const indexes = withoutPrefixes([...list.files, ...sync.files]);
   return { subject, name, columns, definition, files: [file, ...indexes], isLogged, unindexed: list.unindexed };
+}
+
+/** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */
+function rowSecurityPoint({ name, quoted }: Table): SharedPoint {
+  const policies =
+    "in place of the app's row-level security, whose restrictive policies hold for the views' owner, too, and can hide rows, also from this draft.";
+  return {
+    text: `the tenant wall divides the rows of ${quoted} ${policies}`,
+    all: `The tenant wall divides the rows of these tables ${policies}`,
+    of: name,
+  };
 }
 
 /** The files without the indexes whose keys another index of the table begins with, which says what it serves in their place. */

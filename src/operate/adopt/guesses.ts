@@ -30,10 +30,10 @@ interface Guess {
   readonly to: Column;
 }
 
-/** "customer_id" and "customerId" beside a single table "customer" or "customers" whose primary key is one column of that kind. */
+/** "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" whose primary key is one column of that kind. */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   return table.columns.flatMap((from): Guess[] => {
-    const [, name] = /^(.+)_(?:id|uuid)$/.exec(snakeCase(from.name)) ?? [];
+    const [, name] = /^(.+?)(?:_record)?_(?:id|uuid)$/.exec(snakeCase(from.name)) ?? [];
     if (name === undefined || from.refers || from.isArray || table.primaryKey.join() === from.name) return [];
     const [target, ...others] = tables.filter((each) =>
       [name, singular(name)].includes(singular(snakeCase(each.name))),
@@ -69,6 +69,34 @@ async function missesOf(
     rowMode: 'array',
   });
   return rows[0] ?? [];
+}
+
+/** A reference to rows of several tables: a column X_type with the kind of the record beside X_id. */
+export interface OpenReference {
+  readonly table: Table;
+  readonly type: Column;
+  readonly id: Column;
+  /** The tables whose kinds are in a sample. */
+  readonly to: readonly Table[];
+}
+
+/** The references of the tables to rows of several tables. */
+export async function openReferences(client: pg.Client, tables: readonly Table[]): Promise<OpenReference[]> {
+  const found: OpenReference[] = [];
+  for (const table of tables)
+    for (const type of table.columns.filter(({ type }) => /^(text|character varying|enum)$/.test(type))) {
+      const [, name] = /^(.+)_type$/.exec(snakeCase(type.name)) ?? [];
+      const id = table.columns.find((column) => name !== undefined && snakeCase(column.name) === `${name}_id`);
+      if (id === undefined || id.refers) continue;
+      const percent = Math.min(100, (100 * rowsMax * 10) / Math.max(table.rows, 1));
+      const { rows } = await client.query<{ kind: string }>(
+        `select distinct ${type.quoted}::text as kind from ${table.quoted} tablesample system (${percent}) repeatable (0) where ${type.quoted} is not null limit ${rowsMax}`,
+      );
+      const kinds = rows.map(({ kind }) => singular(snakeCase(kind.replace(/^.*[\\.:/]/, ''))));
+      const to = tables.filter((each) => each !== table && kinds.includes(singular(snakeCase(each.name))));
+      found.push({ table, type, id, to });
+    }
+  return found;
 }
 
 /** The open point of a schema whose references have no foreign keys. */

@@ -26,8 +26,14 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
   // Encoded values cannot be compared, and no index can have a virtual column.
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
   const order = orderOf(subject, sortable);
+  // A row has the key of the way to its workspace for itself, so the index of that key finds it.
+  const isAlone =
+    subject.steps.length > 0 &&
+    table.indexes.some(
+      ({ isUnique, condition, columns }) => isUnique && !condition && columns.join() === leadOf(subject).name,
+    );
   const propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
-    proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
+    isAlone ? [] : proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
   const found = [
     ...searches(subject, survey, sortable, order, propose),
     ...periods(subject, sortable, order, propose),

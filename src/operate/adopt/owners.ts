@@ -59,7 +59,7 @@ function membersIn(
     (index) => index.isUnique && index.columns.length === 2 && pair.every((name) => index.columns.includes(name)),
   );
   const hasRole = table.columns.some(
-    ({ name }) => isNamed('role', name.replace(/_?id$/i, '')) || isNamed('ownerFlag', name),
+    ({ name }) => /(^|_)(role|rol)(_id)?$/.test(snakeCase(name)) || isNamed('ownerFlag', name),
   );
   const signs = [isNamed('membership', table.name), isUnique, hasRole].filter(Boolean).length;
   if (signs === 0) return [];
@@ -131,7 +131,8 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
     ...(user ? presentConditions(people, users) : []),
   ];
   const where = conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
-  const sql = `select ${select.join(', ')}\n${fromOf(table.quoted, owners)}${joins.join('')}${where}`;
+  // A user can be in a workspace by several memberships, each with a role.
+  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${fromOf(table.quoted, owners)}${joins.join('')}${where}`;
   const everyone = `every user of ${table.quoted} may have tokens made: add a condition for the owners.`;
   return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
 }
@@ -171,7 +172,9 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Table | und
   const known = tables.filter((table) => addressOf(table, tables) !== undefined);
   const named = known.filter(({ name }) => isNamed('users', name));
   const others = known.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
-  const [people, logins] = [named, others].map(
+  // A table such as the accounts of single sign-on has the address of its user.
+  const own = named.filter((table) => addressOf(table, [])?.column);
+  const [people, logins] = [own.length > 0 ? own : named, others].map(
     (found) => found.find((table) => tenant.columnIn(table)) ?? found.find((table) => table !== tenant.root),
   );
   return people ?? logins;

@@ -27,22 +27,31 @@ export function isPeople({ name, columns }: Table): boolean {
  */
 export function workspacesOf(
   tables: readonly Table[],
-  { columnIn }: Pick<Tenant, 'columnIn'>,
+  { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
 ): ReadonlyMap<Table, WorkspaceOf> {
   const byName = new Map(tables.map((table) => [table.name, table]));
-  const keysOf = new Map(tables.map((table) => [table, requiredKeys(table, byName)]));
+  const told = toldTables(tables, columnIn);
+  const keysOf = new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
   const found = new Map<Table, WorkspaceOf>();
   for (const table of tables) {
     const tenant = columnIn(table);
     if (tenant) found.set(table, { tenant, steps: [], rivals: [] });
   }
-  // A longer way through records goes before a shorter one through people, so those are looked for when all others are found.
-  for (const takesPeople of [false, true])
+  // A longer way through records goes before one back from them, and that before a shorter one through people.
+  for (const [takesBack, takesPeople] of [[], [true], [true, true]])
     for (let steps = 0; steps < stepsMax; steps++) {
       const nearer = new Map(found);
+      if (root && rootId && takesBack) nearer.set(root, { tenant: rootId, steps: [], rivals: [] });
       for (const table of tables) {
         if (nearer.has(table)) continue;
-        const keys = (keysOf.get(table) ?? []).filter(({ isOfPerson }) => takesPeople || !isOfPerson);
+        const all = keysOf.get(table) ?? [];
+        const isUnproven = ({ step }: Key): boolean => step.isGuess === true && told.has(table);
+        // Neither the wall nor the author tells whose row it is, if the record that it is about is a guess.
+        if (all.some((key) => isUnproven(key) && !key.isOfPerson && nearer.has(key.step.table)) && takesPeople)
+          continue;
+        const isTaken = ({ isBack, isOfPerson }: Key): boolean =>
+          (takesBack || !isBack) && (takesPeople || !isOfPerson);
+        const keys = all.filter((key) => !isUnproven(key) && isTaken(key));
         const ways = keys.flatMap(({ step, isOfPerson }) => {
           const above = nearer.get(step.table);
           if (above === undefined || above.steps.length >= stepsMax) return [];
@@ -56,8 +65,27 @@ export function workspacesOf(
   return found;
 }
 
+interface Key {
+  readonly step: Step;
+  readonly isOfPerson: boolean;
+  /** Whether it is the key of the other table. */
+  readonly isBack?: true;
+}
+
+/** The tables without the column whose foreign keys lead to a workspace: `check` refuses rows of them that another reference tells. */
+function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): ReadonlySet<Table> {
+  const reached = new Set(tables.filter((table) => columnIn(table)));
+  const leads = ({ foreignKeys }: Table): boolean =>
+    foreignKeys.some((key) => !key.isGuess && [...reached].some(({ name }) => name === key.table));
+  for (let before = -1; before < reached.size; ) {
+    before = reached.size;
+    for (const table of tables) if (leads(table)) reached.add(table);
+  }
+  return new Set([...reached].filter((table) => !columnIn(table)));
+}
+
 /** The required references of one column each, those that delete the row first. */
-function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): { step: Step; isOfPerson: boolean }[] {
+function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
   const rank = (key: ForeignKey): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
   return [...table.foreignKeys]
     .sort((a, b) => rank(a) - rank(b))
@@ -68,6 +96,22 @@ function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): { step:
       const step = { from, table: to, to: id, ...(key.isGuess && { isGuess: true as const }) };
       return [{ step, isOfPerson: isPeople(to) || isOfAuthor(from) }];
     });
+}
+
+/** The keys of other tables of which a unique index proves that one row at most has each row of this table. */
+function keysBack(table: Table, tables: readonly Table[]): Key[] {
+  return tables.flatMap((other) =>
+    other.foreignKeys.flatMap((key): Key[] => {
+      const [from, to] = [columnOf(table, key.references[0]), columnOf(other, key.columns[0])];
+      const isOfOne = other.indexes.some(
+        ({ isUnique, condition, columns }) => isUnique && condition === null && columns.join() === to?.name,
+      );
+      if (key.table !== table.name || other === table || key.isGuess || key.columns.length !== 1) return [];
+      return from && to && isOfOne
+        ? [{ step: { from, table: other, to }, isOfPerson: isPeople(other), isBack: true }]
+        : [];
+    }),
+  );
 }
 
 function isOfAuthor({ name }: Column): boolean {
@@ -88,11 +132,21 @@ export function pathPoints({ table, steps, rivals }: Subject): (string | SharedP
     },
     ...(rivals.length > 0
       ? [
-          `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
+          {
+            text: `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
+            all: 'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
+            of: `${table.name} (${[steps, ...rivals.map((rival) => rival.steps)].map(([step]) => step?.from.name).join(' before ')})`,
+          },
         ]
       : []),
     ...(guessed.length > 0
-      ? [`no foreign key proves what ${guessed.join(', ')} refers to, and the workspace of the row depends on it.`]
+      ? [
+          {
+            text: `no foreign key proves what ${guessed.join(', ')} refers to, and the workspace of the row depends on it.`,
+            all: 'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
+            of: `${table.name} (${guessed.join(', ')})`,
+          },
+        ]
       : []),
   ];
 }

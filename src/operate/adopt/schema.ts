@@ -8,6 +8,8 @@ export class AdoptRefused extends Error {
 }
 
 export interface Column {
+  /** The name of its table. */
+  readonly table: string;
   readonly name: string;
   /** The name as SQL writes it. */
   readonly quoted: string;

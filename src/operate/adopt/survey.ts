@@ -3,7 +3,7 @@ import { auditLogIn, documentsIn } from './audit-log.js';
 import { readCatalog, sample } from './catalog.js';
 import { chooseTables, otherRelations } from './choice.js';
 import { crossingsOf } from './crossings.js';
-import { withGuessedKeys } from './guesses.js';
+import { openReferences, withGuessedKeys } from './guesses.js';
 import { idColumn } from './keys.js';
 import { findOwners, findUsers } from './owners.js';
 import { workspacesOf } from './paths.js';
@@ -34,7 +34,16 @@ export async function survey(
   const users = findUsers(tables, tenant);
   const workspaces = workspacesOf(tables, tenant);
   const owners = findOwners(tables, tenant, users, workspaces);
-  const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep });
+  const choice = chooseTables({
+    schema,
+    all,
+    tenant,
+    users,
+    workspaces,
+    only,
+    keep,
+    open: await openReferences(client, tables),
+  });
   const { chosen, partsIn } = choice;
   const leftOut = [...choice.leftOut, ...(only ? [] : await otherRelations(client, schema))];
   const above = tables.filter(({ name }) =>

@@ -89,7 +89,7 @@ export function writeOf(
       'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
     ...ofApp.map(
       (name) =>
-        `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adopt/adapting.md).`,
+        `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adopt/drafts.md).`,
     ),
     missing.length > 0 &&
       `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,

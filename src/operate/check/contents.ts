@@ -7,6 +7,8 @@ const secrets: Readonly<Record<string, RegExp>> = {
   keys: /-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:[srp]k_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|xapp-|sk-|AKIA|ASIA|AIza|SG\.|shp(?:at|ss)_|npm_|hf_|dop_v1_|key-)[\w.-]{14,}/,
   tokens:
     /\beyJ[\w-]{6,}\.eyJ[\w-]{6,}\.|\b(?:bearer|basic)\s+[\w.~+/=-]{16,}|:\/\/[^\s:/@]{0,64}:[^\s:/@]{3,}@|hooks\.slack\.com\/(?:services|workflows)\/|discord(?:app)?\.com\/api\/webhooks\/|webhook\.office\.com\/|api\.telegram\.org\/bot\d|[?&](?:access_token|api_?key|token|sig|signature|x-amz-signature)=[\w%.-]{12,}/i,
+  'one-time codes':
+    /otpauth:\/\/|\b(?:verif\w*|confirm\w*|one[- ]time|security|log-?in|sign[- ]?in|access|activation|reset|bevestigings|toegangs|inlog)[- ]?(?:code|pin|pass(?:code|word))\b[^\d\n]{0,30}\b\d{3}[ -]?\d{1,5}\b/i,
   'password hashes': /\$2[abxy]\$\d\d\$|\$argon2i?d?\$|\bpbkdf2[_:]|\$scrypt\$|\{SSHA\}/,
   cookies: /\bset-cookie\b|\bcookie: |;\s*(?:httponly|secure|samesite=\w+)\b/i,
 };

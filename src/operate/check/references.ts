@@ -54,7 +54,8 @@ function compare(
   const ask = async (): Promise<Item[]> => {
     const others = references.map(({ field }, i) => {
       const target = recordsOf((resources.find((each) => each.name === field.references) as Resource).view);
-      return `count(*) filter (where (select o.workspace_id::text from ${target} o where o.id = s.r${i} limit 1) <> s.own)::int`;
+      // An id can be unique within its workspace alone.
+      return `count(*) filter (where (select bool_and(o.workspace_id::text <> s.own) from ${target} o where o.id = s.r${i}))::int`;
     });
     const text = `select count(*)::int, ${others.join(', ')} from (${workspaces.map(ofWorkspace).join(' union all ')}) s`;
     const { rows } = await client.query<number[]>({ text, rowMode: 'array' });

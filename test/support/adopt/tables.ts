@@ -2,6 +2,7 @@ import type { Column, Index, Table } from '../../../src/operate/adopt/schema.js'
 
 /** A required column without a default. */
 export const column = (name: string, type = 'text', ...values: string[]): Column => ({
+  table: 'jobs',
   name,
   quoted: name,
   inView: name,
