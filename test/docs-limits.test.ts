@@ -23,8 +23,6 @@ const toMend: ReadonlySet<string> = new Set([
   'docs/adopt/adapting.md',
   'docs/adopt/keys.md',
   'docs/contribute/architecture.md',
-  'docs/operate/deployment.md',
-  'docs/operate/maintenance.md',
   'docs/operate/scaling.md',
   'docs/understand/evidence/copies.md',
   'docs/understand/evidence/scale.md',
