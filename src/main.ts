@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { suggest } from './base/nearest-name.js';
+import { own } from './base/own.js';
 import { projectText } from './base/paths.js';
 import { type Command, outLine, outText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';
@@ -34,7 +35,7 @@ const commands: Readonly<Record<string, readonly [summary: string, load: () => P
 const [first = '--help', ...rest] = process.argv.slice(2);
 const isHelp = ['--help', '-h', 'help'].includes(first);
 const [name = '', ...args] = isHelp ? rest : [first, ...rest];
-const [, load] = (Object.hasOwn(commands, name) && commands[name]) || [];
+const [, load] = own(commands, name) ?? [];
 const usage = load ? { called: `${program} ${name}`, help: `config/help/${name}.txt` } : { called: program, help: '' };
 
 void runProgram(usage, args, async () => {

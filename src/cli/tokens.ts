@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { suggest } from '../base/nearest-name.js';
+import { own } from '../base/own.js';
 import { asAdmin } from '../postgres/admin.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
@@ -72,7 +73,7 @@ const list = command({ workspace: text, json: flag }, async ({ workspace, json }
 const actions: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = { create, list, rotate, revoke };
 
 export const tokens: Command = async ([name = '', ...rest]) => {
-  const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
+  const action = own(actions, name);
   if (action === undefined) {
     const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
     throw new UsageError(`${needed}${suggest(name, Object.keys(actions))}`);

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type schema from '../../config/settings.schema.json';
 import { SettingsError } from '../base/errors.js';
 import { nearestName, suggest } from '../base/nearest-name.js';
+import { own } from '../base/own.js';
 import { projectRoot, projectText, readFault, readText } from '../base/paths.js';
 import { type Tuning, tuning } from '../base/tuning.js';
 import { wallKeyAdvice } from '../base/wall-key.js';
@@ -69,7 +70,7 @@ export function loadSettings(
   const constants = Object.fromEntries(Object.entries(overrides).filter(isConstant)); // of tests
   Object.assign(values, Object.fromEntries(Object.entries(overrides).filter((entry) => !isConstant(entry))));
   for (const setting of Object.keys(values)) {
-    const allowed = Object.hasOwn(schema.properties, setting) ? schema.properties[setting] : undefined;
+    const allowed = own(schema.properties, setting);
     if (allowed === undefined || !fits(values[setting], allowed))
       faults.push(faultOf(setting, values[setting], schema));
   }

@@ -3,7 +3,7 @@ import test from 'ava';
 import type pg from 'pg';
 import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
 import { sample } from '../../src/operate/adopt/catalog.js';
-import { reasonNotToShow, reasonToLeaveOut } from '../../src/operate/adopt/columns.js';
+import { insideJson, reasonNotToShow, reasonToLeaveOut, shown } from '../../src/operate/adopt/columns.js';
 import { deletedPoints, keptConditions } from '../../src/operate/adopt/deletion.js';
 import { fieldsOf } from '../../src/operate/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
@@ -41,6 +41,15 @@ test('values are recognized by their form: plain, base64, sealed, digests, image
     ['empty bytea', [], true, 'unknown bytes'],
   ];
   for (const [name, values, isBytea, kind] of cases) t.is(formOf(values, isBytea).kind, kind, name);
+});
+
+test('a type of the app can have the name of a member that every object inherits', (t) => {
+  const odd = column('size', 'constructor');
+  t.deepEqual(shown(odd), { type: 'text', select: 't.size::text' });
+  t.deepEqual(insideJson(odd, false), { type: 'json' });
+  t.throws(() => findTenant('app', [table('a', [column('id', 'uuid'), odd])], 'size'), {
+    message: /is of type constructor/,
+  });
 });
 
 test('workspaces are found by foreign keys, by names, and by the column of --tenant', (t) => {

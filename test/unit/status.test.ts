@@ -60,7 +60,7 @@ const finished = (status: number, code: ProblemCode | null, workspace: string | 
 
 test('the status says what clients met in the last minute, with counts, the workspace that causes it, and a link', (t) => {
   const recent = new Recent();
-  for (let i = 0; i < 12; i++) recent.observe(finished(503, 'overloaded', 'w1'));
+  for (let i = 0; i < 12; i++) recent.observe(finished(503, 'overloaded', 'constructor')); // a workspace can have any id
   for (let i = 0; i < 3; i++) recent.observe(finished(500, 'internal', `w${i}`));
   for (let i = 0; i < 5; i++) recent.observe(finished(200, null, 'w2'));
   recent.observe(finished(429, 'rate_limited', 'w2'));
@@ -71,7 +71,11 @@ test('the status says what clients met in the last minute, with counts, the work
     statusOf({ ...ready, primary: null, recent: twice }, 30_000).faults,
     [
       ['failing', '6 requests were answered 500 internal: GET /api/v1/klanten', 'internal'],
-      ['degraded', '24 requests were answered 503 overloaded: GET /api/v1/klanten, all of workspace w1', 'overloaded'],
+      [
+        'degraded',
+        '24 requests were answered 503 overloaded: GET /api/v1/klanten, all of workspace constructor',
+        'overloaded',
+      ],
       ['degraded', '4 values could not be decoded: klanten /naam (bad_tag)', 'undecodable'],
       ['degraded', '2 lines were lost from the log: stdout is not read', 'log-lost'],
     ].map(([level, words, id]) => ({

@@ -1,3 +1,4 @@
+import { own } from '../../base/own.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
 import { type Form, formOf } from '../check/forms.js';
@@ -44,7 +45,7 @@ export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Colum
   // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
   if (enumOfDomain !== null) return { type: 'enum', select: `${column}::${enumOfDomain}` };
   if (isArray) return { type: 'json', select: `to_json(${column})` };
-  const known = types[type];
+  const known = own(types, type);
   if (known !== undefined) return { type: known, select: column };
   if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
@@ -65,13 +66,13 @@ const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$
 export function insideJson(column: Column, isId: boolean): Readonly<Record<string, unknown>> {
   const { type, isArray, values } = column;
   if (isArray) {
-    const of = types[type.replace(/\[\]$/, '')];
+    const of = own(types, type.replace(/\[\]$/, ''));
     const isFlat = values.every((value) => !value.startsWith('{{'));
     return { type: 'json', ...(of && of !== 'json' && isFlat && { items: { type: of, nullable: true } }) };
   }
   if (isId && isInteger(column)) return { type: 'bigint' };
   if (printedAsTexts.test(type)) return { type: 'text' };
-  return { type: type === 'timestamp without time zone' ? 'timestamp' : (types[type] ?? 'json') };
+  return { type: type === 'timestamp without time zone' ? 'timestamp' : (own(types, type) ?? 'json') };
 }
 
 /** SQL of a composed id: texts of free form last, and where there are several, with a mark before each hyphen of their own. */
@@ -101,12 +102,12 @@ export function textInKey(column: Column): string | undefined {
 
 /** Whether the type is a character type, whose values can be encoded. */
 export function isTextual({ type }: Column): boolean {
-  return types[type] === 'text';
+  return own(types, type) === 'text';
 }
 
 /** Whether the type is an integer type. */
 export function isInteger({ type }: Column): boolean {
-  return types[type] === 'integer';
+  return own(types, type) === 'integer';
 }
 
 function isNumber(column: Column): boolean {

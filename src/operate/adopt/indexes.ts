@@ -1,3 +1,4 @@
+import { own } from '../../base/own.js';
 import { shortened } from '../migrate/indexes.js';
 import { alias } from './columns.js';
 import { indexConditions, printedConditions } from './deletion.js';
@@ -60,7 +61,7 @@ const widths: Readonly<Record<string, number>> = {
 /** The size of a new index: each entry has a header and a pointer of 12 bytes, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
 function indexBytes({ rows }: Table, keys: readonly Key[]): number {
   const width = keys.reduce(
-    (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((own, one) => own + widthOf(one), 0),
+    (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + widthOf(one), 0),
     0,
   );
   return Math.max(8192, (rows * (12 + Math.ceil(width / 8) * 8)) / 0.9);
@@ -68,7 +69,7 @@ function indexBytes({ rows }: Table, keys: readonly Key[]): number {
 
 function widthOf({ type, values }: Column): number {
   const sampled = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0) / Math.max(1, values.length);
-  return widths[type] ?? (Math.ceil(sampled) || 16) + 1;
+  return own(widths, type) ?? (Math.ceil(sampled) || 16) + 1;
 }
 
 /** "8 kB", "34 MB". */

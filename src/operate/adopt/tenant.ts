@@ -1,3 +1,4 @@
+import { own } from '../../base/own.js';
 import { isNamed, snakeCase } from '../words.js';
 import { isPeople, workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
@@ -18,7 +19,7 @@ export function isSameKind(a: Column, b: Column): boolean {
 }
 
 function kindOf({ type }: Column): string {
-  return tenantKinds[type] ?? type;
+  return own(tenantKinds, type) ?? type;
 }
 
 /** Finds the workspaces by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
@@ -35,7 +36,7 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
     kindOf,
   );
   if (sample === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
-  if (tenantKinds[sample.type] === undefined)
+  if (own(tenantKinds, sample.type) === undefined)
     throw new AdoptRefused(
       `The column "${column}" is of type ${sample.type}; a workspace is ${Object.keys(tenantKinds).join(', ')}.`,
     );

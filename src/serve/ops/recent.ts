@@ -1,4 +1,5 @@
 import type { Event, Observe } from '../../base/events.js';
+import { own } from '../../base/own.js';
 
 // Faults that clients met in the last minute, as sentences of the status: the alerts see them later, and the log has a line for each.
 
@@ -61,7 +62,8 @@ export class Recent {
     const before = slot.get(`${kind} ${about}`) ?? { kind: kind as RecentKind, about, count: 0, workspaces: {} };
     if (before.count === 0 && slot.size >= keysMax) return;
     const isNamed =
-      workspace !== null && (workspace in before.workspaces || Object.keys(before.workspaces).length < workspacesMax);
+      workspace !== null &&
+      (Object.hasOwn(before.workspaces, workspace) || Object.keys(before.workspaces).length < workspacesMax);
     const more = isNamed ? { [workspace]: 1 } : {};
     slot.set(`${kind} ${about}`, added(before, { ...before, count: 1, workspaces: more }));
   };
@@ -92,7 +94,7 @@ function subjectOf(event: Event): [about: string, workspace?: string | null] {
 function added(a: RecentCount, b: RecentCount): RecentCount {
   const workspaces = { ...a.workspaces };
   for (const [workspace, count] of Object.entries(b.workspaces))
-    workspaces[workspace] = (workspaces[workspace] ?? 0) + count;
+    workspaces[workspace] = (own(workspaces, workspace) ?? 0) + count;
   return { ...a, count: a.count + b.count, workspaces };
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { type FieldError, invalid, isOfApp, notFound, Problem, type Refusal, refusalOf } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
+import { own } from '../../base/own.js';
 import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
@@ -251,10 +252,7 @@ async function membersRefused(
 /** In PostgreSQL's text form. */
 type Members = Readonly<Record<string, string | null>>;
 
-/** A member can have the name of an inherited one, such as "constructor". */
-function textOf(members: Members, name: string): string | null {
-  return Object.hasOwn(members, name) ? (members[name] as string | null) : null;
-}
+const textOf = (members: Members, name: string): string | null => own(members, name) ?? null;
 
 /** By their names in the audit log; `before` is null for a new record. */
 export function diffOfMembers(
