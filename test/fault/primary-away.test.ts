@@ -1,3 +1,5 @@
+import { existsSync, renameSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import suite, { type ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
 import { asAdmin } from '../../src/postgres/admin.js';
@@ -136,6 +138,44 @@ test(`a primary that is read-only: ${promise}`, (t) => {
   );
 });
 
+/** A trigger of the app runs this with each write, so that PostgreSQL itself raises what is wrong with it. */
+const noting = (body: string): string => `
+  create table fault.notes (note text);
+  create function fault.note() returns trigger language plpgsql security definer as $$ begin ${body}; return new; end $$;
+  create trigger note before insert or update on app.installaties for each row execute function fault.note()`;
+const dropNoting = 'drop function fault.note() cascade; drop table fault.notes';
+
+for (const [what, inPlace] of [
+  ['a full disk, 53100', '/dev/full'],
+  ['a lost file, 58P01', null],
+] as const)
+  (existsSync('/dev/full') ? test : test.skip)(`a primary with ${what}: ${promise}`, async (t) => {
+    await setUp.sql(noting(`insert into fault.notes values ('x')`));
+    const [{ path } = { path: '' }] = await setUp.sql<{ path: string }>(
+      "select pg_relation_filepath('fault.notes') path",
+    );
+    const file = join(setUp.cluster.primary.dir, path);
+    await awayAndBack(
+      t,
+      () => {
+        renameSync(file, `${file}.away`);
+        if (inPlace !== null) symlinkSync(inPlace, file);
+      },
+      async () => {
+        renameSync(`${file}.away`, file);
+        await setUp.sql('truncate fault.notes'); // into a new file, which no backend has open
+      },
+    );
+    await setUp.sql(dropNoting);
+  });
+
+test(`a primary without memory for locks, 53200: ${promise}`, (t) =>
+  awayAndBack(
+    t,
+    () => setUp.sql(noting('perform pg_advisory_xact_lock_shared(i) from generate_series(1, 1000000) i')),
+    () => setUp.sql(dropNoting),
+  ));
+
 test(`a primary that takes no login: ${promise}`, (t) => {
   const others = `select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'`;
   return awayAndBack(
@@ -170,6 +210,45 @@ test('a row that the app holds locked: other rows can be written, this one later
     await app.query('rollback');
   });
   t.is((await patch(client, held.id, '"v1"', { naam: 'y' }, { key })).headers.etag, '"v2"');
+});
+
+/** Begins a write while the app is in a transaction; when the write waits for a lock of it, the app goes on and ends. */
+async function writeBetween(begin: string, write: () => Promise<ApiReply>, end: string): Promise<ApiReply> {
+  const waits = "select from pg_stat_activity where usename = 'gateway_writer' and wait_event_type = 'Lock'";
+  return asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+    await app.query(`begin; ${begin}`);
+    const reply = write();
+    await until(async () => (await setUp.sql(waits)).length > 0, 10_000, 5);
+    await app.query(end);
+    return reply;
+  });
+}
+
+test('a deadlock with the app, 40P01, is tried again inside, and the client sees nothing of it', async (t) => {
+  const { primary } = setUp.cluster;
+  const { id } = await created(client, { naam: 'x', customerId });
+  await primary.configure({ deadlock_timeout: '700ms' }); // the gateway's: it waits first, so it is the one that PostgreSQL ends
+  const reply = await writeBetween(
+    "set local deadlock_timeout = '1min'; lock table app.logboeken in exclusive mode",
+    () => patch(client, id, '"v1"', { naam: 'y' }),
+    `select from app.installaties where id = '${id}' for update; rollback`,
+  );
+  await primary.configure({ deadlock_timeout: null });
+  t.is(reply.status, 200);
+  t.true((await fault.metric('gateway_primary_failures_total', { code: '40P01' })) > 0);
+});
+
+test('a failed serialization, 40001, is tried again inside, and the client sees nothing of it', async (t) => {
+  // PostgreSQL cannot follow a row that moves to another partition while a write waits for it.
+  await setUp.sql(`${noting('update fault.counts set n = n + 1')};
+    create table fault.counts (half integer, n integer) partition by list (half);
+    create table fault.first partition of fault.counts for values in (1);
+    create table fault.second partition of fault.counts for values in (2); insert into fault.counts values (1, 0)`);
+  const write = () => post(client, { naam: 'x', customerId });
+  const reply = await writeBetween('update fault.counts set half = 2', write, 'commit');
+  await setUp.sql(`${dropNoting}; drop table fault.counts`);
+  t.is(reply.status, 201);
+  t.true((await fault.metric('gateway_primary_failures_total', { code: '40001' })) > 0);
 });
 
 test('connections that were ended while idle cost no write, however many there are', async (t) => {
