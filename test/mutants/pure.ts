@@ -10,9 +10,8 @@ interface Pure {
 }
 
 const pure: Readonly<Record<string, Pure>> = {
-  base64: { modules: ['projection/base64'], test: 'projection.keyring', scoreMin: 90 },
-  keyring: { modules: ['projection/keyring'], test: 'projection.keyring', scoreMin: 90 },
-  'strict-json': { modules: ['write/strict-json'], test: 'http', scoreMin: 88 },
+  keyring: { modules: ['resource/projection/keyring'], test: 'projection.keyring', scoreMin: 90 },
+  'strict-json': { modules: ['serve/write/strict-json'], test: 'http', scoreMin: 88 },
 };
 
 export const pureNames: readonly string[] = Object.keys(pure);
