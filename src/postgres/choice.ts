@@ -103,9 +103,9 @@ export async function withServer<T>(
   work: (attempt: Attempt) => Promise<T>,
   late: () => Problem = unavailable,
 ): Promise<T> {
-  const search = newSearch();
+  const search: Search = { failures: 0, cancelled: 0, renewals: 0, obstacleMs: null };
   for (;;) {
-    const attempt = await nextServer(servers, required, search);
+    const attempt = serverNow(servers, required(), search) ?? (await nextServer(servers, required, search));
     try {
       return await work(attempt);
     } catch (error) {
@@ -114,25 +114,42 @@ export async function withServer<T>(
   }
 }
 
-const newSearch = () => ({
-  ...{ failed: new Set<Replica>(), failures: 0, cancelled: 0, renewals: 0 },
-  obstacleMs: null as number | null,
-});
-type Search = ReturnType<typeof newSearch>;
+interface Search {
+  failed?: Set<Replica>;
+  failures: number;
+  cancelled: number;
+  renewals: number;
+  /** When the first wait or failure began. */
+  obstacleMs: number | null;
+}
+
+/** A replica that has not failed this read; null: the read must wait. */
+function serverNow({ replicas }: Servers, requirement: Requirement, search: Search): Attempt | null {
+  const replica = choose(replicas, requirement, search.failed);
+  return replica === null || search.failed?.has(replica) ? null : attemptOn(replica, replica, requirement, search);
+}
+
+function attemptOn(
+  target: ReadTarget,
+  replica: Replica | null,
+  requirement: Requirement,
+  { failures }: Search,
+): Attempt {
+  return { target, replica, asOfMs: target.state.asOfMs, failures, requirement };
+}
 
 async function nextServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
   const { replicas } = servers;
   for (;;) {
     const requirement = required();
     let replica = choose(replicas, requirement, search.failed);
-    if (replica !== null && search.failed.has(replica)) {
+    if (replica !== null && search.failed?.has(replica)) {
       await Promise.all([replica.probe(), requirement.resumeMs === undefined ? undefined : sleep(pauseMs)]); // its backend may be dead, its server alive
       replica = choose(replicas, requirement, search.failed);
     }
     const waitedMs = search.obstacleMs === null ? 0 : performance.now() - search.obstacleMs;
     const target = replica ?? primaryOrWait(servers, requirement, waitedMs);
-    if (target !== null)
-      return { target, replica, asOfMs: target.state.asOfMs, failures: search.failures, requirement };
+    if (target !== null) return attemptOn(target, replica, requirement, search);
     const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
     await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly one probe is enough
     search.obstacleMs ??= performance.now();
@@ -166,6 +183,7 @@ async function endAttempt(
       : performance.now() - search.obstacleMs >= resumeMs;
   if (isLast) throw search.cancelled === search.failures ? late() : unavailable();
   if (replica !== null) {
+    search.failed ??= new Set();
     search.failed.add(replica);
     void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
   } else {

@@ -84,7 +84,9 @@ const keptMax = { all: 100, ofResource: 12 };
 const kept = new WeakMap<Wire, Map<string, string>>();
 
 function keptOn(wire: Wire): Map<string, string> {
-  const texts = kept.get(wire) ?? new Map<string, string>();
+  const known = kept.get(wire);
+  if (known !== undefined) return known;
+  const texts = new Map<string, string>();
   kept.set(wire, texts);
   return texts;
 }
