@@ -1,11 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import suite, { type ExecutionContext } from 'ava';
+import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
 import type { Replica } from '../../src/postgres/replica.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
 import { tcpProxy } from '../support/tcp-proxy.js';
+import { templateName } from '../support/template.js';
 
 const test = suite.serial;
 
@@ -23,7 +25,7 @@ test.before(async () => {
   gateway = await setUp.gateway(small, true);
   token = await setUp.token();
   undisturbed = (await readPage(gateway.url(path), { token })).body;
-  await setUp.pace(1);
+  await setUp.pace(limitMs(1));
 });
 test.after.always(() => setUp?.stop());
 
@@ -217,9 +219,12 @@ async function toReading<Row extends object>(node: PgNode, action: string): Prom
 test('a page continues within 2.5 s when the backend that reads it is frozen', async (t) => {
   const frozen: number[] = [];
   const freeze = async (): Promise<void> => {
-    for (let tries = 0; tries < 100 && frozen.length === 0; tries++)
+    const found = async (): Promise<boolean> => {
       for (const node of setUp.cluster.replicas)
         for (const { pid } of await toReading<{ pid: number }>(node, 'pid')) frozen.push(pid);
+      return frozen.length > 0;
+    };
+    await until(found, 5000, 0);
     for (const pid of frozen) process.kill(pid, 'SIGSTOP');
   };
   const read = await readWhile(freeze);
@@ -236,7 +241,7 @@ test('pages continue when their statements are cancelled, up to 80 times in a se
   const cancel = async (): Promise<void> => {
     if (++begun > 1) return;
     const startMs = performance.now();
-    const isEnough = (): boolean => performance.now() > startMs + (cancelled < 20 ? 5000 : 1000); // busy machines take longer
+    const isEnough = (): boolean => performance.now() > startMs + (cancelled < 20 ? limitMs(5000) : 1000);
     for (let round = 1; !isEnough(); round++) {
       for (const node of setUp.cluster.replicas) cancelled += (await toReading(node, 'pg_cancel_backend(pid)')).length;
       await pause(Math.max(0, startMs + 25 * round - performance.now()));
@@ -309,27 +314,34 @@ test('a page survives ALTER TABLE, and prepared statements the change of a colum
   await gateway.backToNormal(t);
 });
 
-test('a page waits for a lock that goes away, and a request for one that stays gets 503 in time', async (t) => {
-  await setUp.pace(1);
-  const lock = async (seconds: number): Promise<void> => {
-    const locked = setUp.sql(`do $$ begin lock table app.installaties; perform pg_sleep(${seconds}); end $$`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    await setUp.sql('update fault.pace set ms = ms'); // a commit, so that the lock's record is flushed and goes out
-    await locked;
+/** Locks the table of installations until the returned function is called; on the replicas, too, by then. */
+async function lockOnReplicas(): Promise<() => Promise<void>> {
+  const holder = new pg.Client(setUp.cluster.primary.url(templateName));
+  await holder.connect();
+  await holder.query('begin; lock table app.installaties');
+  await setUp.sql('update fault.pace set ms = ms'); // a commit, so that the lock's record is flushed and goes out
+  const locks = "select from pg_locks where mode = 'AccessExclusiveLock' and locktype = 'relation' and granted";
+  for (const node of setUp.cluster.replicas) await until(async () => (await node.query(locks)).length > 0, 10_000);
+  return async () => {
+    await holder.query('commit');
+    await holder.end();
   };
-  isWhole(t, await readWhile(() => lock(1)), 5000);
+}
+
+test('a page waits for a lock that goes away, and a request for one that stays gets 503 in time', async (t) => {
+  await setUp.pace(limitMs(1));
+  isWhole(t, await readWhile(async () => (await lockOnReplicas())()), 5000);
 
   await setUp.pace(0);
   const hasty = await setUp.gateway();
-  const locked = lock(8);
-  await new Promise((resolve) => setTimeout(resolve, 1000));
+  const release = await lockOnReplicas();
   const refused = await readPage(hasty.url('/installaties'), { token });
   t.is(refused.status, 503);
   t.is(JSON.parse(refused.body).code, 'replica_unavailable');
   t.true(refused.totalMs < limitMs(4500), `it took ${refused.totalMs} ms`);
   const others = async (): Promise<boolean> => (await readPage(hasty.url('/klanten'), { token })).status === 200;
   t.true(await until(others, 1500, 10), 'other tables are served meanwhile');
-  await locked;
+  await release();
   await hasty.backToNormal(t);
   t.is((await readPage(hasty.url('/installaties'), { token })).status, 200);
 });

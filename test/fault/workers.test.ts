@@ -9,6 +9,7 @@ import { asAdmin } from '../../src/postgres/admin.js';
 import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { apiClient } from '../support/client.js';
+import { limitMs } from '../support/patience.js';
 import { customerOf } from '../support/primary-side.js';
 import { killGroup, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
@@ -174,7 +175,7 @@ test('workers share one limit of writes, and a write is answered while another i
   t.teardown(() => client.close());
   const body = { naam: 'beside a frozen worker', customerId: await customerOf(database) };
   for (let i = 0; i < 3; i++) {
-    const answered = await Promise.race([created(client, body), sleep(3000, null, { ref: false })]);
+    const answered = await Promise.race([created(client, body), sleep(limitMs(3000), null, { ref: false })]);
     t.truthy(answered, 'the write is answered');
   }
   process.kill(frozen, 'SIGCONT');

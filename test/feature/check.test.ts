@@ -6,8 +6,9 @@ import { prepared } from '../../src/postgres/statement.js';
 import { RoundTrip } from '../../src/postgres/wire/queries.js';
 import type { Finding } from '../../src/serve/fitness/finding.js';
 import { commandLine, connections } from '../support/command-line.js';
+import { limitMs } from '../support/patience.js';
 import { wallKey } from '../support/walls.js';
-import { gatewayTest, shared } from '../support/workspace.js';
+import { eventually, gatewayTest, shared } from '../support/workspace.js';
 
 // `check` and `migrate` as processes, as an operator runs them.
 
@@ -53,7 +54,8 @@ test.serial('check exits with 2 where the definitions cannot be used, as with se
 test.serial(
   'a batch of a check is late after its time without an answer, and one that was answered never',
   async (t) => {
-    const client = new pg.Client({ connectionString: t.context.database.settings.primaryUrls, query_timeout: 700 });
+    const lateMs = limitMs(700);
+    const client = new pg.Client({ connectionString: t.context.database.settings.primaryUrls, query_timeout: lateMs });
     await client.connect();
     const outcomes: string[] = [];
     const batch = (text: string): RoundTrip => {
@@ -63,10 +65,10 @@ test.serial(
       );
     };
     client.query(batch('select 1'));
-    await sleep(1000);
+    await sleep(lateMs + 300);
     t.deepEqual(outcomes, ['SELECT 1']);
-    client.query(batch('select pg_sleep(1)'));
-    await sleep(1300);
+    client.query(batch(`select pg_sleep(${lateMs / 500})`));
+    await eventually(t, 'the time-out', () => outcomes.length === 2);
     t.deepEqual(outcomes, ['SELECT 1', 'Query read timeout']);
     await client.end();
   },

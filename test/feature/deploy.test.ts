@@ -99,6 +99,61 @@ testWith(
   },
 );
 
+/** A gateway that dies with every request that it gets; resolves with its port, and adds each method to `seen`. */
+async function dyingServer(seen: string[]): Promise<number> {
+  const dying = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', (bytes) => {
+      seen.push(String(bytes).split(' ')[0] as string);
+      socket.destroy();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(dying, 'listening');
+  stops.push(async () => void dying.close());
+  return (dying.address() as AddressInfo).port;
+}
+
+type Send = (method: string, path: string, headers?: Record<string, string>, body?: string) => Promise<Answer>;
+
+/** Errors of nginx itself have the form of the API. */
+async function errorsOfNginx(t: ExecutionContext, port: number, send: Send): Promise<void> {
+  t.like(await send('POST', '/installaties', {}, 'x'.repeat(2_100_000)), { status: 413, json: { status: 413 } });
+  const long = 'x'.repeat(40_000);
+  t.like(await send('GET', `/klanten?search=${long}`), { status: 414, json: { code: 'uri_too_long' } });
+  t.like(await send('GET', '/klanten', { 'X-Long': long }), { status: 431, json: { code: 'headers_too_large' } });
+  t.like(await send('GET', '/klanten', { Host: 'a b' }), { status: 400, json: { code: 'invalid_request' } });
+  for (const line of malformedLines) {
+    const answer = await rawAnswer(port, `${line}\r\nHost: data.example.com\r\n\r\n`);
+    t.regex(answer, /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_request"/, line);
+    t.regex(answer, /^Content-Type: application\/problem\+json\r$/m, line);
+    t.notRegex(answer, /nginx\/|<html>/, line);
+  }
+  t.regex(
+    await rawAnswer(port, 'TRACE / HTTP/1.1\r\nHost: data.example.com\r\n\r\n'),
+    /^HTTP\/1\.1 405 [\s\S]*method_not_allowed/,
+  );
+  t.like(await send('GET', '/../../problem/malformed'), { status: 404, json: { code: 'not_found' } });
+  const plain = await fetch(`http://127.0.0.1:${port}/api/v1/klanten`);
+  t.is(((await plain.json()) as { code: string }).code, 'invalid_request');
+}
+
+/** With four connections that wait for their bodies, others get 429 until these end. */
+async function refusesCrowds(t: ExecutionContext, port: number, send: Send): Promise<void> {
+  const open = { host: '127.0.0.1', port, rejectUnauthorized: false, agent: false, method: 'POST' };
+  const waiting = [1, 2, 3, 4].map(() => {
+    const request = secureRequest({ ...open, headers: { 'Content-Length': '9' } });
+    request.on('error', () => undefined).flushHeaders(); // the body never comes
+    return request;
+  });
+  await eventually(t, 'the refusal', async () => (await send('GET', '/klanten?perPage=1')).status === 429);
+  const crowded = await send('GET', '/klanten?perPage=1');
+  t.like(crowded, { status: 429, json: { status: 429, code: 'rate_limited' } });
+  t.is(crowded.headers['retry-after'], '1');
+  t.is(crowded.headers['strict-transport-security'], 'max-age=31536000');
+  for (const request of waiting) request.destroy();
+  await eventually(t, 'room', async () => (await send('GET', '/klanten?perPage=1')).status === 200);
+}
+
 testWith(
   'nginx',
   'nginx',
@@ -106,20 +161,8 @@ testWith(
   async (t) => {
     const { gateway, token, database } = t.context;
     const seen: string[] = [];
-    // A gateway that dies with every request that it gets.
-    const dying = createServer((socket) => {
-      socket.on('error', () => undefined);
-      socket.once('data', (bytes) => {
-        seen.push(String(bytes).split(' ')[0] as string);
-        socket.destroy();
-      });
-    }).listen(0, '127.0.0.1');
-    await once(dying, 'listening');
-    stops.push(async () => void dying.close());
-    const { port, output } = await nginx(
-      [`127.0.0.1:${(dying.address() as AddressInfo).port} weight=50`, new URL(gateway.url).host],
-      4,
-    );
+    const dying = await dyingServer(seen);
+    const { port, output } = await nginx([`127.0.0.1:${dying} weight=50`, new URL(gateway.url).host], 4);
     const send = (method: string, path: string, headers: Record<string, string> = {}, body = ''): Promise<Answer> =>
       secureAnswer(
         port,
@@ -139,38 +182,8 @@ testWith(
     const named = await send('GET', `/installaties?ids=${ids}`);
     t.is(named.status, 200, 'nginx takes a Link header as long as the URL');
 
-    // Errors of nginx itself have the form of the API.
-    t.like(await send('POST', '/installaties', {}, 'x'.repeat(2_100_000)), { status: 413, json: { status: 413 } });
-    const long = 'x'.repeat(40_000);
-    t.like(await send('GET', `/klanten?search=${long}`), { status: 414, json: { code: 'uri_too_long' } });
-    t.like(await send('GET', '/klanten', { 'X-Long': long }), { status: 431, json: { code: 'headers_too_large' } });
-    t.like(await send('GET', '/klanten', { Host: 'a b' }), { status: 400, json: { code: 'invalid_request' } });
-    for (const line of malformedLines) {
-      const answer = await rawAnswer(port, `${line}\r\nHost: data.example.com\r\n\r\n`);
-      t.regex(answer, /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_request"/, line);
-      t.regex(answer, /^Content-Type: application\/problem\+json\r$/m, line);
-      t.notRegex(answer, /nginx\/|<html>/, line);
-    }
-    t.regex(
-      await rawAnswer(port, 'TRACE / HTTP/1.1\r\nHost: data.example.com\r\n\r\n'),
-      /^HTTP\/1\.1 405 [\s\S]*method_not_allowed/,
-    );
-    t.like(await send('GET', '/../../problem/malformed'), { status: 404, json: { code: 'not_found' } });
-    const plain = await fetch(`http://127.0.0.1:${port}/api/v1/klanten`);
-    t.is(((await plain.json()) as { code: string }).code, 'invalid_request');
-    const open = { host: '127.0.0.1', port, rejectUnauthorized: false, agent: false, method: 'POST' };
-    const waiting = [1, 2, 3, 4].map(() => {
-      const request = secureRequest({ ...open, headers: { 'Content-Length': '9' } });
-      request.on('error', () => undefined).flushHeaders(); // the body never comes
-      return request;
-    });
-    await eventually(t, 'the refusal', async () => (await send('GET', '/klanten?perPage=1')).status === 429);
-    const crowded = await send('GET', '/klanten?perPage=1');
-    t.like(crowded, { status: 429, json: { status: 429, code: 'rate_limited' } });
-    t.is(crowded.headers['retry-after'], '1');
-    t.is(crowded.headers['strict-transport-security'], 'max-age=31536000');
-    for (const request of waiting) request.destroy();
-    await eventually(t, 'room', async () => (await send('GET', '/klanten?perPage=1')).status === 200);
+    await errorsOfNginx(t, port, send);
+    await refusesCrowds(t, port, send);
 
     const id = String(
       (

@@ -2,12 +2,13 @@ import { createCipheriv, type KeyObject, randomBytes } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
 import type { Customer } from '../support/app.js';
 import { records } from '../support/lists.js';
 import { makeWalls } from '../support/walls.js';
-import { eventually, gatewayTest } from '../support/workspace.js';
+import { eventually, gatewayTest, type TestContext, type TestDatabase } from '../support/workspace.js';
 
 // The encryption of the first app: a value per column, with its key in a prefix.
 const test = gatewayTest();
@@ -159,6 +160,33 @@ const reversing = `export default (stored, { column, id }) => {
   return column + ' ' + [...stored].reverse().join('');
 };`;
 
+/** Guest 1 is whole, guest 2 is sealed for another, and guest 3 under an unknown key id, with a broken motto. */
+async function insertGuests(database: TestDatabase): Promise<void> {
+  const keyring = parseKeyring(database.settings.dataKeys);
+  const [keyId] = keyring.ids as [string];
+  const key = keyring.get(keyId) as KeyObject;
+  const insert = async (id: number, sealedAs: number, usedId: string, motto: string | null): Promise<void> => {
+    const guest = { name: `Guest ${id} é"`, address: { town: 'Utrecht' }, age: 40 + id };
+    const vault = seal(key, `customer:${sealedAs}`, JSON.stringify(guest));
+    const note = seal(key, `north/note/${id}`, `note ${id}`);
+    const [stored, raw] = [Buffer.concat([vault.tag, vault.nonce, vault.data]), [note.nonce, note.data, note.tag]];
+    const values = [
+      id,
+      database.workspaces[0]?.id,
+      'north',
+      stored.toString('base64'),
+      usedId,
+      Buffer.concat(raw),
+      motto,
+    ];
+    await database.primary.query('insert into app.guests values ($1, $2, $3, $4, $5, $6, $7)', values);
+  };
+  await insert(1, 1, keyId, 'olleh');
+  await insert(2, 1, keyId, null);
+  await insert(3, 3, 'k-unknown', 'broken');
+  await database.caughtUp();
+}
+
 test('values sealed in another layout, and those of a codec module, are shown; what cannot be read is told and not logged', async (t) => {
   const { database } = t.context;
   const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
@@ -170,28 +198,7 @@ test('values sealed in another layout, and those of a codec module, are shown; w
     writeFileSync(codecModule, reversing);
     await database.primary.query(tables);
     await makeWalls(database.primary, folder);
-    const workspace = database.workspaces[0]?.id;
-    const keyring = parseKeyring(database.settings.dataKeys);
-    const insert = async (id: number, sealedAs: number, keyId: string, motto: string | null): Promise<void> => {
-      const key = keyring.get(keyring.ids[0] as string) as KeyObject;
-      const guest = { name: `Guest ${id} é"`, address: { town: 'Utrecht' }, age: 40 + id };
-      const vault = seal(key, `customer:${sealedAs}`, JSON.stringify(guest));
-      const note = seal(key, `north/note/${id}`, `note ${id}`);
-      await database.primary.query('insert into app.guests values ($1, $2, $3, $4, $5, $6, $7)', [
-        id,
-        workspace,
-        'north',
-        Buffer.concat([vault.tag, vault.nonce, vault.data]).toString('base64'),
-        keyId,
-        Buffer.concat([note.nonce, note.data, note.tag]),
-        motto,
-      ]);
-    };
-    const [keyId] = keyring.ids as [string];
-    await insert(1, 1, keyId, 'olleh');
-    await insert(2, 1, keyId, null);
-    await insert(3, 3, 'k-unknown', 'broken');
-    await database.caughtUp();
+    await insertGuests(database);
 
     const settings = { resourcesDir: folder, codecModule };
     const { client, gateway, log } = await database.gateway(settings);
@@ -224,21 +231,25 @@ test('values sealed in another layout, and those of a codec module, are shown; w
       t.regex(metrics.split('\n').find((line) => line.startsWith(counted)) ?? '', / [1-9]\d*$/, counted);
     }
 
-    const refused = async (overrides: object): Promise<string> =>
-      (await t.throwsAsync(database.gateway({ resourcesDir: folder, ...overrides }))).message;
-    t.regex(await refused({}), /settings: codec module: CODEC_MODULE is not set, and codecs of guests need it\./);
-    t.regex(
-      await refused({ codecModule: `${codecModule}x` }),
-      /codec module: CODEC_MODULE: .*cannot be loaded: Cannot find/,
-    );
-    const { vault } = guests.codecs;
-    const changed = { ...guests.codecs, vault: { ...vault, keyId: { column: 'key' }, aad: '{id} {house}' } };
-    writeFileSync(definition, JSON.stringify({ ...guests, codecs: changed }));
-    t.regex(
-      await refused({ codecModule }),
-      /view gateway\.guests: column key is missing \(\/codecs\/[a-z0-9-]+\); column house is missing \(\/codecs\/[a-z0-9-]+\); the definition is \S+\.json/,
-    );
+    await refusesToStart(t, folder, codecModule);
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
+
+async function refusesToStart(t: ExecutionContext<TestContext>, folder: string, codecModule: string): Promise<void> {
+  const refused = async (overrides: object): Promise<string> =>
+    (await t.throwsAsync(t.context.database.gateway({ resourcesDir: folder, ...overrides }))).message;
+  t.regex(await refused({}), /settings: codec module: CODEC_MODULE is not set, and codecs of guests need it\./);
+  t.regex(
+    await refused({ codecModule: `${codecModule}x` }),
+    /codec module: CODEC_MODULE: .*cannot be loaded: Cannot find/,
+  );
+  const { vault } = guests.codecs;
+  const changed = { ...guests.codecs, vault: { ...vault, keyId: { column: 'key' }, aad: '{id} {house}' } };
+  writeFileSync(join(folder, 'guests.json'), JSON.stringify({ ...guests, codecs: changed }));
+  t.regex(
+    await refused({ codecModule }),
+    /view gateway\.guests: column key is missing \(\/codecs\/[a-z0-9-]+\); column house is missing \(\/codecs\/[a-z0-9-]+\); the definition is \S+\.json/,
+  );
+}

@@ -154,6 +154,8 @@ const scenario = fc
     });
   });
 
+type Scenario = typeof scenario extends fc.Arbitrary<infer S> ? S : never;
+
 const object = (pairs: readonly (readonly [string, string])[]): string =>
   `{${pairs.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`;
 const schemaOf = (pairs: readonly (readonly [string, object])[]): object => ({
@@ -174,6 +176,19 @@ function isSame(copied: string | null | undefined, json: string): boolean {
   return copied === value || copied === json || (/T.*Z$/.test(moment) && Date.parse(moment) === Date.parse(value));
 }
 
+function differencesOf(where: string, found: readonly TextRow[], wanted: readonly TextRow[]): string[] {
+  return [
+    ...(found.length === wanted.length ? [] : [`${where}: ${found.length} rows of ${wanted.length}`]),
+    ...wanted.flatMap((row, i) =>
+      row.flatMap((json, k) =>
+        isSame(found[i]?.[k], json as string)
+          ? []
+          : [`${where} ${i},${k}: ${JSON.stringify(found[i]?.[k])} for ${json}`],
+      ),
+    ),
+  ];
+}
+
 function plain(text: string): string {
   const [, sign = '', whole = '', part = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
@@ -181,6 +196,38 @@ function plain(text: string): string {
   const all = `${whole}${part}`.replace(/^0+/, '');
   const kept = all.replace(/0+$/, '');
   return kept === '' ? '0' : `${sign}${kept}e${Number(exponent) - part.length + all.length - kept.length}`;
+}
+
+/** The schema and the records of a scenario, and the rows that a copy must have of them and of their parts. */
+function served(members: readonly Member[], elements: readonly Member[], records: Scenario['records']) {
+  const grouped = members.filter(({ isGrouped }) => isGrouped);
+  const alone = members.filter(({ isGrouped }) => !isGrouped);
+  const schema = schemaOf([
+    ['id', schemas.text],
+    ...alone.map((each) => [each.name, schemas[each.kind]] as const),
+    ['groep', schemaOf(grouped.map((each) => [each.name, schemas[each.kind]] as const))],
+    ['delen', { type: 'array', items: schemaOf(elements.map((each) => [each.name, schemas[each.kind]] as const)) }],
+  ]);
+  const expected: TextRow[] = [];
+  const expectedParts: TextRow[] = [];
+  const texts = records.map(([row, parts], i): [string, string] => {
+    const id = `r${String(i).padStart(3, '0')}`;
+    const pairsOf = (some: readonly Member[]) =>
+      some.map((each) => [each.name, row[members.indexOf(each)] as string] as const);
+    expected.push([JSON.stringify(id), ...[...pairsOf(alone), ...pairsOf(grouped)].map(([, json]) => json)]);
+    for (const [position, part] of parts.entries())
+      expectedParts.push([JSON.stringify(id), String(position + 1), ...part]);
+    const all = [
+      ...pairsOf(alone),
+      ['groep', object(pairsOf(grouped))] as const,
+      [
+        'delen',
+        `[${parts.map((part) => object(elements.map((each, k) => [each.name, part[k] as string]))).join(',')}]`,
+      ] as const,
+    ];
+    return [id, record(id, object(all).slice(1, -1))];
+  });
+  return { schema, expected, expectedParts, texts };
 }
 
 test('every value of a copy and of each export is the value that the API sent, whatever document and records are', async (t) => {
@@ -193,36 +240,7 @@ test('every value of a copy and of each export is the value that the API sent, w
       fc.asyncProperty(scenario, async ({ name, members, elements, records }) => {
         const at = join(folder, String(++run));
         const database = `values_${process.pid}_${run}`;
-        const grouped = members.filter(({ isGrouped }) => isGrouped);
-        const alone = members.filter(({ isGrouped }) => !isGrouped);
-        const schema = schemaOf([
-          ['id', schemas.text],
-          ...alone.map((each) => [each.name, schemas[each.kind]] as const),
-          ['groep', schemaOf(grouped.map((each) => [each.name, schemas[each.kind]] as const))],
-          [
-            'delen',
-            { type: 'array', items: schemaOf(elements.map((each) => [each.name, schemas[each.kind]] as const)) },
-          ],
-        ]);
-        const expected: TextRow[] = [];
-        const expectedParts: TextRow[] = [];
-        const texts = records.map(([row, parts], i): [string, string] => {
-          const id = `r${String(i).padStart(3, '0')}`;
-          const pairsOf = (some: readonly Member[]) =>
-            some.map((each) => [each.name, row[members.indexOf(each)] as string] as const);
-          expected.push([JSON.stringify(id), ...[...pairsOf(alone), ...pairsOf(grouped)].map(([, json]) => json)]);
-          for (const [position, part] of parts.entries())
-            expectedParts.push([JSON.stringify(id), String(position + 1), ...part]);
-          const all = [
-            ...pairsOf(alone),
-            ['groep', object(pairsOf(grouped))] as const,
-            [
-              'delen',
-              `[${parts.map((part) => object(elements.map((each, k) => [each.name, part[k] as string]))).join(',')}]`,
-            ] as const,
-          ];
-          return [id, record(id, object(all).slice(1, -1))];
-        });
+        const { schema, expected, expectedParts, texts } = served(members, elements, records);
         const server = await syncServer({ [name]: { schema, records: new Map(texts) } });
         await admin.query(`create database ${database}`);
         try {
@@ -230,13 +248,8 @@ test('every value of a copy and of each export is the value that the API sent, w
           const table = tableOf(name);
           const part = partOf(table);
           const wrong: string[] = [];
-          const compare = (where: string, found: readonly TextRow[], wanted: readonly TextRow[]): void => {
-            if (found.length !== wanted.length) wrong.push(`${where}: ${found.length} rows of ${wanted.length}`);
-            for (const [i, row] of wanted.entries())
-              for (const [k, json] of row.entries())
-                if (!isSame(found[i]?.[k], json as string))
-                  wrong.push(`${where} ${i},${k}: ${JSON.stringify(found[i]?.[k])} for ${json}`);
-          };
+          const compare = (where: string, found: readonly TextRow[], wanted: readonly TextRow[]): unknown =>
+            wrong.push(...differencesOf(where, found, wanted));
           for (const to of [join(at, 'copy.duckdb'), url]) {
             for (const format of formats) {
               const exportTo = join(at, `${format}-${to === url}`);

@@ -1,8 +1,10 @@
+import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { ApiClient, ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
+import { limitMs } from '../support/patience.js';
 import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 import { created, patch, post } from '../support/writes.js';
@@ -24,6 +26,13 @@ async function claimElsewhere(database: TestDatabase, token: string, key: string
     await client.end();
   };
 }
+
+/** Resolves when so many statements wait for locks. */
+const untilLocked = (t: ExecutionContext, { primary, name }: TestDatabase, count: number): Promise<void> =>
+  eventually(t, `${count} waiting`, async () => {
+    const waiting = "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'";
+    return (await primary.query(waiting, [name])).rows.length === count;
+  });
 
 test('a key that another gateway is using: the write waits briefly, then 409 with Retry-After, then works', async (t) => {
   const { client, database, token, log } = t.context;
@@ -61,7 +70,7 @@ test('a key that becomes free while the write waits is used', async (t) => {
   t.is((await post(client, body, { key: 'soon-free' })).status, 201);
   const held = await claimElsewhere(database, token, 'soon-free-2');
   const waiting = post(client, body, { key: 'soon-free-2' });
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await untilLocked(t, database, 1);
   await held();
   t.is((await waiting).status, 201);
   await release();
@@ -89,7 +98,11 @@ test('a different request with the key of a running request is refused, whicheve
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const bodies = Array.from({ length: 10 }, (_, i) => ({ naam: `mixed ${i % 2}`, customerId }));
-  const replies = await Promise.all(bodies.map((body) => post(client, body, { key: 'mixed' })));
+  const settled = async (body: object): Promise<ApiReply> => {
+    const reply = await post(client, body, { key: 'mixed' });
+    return reply.status === 409 ? settled(body) : reply; // a busy machine waits longer for the lock than the write does
+  };
+  const replies = await Promise.all(bodies.map(settled));
   t.is(new Set(replies.filter(({ status }) => status === 201).map(({ text }) => text)).size, 1);
   t.deepEqual(replies.map(({ status }) => status).sort(), [201, 201, 201, 201, 201, 422, 422, 422, 422, 422]);
 });
@@ -120,13 +133,7 @@ test('of two changes that wait for the app with one If-Match one succeeds', asyn
     await appClient.query('begin');
     await appClient.query('select from app.installaties where id = $1 for update', [id]);
     replies = Promise.all(['y', 'z'].map((naam) => patch(client, id, '"v1"', { naam })));
-    await eventually(t, 'both waiting', async () => {
-      const { rows } = await database.primary.query(
-        "select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'",
-        [database.name],
-      );
-      return rows.length === 2;
-    });
+    await untilLocked(t, database, 2);
     await appClient.query('commit');
   });
   t.deepEqual((await replies).map(({ status }) => status).sort(), [200, 412]);
@@ -178,7 +185,7 @@ test('while no client writes, expired keys are deleted, at most 500 at a time; y
     rows.map(({ n }) => n),
     [500, 500, 200],
   );
-  t.true((rows[2]?.ms as number) < 2000, 'a backlog is not left until the next interval');
+  t.true((rows[2]?.ms as number) < limitMs(2000), 'a backlog is not left until the next interval');
 });
 
 test('keys that expire later are deleted after the next interval', async (t) => {
@@ -209,10 +216,9 @@ test('a deletion that fails fails no write, is logged once a minute, and is trie
   await primary.query(`revoke ${expiry} from gateway_writer`);
   const customerId = await customerOf(database);
   await addKeys(database, 'overdue', 10, '26 hours');
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await eventually(t, 'the event', () => log().includes('upkeep_failed'));
   await created(client, { naam: 'x', customerId });
   t.is(await left(database, 'overdue'), 10);
-  await eventually(t, 'the event', () => log().includes('upkeep_failed'));
   const lines = log()
     .split('\n')
     .filter((line) => line.includes('upkeep_failed'));

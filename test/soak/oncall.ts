@@ -51,7 +51,9 @@ export async function soakOncall(): Promise<Figures> {
     const serving = await serveProcess(setUp.settings({ ...own, ...files, largePagesPerToken: 1 }));
     const token = await setUp.token({ scopes });
     const clients = traffic(serving, setUp, token);
-    const faults = faultsOf(setUp, serving, redis, join(folder, 'klanten.json'), clients.send);
+    const definition = join(folder, 'klanten.json');
+    const ofServers = serverFaults(setUp, serving, redis, definition, clients.send);
+    const faults = { ...databaseFaults(setUp), ...ofServers };
     const figures: Record<string, string> = {};
     for (const [name, fault] of Object.entries(faults)) figures[name] = await tried(serving, name, fault);
     await clients.stop();
@@ -127,20 +129,53 @@ function traffic({ url }: ServeProcess, { workspaces, sql }: FaultCluster, token
   return { send, stop };
 }
 
-function faultsOf(
-  setUp: FaultCluster,
-  serving: ServeProcess,
-  redis: Awaited<ReturnType<typeof startRedis>>,
-  definition: string,
-  send: Send,
-): Readonly<Record<string, Fault>> {
-  const { sql, cluster } = setUp;
-  const [first, second] = cluster.replicas;
+const refused = 'GatewayResourceRefused';
+
+/** Faults of the database. */
+function databaseFaults(setUp: FaultCluster): Readonly<Record<string, Fault>> {
+  const { sql } = setUp;
   const bySql = (change: string, undo: string) => async () => {
     await sql(change);
     return () => sql(undo);
   };
-  const refused = 'GatewayResourceRefused';
+  return {
+    ...viewFaults(setUp, bySql),
+    'a function of a view raises': {
+      inject: async () => {
+        const [row] = await sql<{ text: string }>(`select pg_get_functiondef('fault.paced'::regproc) as text`);
+        await sql(
+          `create or replace function fault.paced(value text) returns text language plpgsql stable as $$ begin raise exception 'no'; end $$`,
+        );
+        return () => sql(row?.text ?? '');
+      },
+      named: /answered 500 internal: GET \/api\/v1\/installaties.*#internal/,
+      alert: 'GatewayBug',
+    },
+    'a table is locked': {
+      inject: async () => {
+        await sql('begin; lock table app.werkbonnen in access exclusive mode; select pg_switch_wal()');
+        return () => sql('rollback');
+      },
+      named: /503 replica_unavailable: GET \/api\/v1\/werkbonnen|werkbonnen.*lock/,
+      alert: 'GatewayReadsRefused',
+    },
+    'values do not decode': {
+      inject: async () => {
+        await sql('create table fault.names as select id, naam from app.klanten');
+        await sql(`update app.klanten set naam = overlay(naam placing 'AAAA' from 20) where right(id::text, 1) < '6'`);
+        return () =>
+          sql('update app.klanten k set naam = n.naam from fault.names n where n.id = k.id; drop table fault.names');
+      },
+      named: /could not be decoded: klanten \/naam.*#undecodable/,
+      alert: 'GatewayCannotDecode',
+    },
+  };
+}
+
+function viewFaults(
+  setUp: FaultCluster,
+  bySql: (change: string, undo: string) => Fault['inject'],
+): Readonly<Record<string, Fault>> {
   return {
     'a wall is replaced': {
       inject: changedView(
@@ -181,35 +216,19 @@ function faultsOf(
       named: /klanten are refused.*do not read app\.klanten any more/,
       alert: refused,
     },
-    'a function of a view raises': {
-      inject: async () => {
-        const [row] = await sql<{ text: string }>(`select pg_get_functiondef('fault.paced'::regproc) as text`);
-        await sql(
-          `create or replace function fault.paced(value text) returns text language plpgsql stable as $$ begin raise exception 'no'; end $$`,
-        );
-        return () => sql(row?.text ?? '');
-      },
-      named: /answered 500 internal: GET \/api\/v1\/installaties.*#internal/,
-      alert: 'GatewayBug',
-    },
-    'a table is locked': {
-      inject: async () => {
-        await sql('begin; lock table app.werkbonnen in access exclusive mode; select pg_switch_wal()');
-        return () => sql('rollback');
-      },
-      named: /503 replica_unavailable: GET \/api\/v1\/werkbonnen|werkbonnen.*lock/,
-      alert: 'GatewayReadsRefused',
-    },
-    'values do not decode': {
-      inject: async () => {
-        await sql('create table fault.names as select id, naam from app.klanten');
-        await sql(`update app.klanten set naam = overlay(naam placing 'AAAA' from 20) where right(id::text, 1) < '6'`);
-        return () =>
-          sql('update app.klanten k set naam = n.naam from fault.names n where n.id = k.id; drop table fault.names');
-      },
-      named: /could not be decoded: klanten \/naam.*#undecodable/,
-      alert: 'GatewayCannotDecode',
-    },
+  };
+}
+
+/** Faults of servers, of Redis, of a worker and of clients. */
+function serverFaults(
+  { cluster }: FaultCluster,
+  serving: ServeProcess,
+  redis: Awaited<ReturnType<typeof startRedis>>,
+  definition: string,
+  send: Send,
+): Readonly<Record<string, Fault>> {
+  const [first, second] = cluster.replicas;
+  return {
     'the primary is read-only': {
       inject: async () => {
         await cluster.primary.configure({ default_transaction_read_only: 'on' });

@@ -73,7 +73,7 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
       type?.replace(/; *charset=utf-8$/i, '') === mediaType ? [] : [`content type ${type}, not ${mediaType}`];
     if (method === 'HEAD') return body === '' ? faults : [...faults, 'the answer to HEAD has a body'];
     const isCut = status === 200 && new URLSearchParams(path.split('?')[1]).has('fields');
-    return [...faults, ...contentFaults(isCut ? cut(media) : media, body, headers['x-request-id'])];
+    return [...faults, ...contentFaults(conforms, isCut ? cut(media) : media, body, headers['x-request-id'])];
   }
 
   /** A page whose records lack the members that were not asked for. */
@@ -89,30 +89,35 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
     cuts.set(media, made);
     return made;
   }
+}
 
-  function contentFaults(media: MediaType, text: string, requestId: string | undefined): string[] {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return ['the body is not JSON'];
-    }
-    const faults = conforms(media.schema, value).map((fault) => `body ${fault}`);
-    const { data, pagination, code, type, requestId: named } = (value ?? {}) as Record<string, unknown>;
-    // The document cannot say it: with a choice of schemas, generators of clients drop the members beside it.
-    const { hasMore, nextCursor, next } = (pagination ?? {}) as Record<string, unknown>;
-    if (typeof hasMore === 'boolean' && [nextCursor, next].some((onward) => (typeof onward === 'string') !== hasMore))
-      faults.push('body /pagination: nextCursor and next are not null exactly when hasMore is false');
-    if (data !== undefined && !(text.startsWith('{"data":[') && text.endsWith('"complete":true}}'))) {
-      faults.push('body: not in the order of a list');
-    }
-    if (Array.isArray(data) && (pagination as { count?: unknown } | undefined)?.count !== data.length) {
-      faults.push('body /pagination/count: not the number of records');
-    }
-    if (typeof code === 'string' && !String(type).endsWith(`:${code}`)) faults.push('body /type: not that of the code');
-    if (typeof code === 'string' && named !== requestId) faults.push('body /requestId: not that of the header');
-    return faults;
+function contentFaults(
+  conforms: (schema: JsonSchema, value: unknown) => string[],
+  media: MediaType,
+  text: string,
+  requestId: string | undefined,
+): string[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return ['the body is not JSON'];
   }
+  const faults = conforms(media.schema, value).map((fault) => `body ${fault}`);
+  const { data, pagination, code, type, requestId: named } = (value ?? {}) as Record<string, unknown>;
+  // The document cannot say it: with a choice of schemas, generators of clients drop the members beside it.
+  const { hasMore, nextCursor, next } = (pagination ?? {}) as Record<string, unknown>;
+  if (typeof hasMore === 'boolean' && [nextCursor, next].some((onward) => (typeof onward === 'string') !== hasMore))
+    faults.push('body /pagination: nextCursor and next are not null exactly when hasMore is false');
+  if (data !== undefined && !(text.startsWith('{"data":[') && text.endsWith('"complete":true}}'))) {
+    faults.push('body: not in the order of a list');
+  }
+  if (Array.isArray(data) && (pagination as { count?: unknown } | undefined)?.count !== data.length) {
+    faults.push('body /pagination/count: not the number of records');
+  }
+  if (typeof code === 'string' && !String(type).endsWith(`:${code}`)) faults.push('body /type: not that of the code');
+  if (typeof code === 'string' && named !== requestId) faults.push('body /requestId: not that of the header');
+  return faults;
 }
 
 /** The operation that describes the responses to a method. Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET. */

@@ -7,7 +7,7 @@ import type { Gateway } from '../../src/serve/gateway.js';
 import { startGateway } from '../../src/serve/gateway.js';
 import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import { loadSettings, type Settings } from '../../src/serve/settings.js';
-import { until } from './patience.js';
+import { limitMs, until } from './patience.js';
 import { startSeeded } from './seeded-cluster.js';
 import { type Shared, shared } from './shared.js';
 import { type TcpProxy, tcpProxy } from './tcp-proxy.js';
@@ -103,9 +103,8 @@ async function fill(
   for (const statement of pacing) await sql(statement);
 
   const caughtUp: FaultCluster['caughtUp'] = (nodes) => cluster.caughtUp(nodes);
-  /** A test's wait can be longer than the setting may be: connections are opened late on a busy machine. */
-  const settings: FaultCluster['settings'] = ({ queueWaitMs, ...overrides } = {}, proxied = false) => ({
-    ...loadSettings(
+  const settings: FaultCluster['settings'] = (overrides = {}, proxied = false) =>
+    loadSettings(
       {},
       {
         host: '127.0.0.1',
@@ -124,11 +123,11 @@ async function fill(
         upkeepIntervalMs: 3_600_000,
         fitnessIntervalMs: 3_600_000, // tests change views by hand
         logLevel: 'debug',
+        ...{ connectTimeoutMs: limitMs(1000), probeDeadlineMs: limitMs(1000), resumeMs: limitMs(2500) },
+        ...{ queueWaitMs: limitMs(200), writeWaitMs: limitMs(4000), writeTimeoutMs: Math.min(60_000, limitMs(5000)) },
         ...overrides,
       },
-    ),
-    ...(queueWaitMs !== undefined && { queueWaitMs }),
-  });
+    );
   const token: FaultCluster['token'] = async ({ workspace = 0, scopes = readScopes, expiresAt } = {}) => {
     const text = newToken();
     const { id, ownerId } = workspaces[workspace] as { id: string; ownerId: string };

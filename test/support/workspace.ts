@@ -36,6 +36,10 @@ const unhurried = {
   probeDeadlineMs: 10_000,
   connectTimeoutMs: 10_000,
   resumeMs: 10_000,
+  statementTimeoutMs: 60_000,
+  writeTimeoutMs: 30_000,
+  writeWaitMs: 20_000,
+  freshnessWaitMs: 10_000,
   upkeepIntervalMs: 3_600_000,
   fitnessIntervalMs: 3_600_000, // tests change views by hand
 };

@@ -8,14 +8,34 @@ type Row = Readonly<Record<string, unknown>>;
 
 const encryptedColumns = ['naam', 'straat', 'huisnummer', 'toevoeging', 'postcode', 'plaats', 'kvk_nummer'];
 
+/** A workspace whose rows are made. */
+interface Subject {
+  readonly workspace: number;
+  readonly id: string;
+  readonly size: number;
+  readonly hidden: readonly unknown[];
+  readonly text: (kind: CanaryKind) => string;
+}
+
+const some = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
+const at = (n: number): string => new Date(Date.UTC(2019, 0, 1) + Math.floor(n / 3) * 86_400_123).toISOString();
+
 /** All rows of a workspace, about `size` of each table; every text in them is a canary, pictures wherever JSON may hide them. */
 export function rowsOf(workspace: number, id: string, size: number, keys: Keys): Rows {
   const text = (kind: CanaryKind): string => canary(workspace, kind);
-  const some = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
-  const at = (n: number): string => new Date(Date.UTC(2019, 0, 1) + Math.floor(n / 3) * 86_400_123).toISOString();
-  const hidden = pictures(workspace);
+  const subject = { workspace, id, size, text, hidden: pictures(workspace) };
+  const klanten = customersOf(subject, keys);
+  const installaties = installationsOf(subject, klanten);
+  const werkbonnen = workOrdersOf(subject, installaties);
+  return {
+    ...{ klanten, installaties, werkbonnen },
+    ...partsOf(subject, werkbonnen),
+    logboeken: entriesOf(subject, { klanten, installaties, werkbonnen }),
+  };
+}
 
-  const klanten = some(size, (n) => {
+function customersOf({ id, size, text }: Subject, keys: Keys) {
+  return some(size, (n) => {
     const row = randomUUID();
     const stored = (column: string, m: number): string | null => {
       if (m === 3 && n % 7 === 0) return null;
@@ -35,8 +55,10 @@ export function rowsOf(workspace: number, id: string, size: number, keys: Keys):
       updated_at: at(n),
     };
   });
+}
 
-  const installaties = some(size, (n) => ({
+function installationsOf({ id, size, text }: Subject, klanten: readonly Row[]) {
+  return some(size, (n) => ({
     id: randomUUID(),
     workspace_id: id,
     klant_id: klanten[n % klanten.length]?.id,
@@ -57,8 +79,10 @@ export function rowsOf(workspace: number, id: string, size: number, keys: Keys):
     created_at: at(n),
     updated_at: at(n),
   }));
+}
 
-  const werkbonnen = some(size, (n) => ({
+function workOrdersOf({ id, size, text, hidden }: Subject, installaties: readonly Row[]) {
+  return some(size, (n) => ({
     id: randomUUID(),
     workspace_id: id,
     installatie_id: installaties[(n * 7) % installaties.length]?.id,
@@ -71,7 +95,9 @@ export function rowsOf(workspace: number, id: string, size: number, keys: Keys):
     created_at: at(n),
     updated_at: at(n),
   }));
+}
 
+function partsOf({ workspace, id, text, hidden }: Subject, werkbonnen: readonly Row[]) {
   const handelingen = werkbonnen.flatMap((order, n) =>
     some(1 + (n % 3), (volgorde) => ({
       id: randomUUID(),
@@ -97,8 +123,15 @@ export function rowsOf(workspace: number, id: string, size: number, keys: Keys):
       uren: 8.5,
     })),
   );
+  return { werkbon_handelingen: handelingen, werkbon_uren: uren };
+}
 
-  const logboeken = some(size * 2, (n) => {
+function entriesOf(
+  { workspace, id, size, text, hidden }: Subject,
+  of: Readonly<Record<'klanten' | 'installaties' | 'werkbonnen', readonly Row[]>>,
+) {
+  const { klanten, installaties, werkbonnen } = of;
+  return some(size * 2, (n) => {
     const { entity, changes } = logged(workspace, n, hidden, klanten[n % klanten.length] as Row);
     const subject = entity === 'klant' ? klanten : entity === 'werkbon' ? werkbonnen : installaties;
     return {
@@ -112,8 +145,6 @@ export function rowsOf(workspace: number, id: string, size: number, keys: Keys):
       wijzigingen: changes,
     };
   });
-
-  return { klanten, installaties, werkbonnen, werkbon_handelingen: handelingen, werkbon_uren: uren, logboeken };
 }
 
 function measurements(workspace: number, picture: unknown, n: number): unknown {

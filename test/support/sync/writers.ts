@@ -95,27 +95,11 @@ const maintenance = (file: string): readonly (readonly string[])[] => [
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
 
-/** Starts the writers, paused. `longMs` is the length of long transactions, `largeMs` the pause between large backfills. */
-export async function syncWriters(
-  url: string,
-  workspace: string,
-  longMs: number,
-  largeMs: number | null = null,
-): Promise<SyncWriters> {
-  let [running, busy, changes, prepared, turn] = [false, 0, 0, 0, 0];
-  const client = new pg.Client(url);
-  await client.connect();
-  await client.query('create sequence if not exists fault.serial');
-  const { rows: settings } = await client.query<{ data_directory: string }>('show data_directory');
-  const upkeep = maintenance(`${settings[0]?.data_directory}/sync-writers.copy`);
-  await client.end();
+type Run = (writer: pg.Client, text: string, more?: unknown[]) => Promise<pg.QueryResult>;
 
-  const run = async (writer: pg.Client, text: string, more: unknown[] = []): Promise<pg.QueryResult> => {
-    const result = await writer.query(text, [workspace, ...more]);
-    changes += result.rowCount ?? 0;
-    return result;
-  };
-  const transactions: ((writer: pg.Client) => Promise<void>)[] = [
+/** Transactions that end at once, and one that stays open for up to `longMs`. */
+function transactionsOf(run: Run, longMs: number) {
+  const short: ((writer: pg.Client) => Promise<void>)[] = [
     async (writer) => void (await run(writer, pick(statements))),
     async (writer) => {
       await run(writer, pick(statements));
@@ -143,6 +127,30 @@ export async function syncWriters(
     await run(writer, touch);
     await run(writer, log);
   };
+  return { short, long };
+}
+
+/** Starts the writers, paused. `longMs` is the length of long transactions, `largeMs` the pause between large backfills. */
+export async function syncWriters(
+  url: string,
+  workspace: string,
+  longMs: number,
+  largeMs: number | null = null,
+): Promise<SyncWriters> {
+  let [running, busy, changes, prepared, turn] = [false, 0, 0, 0, 0];
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query('create sequence if not exists fault.serial');
+  const { rows: settings } = await client.query<{ data_directory: string }>('show data_directory');
+  const upkeep = maintenance(`${settings[0]?.data_directory}/sync-writers.copy`);
+  await client.end();
+
+  const run = async (writer: pg.Client, text: string, more: unknown[] = []): Promise<pg.QueryResult> => {
+    const result = await writer.query(text, [workspace, ...more]);
+    changes += result.rowCount ?? 0;
+    return result;
+  };
+  const { short, long } = transactionsOf(run, longMs);
   const inTransaction = async (writer: pg.Client, work: (writer: pg.Client) => Promise<void>): Promise<void> => {
     await writer.query('begin');
     await work(writer);
@@ -169,8 +177,8 @@ export async function syncWriters(
   return {
     resume: () => {
       running = true;
-      const short = (writer: pg.Client): Promise<void> => inTransaction(writer, pick(transactions));
-      for (let i = 0; i < 3; i++) void loop(short, 30);
+      const any = (writer: pg.Client): Promise<void> => inTransaction(writer, pick(short));
+      for (let i = 0; i < 3; i++) void loop(any, 30);
       for (let i = 0; i < 3; i++) void loop((writer) => inTransaction(writer, long), 100);
       void loop(async (writer) => {
         for (const statement of upkeep[turn++ % upkeep.length] ?? []) await writer.query(statement);
