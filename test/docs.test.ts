@@ -25,7 +25,6 @@ const pages = [
 ];
 const app = read('docs/reference/reference-app.md');
 
-/** The part of a page under a heading, down to the next heading of the same or a higher level. */
 function section(page: string, heading: string): string {
   const start = page.indexOf(`\n${heading}\n`);
   if (start < 0) throw new Error(`There is no heading "${heading}".`);

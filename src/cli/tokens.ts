@@ -104,7 +104,6 @@ interface CreatedToken {
   readonly token: string;
 }
 
-/** On a connection as the admin role. */
 export async function createToken(client: pg.ClientBase, order: TokenOrder): Promise<CreatedToken> {
   const made = { id: randomUUID(), token: newToken() };
   const { workspaceId, ownerId, name, scopes, expiresAt } = order;

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { Stryker } from '@stryker-mutator/core';
 import { projectRoot } from '../../src/base/paths.js';
 
-/** Modules, their unit test, and the least percentage of mutants that the test must find. */
 interface Pure {
   readonly modules: readonly string[];
   readonly test: string;

@@ -5,7 +5,7 @@ import { snakeCase } from '../words.js';
 import { untaken } from './names.js';
 import { AdoptRefused, type Column, type Table } from './schema.js';
 
-/** The tables of a schema. Throws AdoptRefused when there are none. */
+/** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(projectText('sql/adopt/tables.sql'), [schema]);
   if (tables.length === 0) {
@@ -20,7 +20,7 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
   return tables.map((table) => ({ ...table, columns: withViewNames(table) }));
 }
 
-/** Characters that end a line or change how it is shown: a name with one could add to a draft what its reader does not see. */
+/** In a name they could add to a draft what its reader does not see. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 function refuseUnprintable(schema: string, tables: readonly Table[]): void {
@@ -35,7 +35,7 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
   );
 }
 
-/** Two names have a meaning of their own in a view; a column whose name fits as it is goes before those that have to be put in small letters. */
+/** A name that fits as it is goes before those that have to be put in small letters. */
 function withViewNames({ name: table, columns }: Table): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
   const taken = new Set<string>();
@@ -51,10 +51,7 @@ const rowsMax = 200;
 const sampledMax = 20_000;
 const charactersMax = 20_000;
 
-/**
- * Fills the values of a table's columns from some rows: of a small table evenly chosen, of a large one from pages that are. Values are
- * cut at 20,000 characters.
- */
+/** Of a small table evenly chosen, of a large one from some pages. Cut at 20,000 characters. */
 export async function sample(client: pg.Client, { columns, quoted, rows: estimate, primaryKey }: Table): Promise<void> {
   if (columns.length === 0) return;
   const percent = Math.min(100, (100 * sampledMax) / Math.max(estimate, 1));
@@ -67,7 +64,7 @@ export async function sample(client: pg.Client, { columns, quoted, rows: estimat
   for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
 }
 
-/** Bytes are cut before PostgreSQL prints them: a file of 20 MB would become 40 MB of text, and one of 600 MB an error. */
+/** Cut before PostgreSQL prints them: a file of 600 MB would be an error. */
 function sampled({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
   return `left(${quoted}::text, ${charactersMax})`;

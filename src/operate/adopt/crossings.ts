@@ -5,10 +5,7 @@ import { fromOf, workspaceSql } from './sql.js';
 
 const rowsMax = 1000;
 
-/**
- * The columns of a subject by which rows of a sample refer to records of another workspace, such as their author who moved, or works for several: the API
- * must not promise a client that it can read such a record.
- */
+/** Columns by which rows refer to records of another workspace, such as an author who moved: a client cannot read such a record. */
 export async function crossingsOf(
   client: pg.Client,
   subject: Subject,
@@ -36,7 +33,6 @@ export async function crossingsOf(
   return new Set(references.flatMap(({ column }, i) => (rows[0]?.[i] ? [column.name] : [])));
 }
 
-/** The open point of references to records of other workspaces. */
 export function crossingsPoint({ table, crossings }: Subject): SharedPoint | false {
   const names = [...crossings].join(', ');
   const remedy =

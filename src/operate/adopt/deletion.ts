@@ -3,14 +3,13 @@ import { alias, isMoments, isTextual } from './columns.js';
 import { type Column, columnOf, type SharedPoint, type Subject, type Table, type Tenant } from './schema.js';
 import { aliasOf, workspaceSql } from './sql.js';
 
-// Rows that count as deleted although they stay in the table: which columns say so, and SQL of those that do not.
+// Rows that count as deleted although they stay in the table.
 
-/** A column that marks deleted rows. */
 interface Mark {
   readonly column: Column;
-  /** SQL of the rows that are not deleted; `sql` is the column. */
+  /** `sql` is the column. */
   readonly kept: (sql: string) => string;
-  /** The same as PostgreSQL prints it for a partial index. */
+  /** As PostgreSQL prints it for a partial index. */
   readonly printed: readonly string[];
 }
 
@@ -20,11 +19,11 @@ const isCount = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeri
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
 const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
-/** Words of a status that mean a deleted row, and those that take a workspace or a user the right to be served. */
+/** Of a deleted row, and of a workspace or user that must not be served. */
 const deletedWords = /^(soft_?)?(deleted|trashed|trash|verwijderd|gewist)$/i;
 const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
 
-/** The meaning of a mark by its type, the first that holds, with conditions of indexes that hold for all kept rows; ? is the column. */
+/** The first that holds, with conditions of indexes that hold for all kept rows; ? is the column. */
 const rules: readonly (readonly [
   holds: (column: Column) => boolean,
   kept: (sql: string) => string,
@@ -33,7 +32,7 @@ const rules: readonly (readonly [
   [({ type, notNull }) => type === 'boolean' && notNull, (sql) => `not ${sql}`, '(NOT ?)', '(? = false)'],
   [({ type }) => type === 'boolean', (sql) => `${sql} is not true`, '(? IS NOT TRUE)'],
   [(column) => isTime(column) && !column.notNull && !isPlanned(column), (sql) => `${sql} is null`, '(? IS NULL)'],
-  // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01. An offset of hours is no matter.
+  // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01.
   [isTime, (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`],
   [(column) => isCount(column) && column.notNull, (sql) => `${sql} = 0`, '(? = 0)'],
   [isCount, (sql) => `coalesce(${sql}, 0) = 0`],
@@ -49,14 +48,13 @@ function markOf(column: Column): Mark[] {
   return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
 }
 
-/** Whether the time of a deletion can be one to come, or one that means none. */
+/** Whether the time of a deletion can be to come, or mean none. */
 function isPlanned({ name, values }: Column): boolean {
   return (
     /delete_|deletion/i.test(name) || values.some((value) => /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/.test(value))
   );
 }
 
-/** Every mark of a table by which a draft leaves rows out. */
 function marksOf({ columns }: Table): Mark[] {
   return columns.flatMap((column): Mark[] => {
     if (isNamed('deleted', column.name)) return markOf(column);
@@ -64,7 +62,7 @@ function marksOf({ columns }: Table): Mark[] {
   });
 }
 
-/** The mark in a status, which clients see in a field all the same: other rows have other words. */
+/** Clients see it in a field all the same: other rows have other words. */
 function statusMarks(column: Column, of: RegExp): Mark[] {
   const words = [...new Set(column.values.filter((value) => of.test(value)))].sort();
   if (words.length === 0) return [];
@@ -72,27 +70,26 @@ function statusMarks(column: Column, of: RegExp): Mark[] {
   return [{ column, kept, printed: [] }];
 }
 
-/** The columns that are marks alone, which no field shows. */
+/** No field shows them. */
 export function markColumns(table: Table): Column[] {
   return marksOf(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
 }
 
-/** SQL conditions of the rows that are not deleted; `as` is the alias of the table. */
+/** `as` is the alias of the table. */
 export function keptConditions(table: Table, as = alias): string[] {
   return marksOf(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
-/** Those of the conditions that an index can have. */
 export function indexConditions(table: Table): string[] {
   return keptConditions(table).filter((condition) => !condition.includes('now()'));
 }
 
-/** The conditions of partial indexes that hold for all rows that are not deleted, as PostgreSQL prints them. */
+/** As PostgreSQL prints them. */
 export function printedConditions(table: Table): string[] {
   return marksOf(table).flatMap(({ printed }) => printed);
 }
 
-/** Every mark by which a workspace or a user is gone: deleted, or out of use. */
+/** Of a workspace or user: deleted, or out of use. */
 function goneMarks(table: Table): Mark[] {
   const barred = table.columns.flatMap((column): Mark[] => {
     if (isNamed('status', column.name)) return statusMarks(column, barredWords);
@@ -103,29 +100,24 @@ function goneMarks(table: Table): Mark[] {
   return [...marksOf(table), ...barred];
 }
 
-/** SQL conditions of the workspaces or users that are there and in use; `as` is the alias of the table. */
+/** `as` is the alias of the table. */
 export function presentConditions(table: Table, as = alias): string[] {
   return goneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
-/** The open point of workspaces or users that are gone. */
 export function gonePoint(rows: string, table: Table): string | false {
   const names = [...new Set(goneMarks(table).map(({ column }) => column.name))];
   return names.length > 0 && `${rows} count as gone by ${names.join(', ')}: their tokens are refused.`;
 }
 
-/** A record whose deletion takes the row with it. */
+/** Its deletion takes the row with it. */
 export interface Owner {
   readonly table: Table;
-  /** Columns of the row, and those of the record that they refer to. */
   readonly columns: readonly Column[];
   readonly references: readonly Column[];
 }
 
-/**
- * The records with marks that a row goes with (ON DELETE CASCADE) by a required reference: where such a record counts as deleted, so does
- * the row. Those on the way to its workspace are not among them.
- */
+/** With ON DELETE CASCADE by a required reference, except those on the way to the workspace. */
 export function ownersOf({ table, steps }: Pick<Subject, 'table' | 'steps'>, tables: readonly Table[]): Owner[] {
   return table.foreignKeys.flatMap(({ table: name, columns, references, cascades }): Owner[] => {
     const to = tables.find((each) => each.name === name);
@@ -136,17 +128,14 @@ export function ownersOf({ table, steps }: Pick<Subject, 'table' | 'steps'>, tab
   });
 }
 
-/**
- * A subquery for each row, not a join: PostgreSQL reads the list in its order whatever it knows of the records. The tenant wall compares
- * the workspaces of row and record.
- */
+/** A subquery, not a join: PostgreSQL then reads the list in its order. The wall compares the workspaces. */
 function ownerCondition({ table, columns, references }: Owner, subject: Subject, tenant: Column | undefined): string {
   const on = columns.map(({ quoted }, i) => `o.${references[i]?.quoted} = ${alias}.${quoted}`);
   if (tenant && !references.includes(tenant)) on.push(`o.${tenant.quoted} = ${workspaceSql(subject)}`);
   return `(select ${keptConditions(table, 'o').join(' and ')} from ${table.quoted} o where ${on.join(' and ')})`;
 }
 
-/** The conditions of a view's rows: neither they, nor a record on the way to their workspace or that they go with, are deleted. */
+/** Neither the rows, nor records on the way to their workspace or that they go with, are deleted. */
 export function viewConditions(subject: Subject, owners: readonly Owner[], { columnIn }: Tenant): string[] {
   return [
     ...keptConditions(subject.table),
@@ -155,7 +144,6 @@ export function viewConditions(subject: Subject, owners: readonly Owner[], { col
   ];
 }
 
-/** The open points of rows that count as deleted, and of those that may. */
 export function deletedPoints(rows: string, table: Table): (string | SharedPoint)[] {
   const marks = marksOf(table);
   const names = marks.map(({ column }) => column.name).join(', ');
@@ -189,7 +177,6 @@ export function deletedPoints(rows: string, table: Table): (string | SharedPoint
   ];
 }
 
-/** The open point of rows whose parents are deleted. */
 export function ownersPoint({ table, steps }: Subject, owners: readonly Owner[]): SharedPoint | false {
   const above = [...steps.map((step) => step.table), ...owners.map((owner) => owner.table)];
   const marked = above.filter((each) => keptConditions(each).length > 0);

@@ -14,22 +14,21 @@ import type { SharedPoint, Subject, Survey, Table } from './schema.js';
 import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
-/** A resource as it is drafted: its view and its definition. */
 export interface Draft {
   readonly subject: Subject;
   readonly name: string;
   readonly columns: readonly ViewColumn[];
-  /** The content of the JSON file, without $schema. */
+  /** Without $schema. */
   readonly definition: Readonly<Record<string, unknown>>;
-  /** The view, proposals of indexes, and views of its parts. */
+  /** With proposals of indexes and views of its parts. */
   readonly files: readonly SqlFile[];
-  /** Whether its writes are entries of the app's audit log. */
+  /** Its writes are entries of the app's audit log. */
   readonly isLogged: boolean;
-  /** Names of filters that are not drafted, because each needs an index. */
+  /** Not drafted, because each needs an index. */
   readonly unindexed: readonly string[];
 }
 
-/** Drafts the resource of a table. Throws AdoptRefused when it is to be written and cannot be. */
+/** Throws AdoptRefused when it is to be written and cannot be. */
 export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
   const { table, log, id, steps } = subject;
   const owners = ownersOf(subject, survey.tables);
@@ -40,7 +39,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const inList = (column: ViewColumn): ViewColumn => list.order.find((each) => each.name === column.name) ?? column;
   const drafted = { ...found, columns: found.columns.map(inList) };
   const parts = partsOf(subject, survey, drafted);
-  // A log that is in the order of its times is only added to.
+  // A log in the order of its times is only added to.
   const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };
   const sync = log ? ofLog : syncOf(view, subject, survey, parts);
   const entity = log
@@ -120,7 +119,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ...(write?.sql ?? []),
       ...hidden.flatMap(({ quoted }) => [
         `drop policy if exists gateway on ${quoted};`,
-        // A condition would keep indexes on expressions from use; true lets PostgreSQL plan as if there were no policy.
+        // `true` lets PostgreSQL plan as if there were no policy: a condition would keep indexes on expressions from use.
         `create policy gateway on ${quoted} to current_user using (true);`,
       ]),
     ].join('\n'),
@@ -141,7 +140,7 @@ function rowSecurityPoint({ name, quoted }: Table): SharedPoint {
   };
 }
 
-/** The files without the indexes whose keys another index of the table begins with, which says what it serves in their place. */
+/** Another index of the table begins with their keys. */
 function withoutPrefixes(files: readonly SqlFile[]): SqlFile[] {
   const keysOf = ({ sql }: SqlFile): string => sql.replace(/^.*\n/, '').replace(/\)(?: where .*)?;$/s, '');
   const rest = ({ sql }: SqlFile): string => /\)( where .*)?;$/s.exec(sql)?.[1] ?? '';

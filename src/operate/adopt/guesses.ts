@@ -5,11 +5,10 @@ import { singular } from './names.js';
 import { type Column, columnOf, type ForeignKey, type Table } from './schema.js';
 import { isSameKind } from './tenant.js';
 
-// References of a schema without foreign keys: a column X_id beside a table X, unless values of a sample are in no row of that table.
+// References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.
 
 const rowsMax = 200;
 
-/** The tables, with references that the names of their columns tell. */
 export async function withGuessedKeys(client: pg.Client, tables: readonly Table[]): Promise<Table[]> {
   const guessed: Table[] = [];
   for (const table of tables) {
@@ -51,7 +50,7 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   });
 }
 
-/** Of each guess, whether more than a tenth of the values of a sample are in no row of its table: without a foreign key some can be lost. */
+/** More than a tenth of a sample has no row there: some rows can be lost without a foreign key. */
 async function missesOf(
   client: pg.Client,
   { quoted, rows: estimate }: Table,
@@ -99,7 +98,6 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
   return found;
 }
 
-/** The open point of a schema whose references have no foreign keys. */
 export function guessesPoint(tables: readonly Table[]): string | false {
   const guessed = tables.flatMap(({ name, foreignKeys }) =>
     foreignKeys.flatMap((key) => (key.isGuess ? [`${name}.${key.columns[0]} (${key.table})`] : [])),

@@ -5,26 +5,21 @@ import { indexConditions, printedConditions } from './deletion.js';
 import type { Column, Index, Table } from './schema.js';
 import type { SqlFile } from './sql.js';
 
-/** A key of an index: a column of the table, or an expression of a view over it. */
+/** A column of the table, or an expression of a view over it. */
 export interface Key {
   readonly of: Column;
   readonly select: string;
 }
 
-/** The column itself as a key. */
 export function plainKey(of: Column): Key {
   return { of, select: `${alias}.${of.quoted}` };
 }
 
-/** Whether it is the column of the table as it is. */
 export function isPlain({ of, select }: Key): boolean {
   return select === plainKey(of).select;
 }
 
-/**
- * The file of a proposed index on the keys, the first `fixed` of which have one value each, and those behind them are the order of a
- * list or a pass of sync; none where an index of the table, also one of the rows that are not deleted, serves it.
- */
+/** The first `fixed` keys have one value each, the others are an order. None if an index of the table, also of kept rows, serves it. */
 export function proposedIndex(
   table: Table,
   name: string,
@@ -52,13 +47,13 @@ export function proposedIndex(
   ];
 }
 
-/** Bytes of a value in an index, of types with one length. */
+/** Of types with one length. */
 const widths: Readonly<Record<string, number>> = {
   ...{ boolean: 1, smallint: 2, integer: 4, date: 4, real: 4, enum: 4, bigint: 8, 'double precision': 8, uuid: 16 },
   ...{ 'timestamp with time zone': 8, 'timestamp without time zone': 8 },
 };
 
-/** The size of a new index: each entry has a header and a pointer of 12 bytes, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
+/** Each entry has 12 bytes beside its keys, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
 function indexBytes({ rows }: Table, keys: readonly Key[]): number {
   const width = keys.reduce(
     (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + widthOf(one), 0),
@@ -82,16 +77,13 @@ function count(rows: number): string {
   return Math.round(rows).toLocaleString('en');
 }
 
-/** The indexes on all rows, or also those on all that are not deleted. */
+/** On all rows, or also on all that are not deleted. */
 export function usableIndexes(table: Table, isOfKept: boolean): Index[] {
   const conditions = isOfKept ? printedConditions(table) : [];
   return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));
 }
 
-/**
- * Whether the index begins with these columns and gives the rows in the order of those behind the first `fixed`, which have one value
- * each: forwards, or backwards where all are DESC.
- */
+/** Begins with the first `fixed` columns, and orders by the others, forwards or all DESC. */
 export function leads({ columns, descending }: Index, names: readonly string[], fixed: number): boolean {
   const directions = new Set(descending.slice(fixed, names.length));
   return names.every((name, i) => columns[i] === name) && directions.size <= 1;
@@ -99,7 +91,6 @@ export function leads({ columns, descending }: Index, names: readonly string[], 
 
 const quotedOrAlias = new RegExp(`"(?:[^"]|"")*"|'(?:[^']|'')*'|\\b${alias}\\.|\\s+`, 'g');
 
-/** SQL of a view's column as an index of the table has it. */
 function withoutAlias(sql: string): string {
   return sql.replace(quotedOrAlias, (found) => (found === `${alias}.` ? '' : /^\s/.test(found) ? ' ' : found));
 }

@@ -11,20 +11,17 @@ import {
   type WorkspaceOf,
 } from './schema.js';
 
-// How the rows of a table without a column of the workspace belong to one: by required references to rows of tables that have it.
+// How rows of a table without a column of the workspace belong to one: by required references.
 
 const stepsMax = 4;
 
-/** Whether the rows of a table are people who use the app. */
+/** They use the app. */
 export function isPeople({ name, columns }: Table): boolean {
   const has = (purpose: 'email' | 'secret'): boolean => columns.some((column) => isNamed(purpose, column.name));
   return isNamed('people', name) || (has('email') && has('secret') && isNamed('users', name));
 }
 
-/**
- * The column of the workspace of each table that has one: its own, or that of a table that required references lead to. The row belongs to
- * the record that it is about before the person who wrote it, then to the nearest, then to the one it is deleted with.
- */
+/** The table's own column, or one that required references lead to: through the record it is about before its author, then the nearest. */
 export function workspacesOf(
   tables: readonly Table[],
   { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
@@ -84,7 +81,7 @@ function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): Rea
   return new Set([...reached].filter((table) => !columnIn(table)));
 }
 
-/** The required references of one column each, those that delete the row first. */
+/** Of one column each, those that delete the row first. */
 function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
   const rank = (key: ForeignKey): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
   return [...table.foreignKeys]
@@ -118,7 +115,6 @@ function isOfAuthor({ name }: Column): boolean {
   return isNamed('author', name);
 }
 
-/** The open points of a row whose workspace other records tell. */
 export function pathPoints({ table, steps, rivals }: Subject): (string | SharedPoint)[] {
   if (steps.length === 0) return [];
   const said = (way: readonly Step[]): string =>

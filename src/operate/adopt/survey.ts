@@ -13,17 +13,17 @@ import { findTenant } from './tenant.js';
 export interface SurveyOptions {
   readonly schema: string;
   readonly tenantColumn?: string | undefined;
-  /** Columns that are shown whatever they seem to hold, each as TABLE.COLUMN. */
+  /** Whatever they seem to hold, as TABLE.COLUMN. */
   readonly show?: readonly string[] | undefined;
-  /** Names of the tables of which resources are drafted; absent: all that can be. */
+  /** Absent: all that can be. */
   readonly only?: readonly string[] | undefined;
-  /** Names of tables that are drafted before others, where there are more than a gateway has resources. */
+  /** Before others, if there are more than a gateway has resources. */
   readonly keep?: readonly string[] | undefined;
-  /** Whether filters are drafted that need an index of their own. */
+  /** Filters that need an index of their own. */
   readonly allFilters?: boolean | undefined;
 }
 
-/** Reads the catalog and a sample of each table of a resource. Changes nothing. Throws AdoptRefused. */
+/** Changes nothing. Throws AdoptRefused. */
 export async function survey(
   client: pg.Client,
   { schema, tenantColumn, only, keep = [], show = [], allFilters = false }: SurveyOptions,
@@ -82,7 +82,6 @@ export async function survey(
   return { tenant, subjects: judged, tables, leftOut, users, owners, allFilters };
 }
 
-/** The tables with the marks of the columns that the operator wants, each TABLE.COLUMN. */
 function withWanted(tables: readonly Table[], show: readonly string[]): Table[] {
   const unknown = new Set(show);
   const wanted = ({ name, columns }: Table): Column[] =>

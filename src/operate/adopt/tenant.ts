@@ -3,7 +3,7 @@ import { isNamed, snakeCase } from '../words.js';
 import { isPeople, workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 
-/** Types that gateway.workspace() can be cast to, by the kind of their values; `check` tries the wall with these. */
+/** By the kind of their values; `check` tries the wall with these. */
 const tenantKinds: Readonly<Record<string, string>> = {
   uuid: 'uuid',
   bigint: 'integer',
@@ -13,7 +13,7 @@ const tenantKinds: Readonly<Record<string, string>> = {
   'character varying': 'text',
 };
 
-/** Whether the values of two columns can be the same: integers of any width are, and texts of any length. */
+/** Integers of any width, texts of any length. */
 export function isSameKind(a: Column, b: Column): boolean {
   return kindOf(a) === kindOf(b);
 }
@@ -22,7 +22,7 @@ function kindOf({ type }: Column): string {
   return own(tenantKinds, type) ?? type;
 }
 
-/** Finds the workspaces by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
+/** By the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
 export function findTenant(schema: string, tables: readonly Table[], given?: string): Tenant {
   const candidates = candidatesOf(tables);
   const listed = given === undefined ? candidates[0] : (rootBy(given, tables) ?? undefined);
@@ -62,28 +62,26 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   };
 }
 
-/** A table that can be the list of the workspaces. */
+/** It can be the list of the workspaces. */
 interface Root {
   readonly table: Table;
-  /** Name of the column by which most tables refer to it. */
+  /** By which most tables refer to it. */
   readonly column: string;
-  /** The column that they refer to. */
   readonly id: Column;
 }
 
 interface Candidate extends Root {
-  /** Tables with its column. */
   readonly count: number;
   readonly score: number;
 }
 
-/** The column of the workspace in a table: by its name, or a single required reference to the list of workspaces. */
+/** By its name, or a single required reference to the list of workspaces. */
 function columnsTo(column: string, sample: Column, root: Root | undefined): Tenant['columnIn'] {
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.table.name && key.references[0] === root.id.name;
   return (table) => {
     if (table === root?.table) return undefined;
     const named = columnLike(table, column);
-    // A column of that name can hold something else: then its foreign key leads to another table, by another column, or to another schema.
+    // A column of that name can hold something else: then its foreign key leads elsewhere.
     const isOfWorkspace = (key: ForeignKey): boolean =>
       named !== undefined &&
       key.columns.includes(named.name) &&
@@ -97,12 +95,12 @@ function columnsTo(column: string, sample: Column, root: Root | undefined): Tena
   };
 }
 
-/** The column of that name, in any spelling. */
+/** In any spelling. */
 function columnLike(table: Table, name: string): Column | undefined {
   return columnOf(table, name) ?? table.columns.find((column) => snakeCase(column.name) === snakeCase(name));
 }
 
-/** The tables that can be the list of workspaces, the likeliest first: by the tables with its column, by those that lead to it, and by name. */
+/** The likeliest first: by tables with its column, by those that lead to it, and by name. */
 function candidatesOf(tables: readonly Table[]): Candidate[] {
   return tables
     .flatMap((table): Candidate[] => {
@@ -118,7 +116,7 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
         (each) => isPeople(each) && each.foreignKeys.some((key) => key.table === table.name),
       );
       const isEnough = (share >= enough && tables.length >= 4) || (hasPeople && count >= 4);
-      // Most rows name the user who made them, but they belong to the workspace of that user.
+      // Most rows name the user who made them, but they belong to that user's workspace.
       if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
         return [];
       return [{ ...root, count, score: share + reach + (isOf ? 0.15 : 0) }];
@@ -126,7 +124,7 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
     .sort((a, b) => b.score - a.score);
 }
 
-/** A table as a list of workspaces, by most of the references to it. */
+/** By most of the references to it. */
 function rootOf(table: Table, tables: readonly Table[]): Root | undefined {
   const keys = tables.flatMap(({ foreignKeys }) =>
     foreignKeys.flatMap(({ table: to, columns, references }) =>
@@ -138,7 +136,6 @@ function rootOf(table: Table, tables: readonly Table[]): Root | undefined {
   return column === undefined || id === undefined ? undefined : { table, column, id };
 }
 
-/** The list of workspaces that a column of this name leads to. */
 function rootBy(name: string, tables: readonly Table[]): Root | undefined {
   const keys = tables.flatMap((table) => {
     const column = columnLike(table, name)?.name;
@@ -150,7 +147,7 @@ function rootBy(name: string, tables: readonly Table[]): Root | undefined {
   return table && id && { table, column: name, id };
 }
 
-/** A column with the name of a workspace that is in a fifth of the tables. */
+/** In a fifth of the tables. */
 function sharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
   const named = names.filter((name) => isNamed('workspaceColumn', name));

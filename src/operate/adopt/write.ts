@@ -7,42 +7,35 @@ import { isPlain } from './indexes.js';
 import { AdoptRefused, type Column, type Subject, type Table } from './schema.js';
 import { as, type Points, sequenceGrant } from './sql.js';
 
-/** How a resource is written: parts of its definition, and of its view. */
 export interface WriteDraft {
-  /** `write` of the fields that clients may write, by their names. */
+  /** `write` of the fields, by their names. */
   readonly rules: ReadonlyMap<string, FieldJson>;
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;
-  /** The version, where no column of the table is one. */
+  /** The version, if no column of the table is one. */
   readonly columns: readonly ViewColumn[];
-  /** More of the view's select list, which no field shows. */
+  /** No field shows them. */
   readonly items: readonly string[];
-  /** Defaults and rights for new rows. */
+  /** For new rows. */
   readonly sql: readonly string[];
   readonly open: Points;
 }
 
-/**
- * A time or an id that the app sets itself, without a default and without a trigger, which the view sets in its place: in a column as it
- * is stored beside the form that clients see, or in one that they see as it is.
- */
+/** A time or an id that only the app sets: the view sets it in its place, as it is stored. */
 interface Stamp {
-  /** In the view. */
   readonly name: string;
   readonly of: Column;
-  /** Whether no field shows it. */
+  /** No field shows it. */
   readonly isAdded: boolean;
-  /** SQL of its default in the view. */
   readonly value: string;
 }
 
-/** The column of a view that holds the version where the table has none. */
 const rowVersion = 'row_version';
 const charactersMax = 10_000;
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
-/** Drafts the writes of a resource; `audit` is how the app's log has them. Throws AdoptRefused when nothing can give a new row its id. */
+/** `audit` as the app's log has it. Throws AdoptRefused when nothing can give a new row its id. */
 export function writeOf(
   view: string,
   { table, id, tenant, steps }: Subject,
@@ -121,13 +114,13 @@ export function writeOf(
   };
 }
 
-/** The transaction that wrote the row, as a version; each row has one, as it has an id. */
+/** xmin as a version; each row has one. */
 function byTransaction(of: Column): ViewColumn {
   const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
 }
 
-/** The rule of a field that clients can write; undefined for others. */
+/** Undefined: read-only. */
 function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
   if (of.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = of.notNull ? { required: true } : {};
@@ -142,10 +135,7 @@ function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
   return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
 }
 
-/**
- * The version, and the columns that no trigger of the app moves. Without a version column it is xmin, which each update moves:
- * so it is where a column is named version_number or revision and no trigger moves it, because that is a value of the app.
- */
+/** Without a version column that a trigger moves it is xmin, which each update moves: version_number can be a value of the app. */
 function movedColumns(
   columns: readonly ViewColumn[],
   stamps: readonly Stamp[],
@@ -163,7 +153,7 @@ function movedColumns(
   return { version: version?.name ?? rowVersion, onChange };
 }
 
-/** The times of creation and of change that neither a default nor a trigger of the app sets. */
+/** Neither a default nor a trigger sets them. */
 function stampsOf(table: Table, columns: readonly ViewColumn[]): Stamp[] {
   const ofApp = table.columns.filter(
     ({ name, type, isArray, computed }) =>

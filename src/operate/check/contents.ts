@@ -2,7 +2,6 @@ import { isNamed } from '../words.js';
 
 // Values that clients should not see, whatever the name of their column.
 
-/** Forms of secrets within a text. */
 const secrets: Readonly<Record<string, RegExp>> = {
   keys: /-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:[srp]k_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|xapp-|sk-|AKIA|ASIA|AIza|SG\.|shp(?:at|ss)_|npm_|hf_|dop_v1_|key-)[\w.-]{14,}/,
   tokens:
@@ -13,7 +12,7 @@ const secrets: Readonly<Record<string, RegExp>> = {
   cookies: /\bset-cookie\b|\bcookie: |;\s*(?:httponly|secure|samesite=\w+)\b/i,
 };
 
-/** The kind of a secret that the text holds; undefined: none is known by its form. */
+/** Undefined: none is known by its form. */
 export function secretIn(text: string): string | undefined {
   return Object.entries(secrets).find(([, form]) => form.test(text))?.[0];
 }
@@ -21,12 +20,11 @@ export function secretIn(text: string): string | undefined {
 const address = /[\w.+-]{1,64}@[\w-]+(\.[\w-]+)*\.[a-z]{2,}/i;
 const isAddress = new RegExp(`^"?${address.source}"?$`, 'i');
 
-/** Whether most values hold an e-mail address. */
 export function areAddresses(values: readonly string[]): boolean {
   return values.filter((value) => value.includes('@') && address.test(value)).length > values.length / 2;
 }
 
-/** The kind of what clients see in a value although its name does not say so; undefined: none is known by its form. */
+/** Undefined: none is known by its form. */
 export function unexpectedIn(name: string, value: unknown): string | undefined {
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return undefined;
@@ -38,7 +36,7 @@ export function unexpectedIn(name: string, value: unknown): string | undefined {
   return addresses.some((each) => isAddress.test(each)) ? 'e-mail addresses' : undefined;
 }
 
-/** How documents begin, and the names of their members: JSON, also that the sample has cut, hstore, YAML, XML, and PHP's own form. */
+/** How documents begin, and their members: JSON (also cut), hstore, YAML, XML, PHP. */
 const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
   [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
   [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
@@ -47,7 +45,7 @@ const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
   [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
 ];
 
-/** Whether a member has a name that speaks of personal data or of secrets, at any depth; one that says yes or no tells nothing. */
+/** At any depth; a member that says yes or no reveals nothing. */
 export function isPersonalDocument(text: string): boolean {
   const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
   const isPersonal = (name: string): boolean =>

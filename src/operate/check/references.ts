@@ -6,14 +6,13 @@ import { recordsOf } from '../../resource/statements/walls.js';
 import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
 import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
-/** Rows that are read of each workspace of the sample, and the time for a resource. */
+/** Of each workspace of the sample. */
 const rowsMax = 200;
 const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
 
 /**
- * Compares the workspace of rows with those of the records that they refer to, over all workspaces of the sample, as the admin who may see
- * them. Where another table tells the workspace of a row, such as that of its author, a reference to another one means that the row is shown
- * to the wrong workspace: refused. Where the row has a column of its own, the reference alone is odd.
+ * Over all workspaces of the sample, as the admin. If another table has the row's workspace, a foreign reference shows the row to the
+ * wrong one: refused. A column of the row's own makes it only odd.
  */
 export async function checkReferences(
   adminUrl: string,
@@ -74,7 +73,7 @@ function compare(
   return inReadOnlyTransaction(client, { settings: bound, object: name }, ask, refused);
 }
 
-/** Whether the workspace of the rows stands in the table that has their ids. */
+/** The table of their ids has it. */
 async function isOwn(client: pg.Client, view: string): Promise<boolean> {
   const text = `explain (verbose, costs off, format json) select workspace_id, id from ${view}`;
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: { Output: string[] } }] }>(text);

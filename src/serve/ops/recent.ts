@@ -1,12 +1,11 @@
 import type { Event, Observe } from '../../base/events.js';
 import { own } from '../../base/own.js';
 
-// Faults that clients met in the last minute, as sentences of the status: the alerts see them later, and the log has a line for each.
+// Faults of the last minute, as sentences of the status: the alerts see them later.
 
-/** Events of one kind about one thing in the last minute. */
 export interface RecentCount {
   readonly kind: RecentKind;
-  /** The route, resource or server. */
+  /** Route, resource or server. */
   readonly about: string;
   readonly count: number;
   readonly workspaces: Readonly<Record<string, number>>;
@@ -23,7 +22,7 @@ const answered = (level: Level, remedy: string, code: string): KindRow => [
   (about, count) => `${s(count, 'request', 'were')} answered ${code}: ${about}`,
 ];
 
-/** Every kind, the gravest first, with the row of its remedy; those with the name of an error code count the requests that were answered so. */
+/** The gravest first, with the row of its remedy; an error code counts the requests answered so. */
 const kinds = {
   internal: answered('failing', 'internal', '500 internal'),
   replica_unavailable: answered('failing', 'reads-refused', '503 replica_unavailable'),
@@ -44,12 +43,11 @@ const kinds = {
 type RecentKind = keyof typeof kinds;
 
 const [slots, slotMs] = [12, 5000];
-/** Things and workspaces that are told apart in a slot; further ones are left out. */
+/** Further ones are left out. */
 const [keysMax, workspacesMax] = [200, 50];
-/** Share of a workspace from which on it is named. */
+/** From this share on a workspace is named. */
 const shareNamed = 0.9;
 
-/** Counts what clients met, for a minute. */
 export class Recent {
   readonly #slots: Map<string, RecentCount>[] = [new Map()];
   #begunMs = performance.now();
@@ -68,7 +66,6 @@ export class Recent {
     slot.set(`${kind} ${about}`, added(before, { ...before, count: 1, workspaces: more }));
   };
 
-  /** The counts of the last minute. */
   counts(): RecentCount[] {
     this.#slot();
     return sumOfCounts(this.#slots.flatMap((slot) => [...slot.values()]));
@@ -83,7 +80,6 @@ export class Recent {
   }
 }
 
-/** The thing that an event of one of the kinds is about, and the workspace. */
 function subjectOf(event: Event): [about: string, workspace?: string | null] {
   if (event.type === 'request_finished') return [`${event.method} ${event.route}`, event.workspace];
   if (event.type === 'decode_failed') return [`${event.resource} ${event.pointer} (${event.reason})`];
@@ -98,7 +94,6 @@ function added(a: RecentCount, b: RecentCount): RecentCount {
   return { ...a, count: a.count + b.count, workspaces };
 }
 
-/** The counts of several slots or workers together. */
 export function sumOfCounts(all: readonly RecentCount[]): RecentCount[] {
   const sums = new Map<string, RecentCount>();
   for (const each of all) {
@@ -109,7 +104,7 @@ export function sumOfCounts(all: readonly RecentCount[]): RecentCount[] {
   return [...sums.values()];
 }
 
-/** A sentence for each count, the gravest first. */
+/** The gravest first. */
 export function recentFaults(counts: readonly RecentCount[]): { level: Level; sentence: string; remedy: string }[] {
   const order = Object.keys(kinds);
   const sorted = [...counts].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count);

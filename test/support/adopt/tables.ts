@@ -1,6 +1,5 @@
 import type { Column, Index, Table } from '../../../src/operate/adopt/schema.js';
 
-/** A required column without a default. */
 export const column = (name: string, type = 'text', ...values: string[]): Column => ({
   table: 'jobs',
   name,
@@ -22,7 +21,6 @@ export const column = (name: string, type = 'text', ...values: string[]): Column
   values,
 });
 
-/** A unique index on all rows. */
 export const index = (columns: Index['columns'], more: Partial<Index> = {}): Index => ({
   columns,
   descending: columns.map(() => false),
