@@ -11,7 +11,7 @@ import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
 import type { SharedPoint, Subject, Survey, Table } from './schema.js';
-import { as, fromOf, type SqlFile, workspaceSql } from './sql.js';
+import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
 export interface Draft {
@@ -30,11 +30,11 @@ export interface Draft {
 
 /** Throws AdoptRefused when it is to be written and cannot be. */
 export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
-  const { table, log, id, steps } = subject;
+  const { table, log } = subject;
   const owners = ownersOf(subject, survey.tables);
-  const conditions = viewConditions(subject, owners, survey.tenant);
   const found = fieldsOf(subject, survey, markColumns(table));
-  const { view, name, record } = namesOf(subject, survey);
+  const names = namesOf(subject, survey);
+  const { view, name } = names;
   const list = listOf(view, name, subject, survey, found);
   const inList = (column: ViewColumn): ViewColumn => list.order.find((each) => each.name === column.name) ?? column;
   const drafted = { ...found, columns: found.columns.map(inList) };
@@ -53,7 +53,34 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
-  const definition = {
+  const shape = { subject, survey, names, owners, list, drafted, parts, sync, entity, write, version, columns };
+  const isLogged = write !== undefined && write.write.audit !== false;
+  const indexes = withoutPrefixes([...list.files, ...sync.files]);
+  return {
+    ...{ subject, name, columns, isLogged, unindexed: list.unindexed },
+    definition: definitionOf(shape),
+    files: [viewFile(shape), ...indexes],
+  };
+}
+
+/** The decisions from which the definition and the view of a draft are written. */
+interface Shape extends Pick<Draft, 'subject' | 'columns'> {
+  readonly survey: Survey;
+  readonly names: ReturnType<typeof namesOf>;
+  readonly owners: ReturnType<typeof ownersOf>;
+  readonly list: ReturnType<typeof listOf>;
+  readonly drafted: ReturnType<typeof fieldsOf>;
+  readonly parts: ReturnType<typeof partsOf>;
+  readonly sync: { readonly sync?: object };
+  readonly entity: string | undefined;
+  readonly write: ReturnType<typeof writeOf> | undefined;
+  readonly version: string | undefined;
+}
+
+function definitionOf({ subject, names, list, sync, entity, write, version, columns }: Shape): Draft['definition'] {
+  const { table, log } = subject;
+  const { view, name, record } = names;
+  return {
     name,
     record,
     description: table.comment ?? `The ${name.replaceAll('-', ' ')} of the workspace.`,
@@ -73,6 +100,13 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       }),
     ),
   };
+}
+
+function viewFile(shape: Shape): SqlFile {
+  const { subject, survey, names, owners, list, sync, write, columns } = shape;
+  const { view } = names;
+  const { table, steps } = subject;
+  const conditions = viewConditions(subject, owners, survey.tenant);
   const items = [
     as(workspaceSql(subject), 'workspace_id'),
     ...columns.map((column) => as(column.select, column.name)),
@@ -81,39 +115,13 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   ];
   const read = [table, ...steps.map((step) => step.table), ...subject.parts];
   const hidden = read.filter(({ rowSecurity }) => rowSecurity);
-  const file = {
+  return {
     path: `${view}.sql`,
     about: [
       `${view.charAt(0).toUpperCase()}${view.slice(1).replaceAll('_', ' ')}: drafted from ${table.quoted} by \`adopt\`.`,
       `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
     ],
-    open: [
-      idPoint(table, id, survey.tenant),
-      ...leftPoints(table, '', drafted.leftOut),
-      subject.tenant.name !== survey.tenant.column && {
-        text: `its workspace is that of ${subject.tenant.name}: is that the workspace of the row?`,
-        all: 'The workspace is in a column of another name: is that the workspace of the row?',
-        of: `${table.name} (${subject.tenant.name})`,
-      },
-      !subject.tenant.notNull && {
-        text: `rows with NULL in ${subject.tenant.name} belong to no workspace and are not shown.`,
-        all: 'Rows with NULL in the column of the workspace belong to none and are not shown.',
-        of: `${table.name} (${subject.tenant.name})`,
-      },
-      ...pathPoints(subject),
-      crossingsPoint(subject),
-      ...drafted.open,
-      ...deletedPoints('rows', table),
-      ownersPoint(subject, owners),
-      ...parts.flatMap((part) => part.open),
-      ...(write?.open ?? []),
-      list.order.length === 1 && {
-        text: 'no column tells when a row was created, so the list is in the order of the id.',
-        all: 'No column tells when a row was created, so lists are in the order of the id.',
-        of: table.name,
-      },
-      ...hidden.map(rowSecurityPoint),
-    ],
+    open: [...viewPoints(shape), ...hidden.map(rowSecurityPoint)],
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
       ...(write?.sql ?? []),
@@ -124,9 +132,37 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
       ]),
     ].join('\n'),
   };
-  const isLogged = write !== undefined && write.write.audit !== false;
-  const indexes = withoutPrefixes([...list.files, ...sync.files]);
-  return { subject, name, columns, definition, files: [file, ...indexes], isLogged, unindexed: list.unindexed };
+}
+
+function viewPoints({ subject, survey, owners, list, drafted, parts, write }: Shape): Points {
+  const { table, id, tenant } = subject;
+  const of = `${table.name} (${tenant.name})`;
+  return [
+    idPoint(table, id, survey.tenant),
+    ...leftPoints(table, '', drafted.leftOut),
+    tenant.name !== survey.tenant.column && {
+      text: `its workspace is that of ${tenant.name}: is that the workspace of the row?`,
+      all: 'The workspace is in a column of another name: is that the workspace of the row?',
+      of,
+    },
+    !tenant.notNull && {
+      text: `rows with NULL in ${tenant.name} belong to no workspace and are not shown.`,
+      all: 'Rows with NULL in the column of the workspace belong to none and are not shown.',
+      of,
+    },
+    ...pathPoints(subject),
+    crossingsPoint(subject),
+    ...drafted.open,
+    ...deletedPoints('rows', table),
+    ownersPoint(subject, owners),
+    ...parts.flatMap((part) => part.open),
+    ...(write?.open ?? []),
+    list.order.length === 1 && {
+      text: 'no column tells when a row was created, so the list is in the order of the id.',
+      all: 'No column tells when a row was created, so lists are in the order of the id.',
+      of: table.name,
+    },
+  ];
 }
 
 /** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */

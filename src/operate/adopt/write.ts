@@ -36,64 +36,21 @@ const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
 /** `audit` as the app's log has it. Throws AdoptRefused when nothing can give a new row its id. */
-export function writeOf(
-  view: string,
-  { table, id, tenant, steps }: Subject,
-  { columns }: Fields,
-  audit: LogWrite['audit'],
-): WriteDraft {
-  const refuse = (reason: string, remedy: string): never => {
-    throw new AdoptRefused(
-      `${table.quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`,
-    );
-  };
-  if (steps.length > 0) refuse('it has no column of the workspace', 'Give it one');
-  if (id.composedOf) refuse(`its key has ${id.composedOf.length} columns`, 'Give it an id of its own');
-  const takesUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
-  if (!id.made && id.type !== 'uuid' && !takesUuid) refuse(`its id of type ${id.type} has no default`, 'Give it one');
+export function writeOf(view: string, subject: Subject, { columns }: Fields, audit: LogWrite['audit']): WriteDraft {
+  const { table, id } = subject;
+  requireId(subject);
+  const takesUuid = canHoldUuid(id);
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
   const stamps = [...ofId, ...stampsOf(table, columns)];
   const { version, onChange } = movedColumns(columns, stamps);
   if (version === rowVersion && table.partitionKey.length > 0)
     refuse(
+      table,
       'it has no column of its version, and of a table with partitions PostgreSQL returns no xmin in its place',
       'Give it one, such as lock_version integer not null default 0',
     );
-  const writable = columns.flatMap((column) => {
-    const { of, name, member } = column;
-    const refersAway = of.refers && column.field.references === undefined;
-    // Times and versions that the app keeps itself.
-    const isKept = (['created', 'updated', 'version'] as const).some((purpose) => isNamed(purpose, name));
-    const isOwn = of === id || Object.hasOwn(onChange, name) || isKept || refersAway;
-    const isTaken = parameterNames.some((reserved) => reserved.test(member));
-    if (isOwn || isTaken || !isPlain(column)) return [];
-    const rule = writeRule(column);
-    return rule
-      ? [{ of, name, member, rule: { ...rule, ...(audit && of.name !== name && { auditName: of.name }) } }]
-      : [];
-  });
-  if (writable.length === 0) refuse('no column of it can be', 'Give it one');
-  const given = [...writable, ...stamps].map(({ of }) => of).concat(id, tenant);
-  const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
-  const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
-  const open: Points = [
-    `clients may write ${writable.map(({ name }) => name).join(', ')}: where they must not, remove "write" there.`,
-    ofId.length > 0 &&
-      'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
-    ...ofApp.map(
-      (name) =>
-        `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adopt/drafts.md).`,
-    ),
-    missing.length > 0 &&
-      `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
-    ...table.triggers.flatMap(({ name, asCaller, parameters }) => [
-      asCaller &&
-        `the trigger function ${name} uses tables as gateway_writer, which has no right to them: make it SECURITY DEFINER, with its search_path set.`,
-      parameters.length > 0 &&
-        `the trigger function ${name} reads ${parameters.join(', ')}, which the gateway does not set: let it read by current_setting(name, true).`,
-    ]),
-    !audit && 'writes are not in an audit log of the app, unless a trigger of the app logs them.',
-  ];
+  const writable = writableColumns(columns, id, onChange, audit !== undefined);
+  if (writable.length === 0) refuse(table, 'no column of it can be', 'Give it one');
   return {
     rules: new Map(writable.map(({ member, rule }) => [member, rule])),
     write: {
@@ -110,8 +67,74 @@ export function writeOf(
       ),
       ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(sequenceGrant),
     ],
-    open,
+    open: writePoints(subject, writable, stamps, onChange, audit !== undefined),
   };
+}
+
+function refuse({ quoted }: Table, reason: string, remedy: string): never {
+  throw new AdoptRefused(`${quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`);
+}
+
+const canHoldUuid = (id: Column): boolean => isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
+
+/** Throws AdoptRefused when nothing can give a new row its id. */
+function requireId({ table, id, steps }: Subject): void {
+  if (steps.length > 0) refuse(table, 'it has no column of the workspace', 'Give it one');
+  if (id.composedOf) refuse(table, `its key has ${id.composedOf.length} columns`, 'Give it an id of its own');
+  if (!id.made && id.type !== 'uuid' && !canHoldUuid(id))
+    refuse(table, `its id of type ${id.type} has no default`, 'Give it one');
+}
+
+type WritableColumn = Pick<ViewColumn, 'of' | 'name' | 'member'> & { readonly rule: FieldJson };
+
+function writableColumns(
+  columns: readonly ViewColumn[],
+  id: Column,
+  onChange: object,
+  isLogged: boolean,
+): WritableColumn[] {
+  return columns.flatMap((column) => {
+    const { of, name, member } = column;
+    const refersAway = of.refers && column.field.references === undefined;
+    // Times and versions that the app keeps itself.
+    const isKept = (['created', 'updated', 'version'] as const).some((purpose) => isNamed(purpose, name));
+    const isOwn = of === id || Object.hasOwn(onChange, name) || isKept || refersAway;
+    const isTaken = parameterNames.some((reserved) => reserved.test(member));
+    if (isOwn || isTaken || !isPlain(column)) return [];
+    const rule = writeRule(column);
+    const renamed = isLogged && of.name !== name && { auditName: of.name };
+    return rule ? [{ of, name, member, rule: { ...rule, ...renamed } }] : [];
+  });
+}
+
+function writePoints(
+  { table, id, tenant }: Subject,
+  writable: readonly WritableColumn[],
+  stamps: readonly Stamp[],
+  onChange: Readonly<Record<string, unknown>>,
+  isLogged: boolean,
+): Points {
+  const given = [...writable, ...stamps].map(({ of }) => of).concat(id, tenant);
+  const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
+  const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
+  return [
+    `clients may write ${writable.map(({ name }) => name).join(', ')}: where they must not, remove "write" there.`,
+    stamps.some(({ of }) => of === id) &&
+      'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
+    ...ofApp.map(
+      (name) =>
+        `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adopt/drafts.md).`,
+    ),
+    missing.length > 0 &&
+      `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
+    ...table.triggers.flatMap(({ name, asCaller, parameters }) => [
+      asCaller &&
+        `the trigger function ${name} uses tables as gateway_writer, which has no right to them: make it SECURITY DEFINER, with its search_path set.`,
+      parameters.length > 0 &&
+        `the trigger function ${name} reads ${parameters.join(', ')}, which the gateway does not set: let it read by current_setting(name, true).`,
+    ]),
+    !isLogged && 'writes are not in an audit log of the app, unless a trigger of the app logs them.',
+  ];
 }
 
 /** xmin as a version; each row has one. */
