@@ -15,7 +15,7 @@ const imports = src.flatMap(importsOf);
 
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
 const layers = words(`
-  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/listed.ts base/own.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts
+  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/listed.ts base/pick.ts base/own.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts
   base/flow
   postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
   resource/projection resource

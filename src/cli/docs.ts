@@ -1,15 +1,20 @@
 import { writeFileSync } from 'node:fs';
+import { pick } from '../base/pick.js';
 import { loadResources } from '../resource/definition/load.js';
 import { apiVersion } from '../serve/http/render.js';
 import { openapi } from '../serve/openapi/openapi.js';
 import { docsPage } from '../serve/openapi/page.js';
+import { documentSettings } from '../serve/openapi/values.js';
 import { loadSettings } from '../serve/settings.js';
 import { command, errLine, outLine, UsageError } from './command.js';
 
 export const docsCommand = command({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');
   const settings = loadSettings(process.env);
-  const document = openapi(loadResources(settings.resourcesDir), { version: apiVersion, ...settings });
+  const document = openapi(loadResources(settings.resourcesDir), {
+    version: apiVersion,
+    ...pick(settings, ...documentSettings),
+  });
   writeFileSync(out, docsPage(document).html);
   outLine(`wrote ${out}`);
   if (settings.publicUrl === '') errLine('PUBLIC_URL is not set: the samples leave the address of the gateway open.');

@@ -5,13 +5,20 @@ import { SettingsError } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
+import { pick } from '../base/pick.js';
 import { primaryReads } from '../postgres/choice.js';
 import { type ConnectionOptions, connectTo } from '../postgres/connection.js';
-import { ConnectionPool } from '../postgres/connection-pool.js';
+import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
 import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
-import { Primary, type PrimaryNode, PrimaryNodes, primaryReadConnections } from '../postgres/primary.js';
-import { type CheckResult, LateCheck } from '../postgres/probe.js';
+import {
+  Primary,
+  type PrimaryBounds,
+  type PrimaryNode,
+  PrimaryNodes,
+  primaryReadConnections,
+} from '../postgres/primary.js';
+import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
 import { sealWith } from '../postgres/seal.js';
 import { Upkeep } from '../postgres/upkeep.js';
@@ -29,6 +36,7 @@ import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
 import { apiServer } from './http/server.js';
 import { Tokens } from './http/tokens.js';
+import { documentSettings } from './openapi/values.js';
 import { logEvents, startTraces } from './ops/log.js';
 import { type GaugeSources, type MetricValues, metricsEvents } from './ops/metrics.js';
 import { Recent } from './ops/recent.js';
@@ -155,7 +163,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   if (opening.isDoubtful) await watch.look();
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
   closers.push(() => upkeep?.close());
-  const pages = descriptions(resources, { version: apiVersion, ...settings });
+  const pages = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   const readBody = primary && (await bodyReader(settings.bodyBytesMax));
   const parts = { databases, watch, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep, readBody };
   const api = apiServer(app(depsOf(settings, opening, parts, pages)), settings, observe);
@@ -194,14 +202,16 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
   const { databases, watch, positions, upkeep, readBody, ...shared } = parts;
   const { replicas, heartbeat, primary } = databases;
   return {
-    ...settings,
+    ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
+    ...pick(settings, 'corsOrigins', 'pageTimeMaxMs'),
     ...shared,
     observe,
     compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',
     listLimits: settings,
     reads: {
-      ...settings,
+      ...pick(settings, 'queueWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),
+      ...pick(settings, 'chunkRowsMax', 'chunkBytes', 'skipRowsMax'),
       replicas,
       heartbeat,
       refuses: (resource) => watch.refuses(resource, 'read'),
@@ -219,7 +229,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
     ...pages,
     docs: settings.docs === 'public' ? pages.docs(true) : null,
     tokens: new Tokens({
-      ...settings,
+      ...pick(settings, 'tokenCacheMax', 'tokenCacheMs', 'queueWaitMs'),
       replicas,
       observe,
       gate: shared.gates.unknownTokens,
@@ -258,10 +268,23 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
 /** Opens no connection. */
 function databasesOf(settings: Settings, opening: Opening) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
-  const bounds = { ...settings, seal: sealWith(settings.wallKey), session: sessionSettings('replica', settings) };
-  const ofPrimary = { ...bounds, session: sessionSettings('primary', settings) };
+  const probing = pick(settings, 'probeIntervalMs', 'probeDeadlineMs');
+  const connecting = {
+    ...pick(settings, 'connectTimeoutMs', 'namedStatements'),
+    seal: sealWith(settings.wallKey),
+    session: sessionSettings('replica', settings),
+  };
+  const bounds = {
+    ...probing,
+    ...pick(settings, 'shortConnections', 'shortDepth', 'shortPerWorkspace', 'longConnections', 'longPerWorkspace'),
+    ...pick(settings, 'queueMax', 'statementTimeoutMs', 'lagMaxMs'),
+    activeWorkspaces: new ActiveKeys(),
+  };
+  const ofPrimary = {
+    ...{ ...connecting, ...probing, session: sessionSettings('primary', settings) },
+    ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs', 'queueMax', 'statementTimeoutMs'),
+  };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  const activeWorkspaces = new ActiveKeys();
   /** With a late check for servers that the start could not check. */
   const serversOf = (kind: 'replica' | 'primary', found: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
     const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
@@ -275,7 +298,7 @@ function databasesOf(settings: Settings, opening: Opening) {
   };
   const servers = serversOf('replica', unchecked);
   const replicas = servers.map(({ name, url, check }) => {
-    return new Replica(name, connectTo(url, bounds), { ...bounds, activeWorkspaces }, heartbeat, observe, check);
+    return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
   });
   const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
   return {
@@ -317,18 +340,18 @@ function watchedServers(
 /** Writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
 function primaryOf(
   all: readonly PrimaryNode[],
-  settings: Settings & Pick<ConnectionOptions, 'seal' | 'session'>,
+  bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs'>,
   heartbeat: Heartbeat,
   observe: Observe,
 ) {
   if (all.length === 0) return null;
-  const nodes: PrimaryNodes = new PrimaryNodes(all, settings, heartbeat, observe, () => {
+  const nodes: PrimaryNodes = new PrimaryNodes(all, bounds, heartbeat, observe, () => {
     writes.moveToNewPrimary();
     reads.reset();
   });
-  const connect = connectTo(() => nodes.url, settings);
-  const writes = new Primary(connect, settings, observe);
+  const connect = connectTo(() => nodes.url, bounds);
+  const writes = new Primary(connect, bounds, observe);
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
-  const reads = new ConnectionPool({ ...settings, ...few }, connect);
+  const reads = new ConnectionPool({ ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs') }, connect);
   return { nodes, writes, reads };
 }

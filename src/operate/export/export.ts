@@ -44,7 +44,7 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
   try {
     const manifest = await onFirstServer(settings, options.from, (url) => {
       const sealed = sealWith(settings.wallKey)(options.workspace as WorkspaceId);
-      const login = { ...settings, session: sessionSettings('replica', settings) };
+      const login = { connectTimeoutMs: settings.connectTimeoutMs, session: sessionSettings('replica', settings) };
       return withSnapshot(url, sealed, login, async (snapshot) => {
         const files = await writeAll(snapshot, compiled, options, folder);
         return { workspace: options.workspace, snapshot: { server: serverName(url), ...snapshot.origin }, files };

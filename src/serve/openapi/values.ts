@@ -14,21 +14,13 @@ import { bodyDepthMax } from '../write/strict-json.js';
 import { component } from './document.js';
 import type { Values } from './template.js';
 
-export interface OpenApiOptions
-  extends Pick<
-    Settings,
-    | 'publicUrl'
-    | 'primaryUrls'
-    | 'apiContact'
-    | 'basicAuth'
-    | 'timeZone'
-    | 'perPageDefault'
-    | 'perPageMax'
-    | 'skipRowsMax'
-    | 'rateLimitPerMinute'
-    | 'writesPerMinute'
-    | 'bodyBytesMax'
-  > {
+/** The settings that the document shows. */
+export const documentSettings = [
+  ...(['publicUrl', 'primaryUrls', 'apiContact', 'basicAuth', 'timeZone', 'perPageDefault', 'perPageMax'] as const),
+  ...(['skipRowsMax', 'rateLimitPerMinute', 'writesPerMinute', 'bodyBytesMax'] as const),
+] as const;
+
+export interface OpenApiOptions extends Pick<Settings, (typeof documentSettings)[number]> {
   readonly version: string;
 }
 

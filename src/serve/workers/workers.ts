@@ -2,10 +2,12 @@ import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
 import type { Observe } from '../../base/events.js';
+import { pick } from '../../base/pick.js';
 import { type DefinitionTexts, loadResources, readDefinitions } from '../../resource/definition/load.js';
 import { descriptions, type FixedBody } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
+import { documentSettings } from '../openapi/values.js';
 import { logEvents } from '../ops/log.js';
 import { eventMetrics, gauges, type MetricValues } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
@@ -90,7 +92,10 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
 
 /** If it belongs to the ops listener. Throws when the definitions are refused. */
 function opsDocs(settings: Settings, texts: DefinitionTexts): FixedBody | null {
-  const { docs } = descriptions(loadResources(settings.resourcesDir, texts), { version: apiVersion, ...settings });
+  const { docs } = descriptions(loadResources(settings.resourcesDir, texts), {
+    version: apiVersion,
+    ...pick(settings, ...documentSettings),
+  });
   return settings.docs === 'ops' ? docs(false) : null;
 }
 

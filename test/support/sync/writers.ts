@@ -177,8 +177,8 @@ export async function syncWriters(
   return {
     resume: () => {
       running = true;
-      const any = (writer: pg.Client): Promise<void> => inTransaction(writer, pick(short));
-      for (let i = 0; i < 3; i++) void loop(any, 30);
+      const oneOfShort = (writer: pg.Client): Promise<void> => inTransaction(writer, pick(short));
+      for (let i = 0; i < 3; i++) void loop(oneOfShort, 30);
       for (let i = 0; i < 3; i++) void loop((writer) => inTransaction(writer, long), 100);
       void loop(async (writer) => {
         for (const statement of upkeep[turn++ % upkeep.length] ?? []) await writer.query(statement);
