@@ -168,7 +168,7 @@ interface Shown {
   readonly entity: string;
 }
 
-/** Addresses, tokens, and curl lines that work as they stand: demo/demo.txt, filled. */
+/** Addresses, tokens, and ready-to-run curl commands: demo/demo.txt, filled. */
 export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
   const template = projectText('demo/demo.txt').trimEnd();
   const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');

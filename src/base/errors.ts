@@ -13,10 +13,10 @@ export const problems = {
   if_match_invalid: { status: 400, title: 'The If-Match header is not valid' },
   token_missing: { status: 401, title: 'An access token is required' },
   token_invalid: { status: 401, title: 'The access token is not valid' },
-  insufficient_scope: { status: 403, title: 'The access token lacks the scope' },
+  insufficient_scope: { status: 403, title: 'The access token lacks a required scope' },
   not_found: { status: 404, title: 'Not found' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
-  not_acceptable: { status: 406, title: 'Only application/json can be produced' },
+  not_acceptable: { status: 406, title: 'Only application/json is available' },
   request_timeout: { status: 408, title: 'The request did not arrive in time' },
   idempotency_in_progress: {
     status: 409,
@@ -24,7 +24,7 @@ export const problems = {
     retryAfterSeconds: 1,
   },
   sync_expired: { status: 410, title: 'The sync token has expired' },
-  precondition_failed: { status: 412, title: 'The precondition does not hold' },
+  precondition_failed: { status: 412, title: 'The record has changed' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   uri_too_long: { status: 414, title: 'The request target is too long' },
   unsupported_media_type: { status: 415, title: 'The media type of the body is not supported' },
@@ -37,7 +37,7 @@ export const problems = {
   not_implemented: { status: 501, title: 'The transfer coding is not implemented' },
   replica_unavailable: { status: 503, title: 'No read replica can answer now', retryAfterSeconds: 2 },
   primary_unavailable: { status: 503, title: 'The primary cannot take writes now', retryAfterSeconds: 2 },
-  overloaded: { status: 503, title: 'The gateway is at its limits', retryAfterSeconds: 1 },
+  overloaded: { status: 503, title: 'The gateway is overloaded', retryAfterSeconds: 1 },
   query_timeout: { status: 504, title: 'The read took longer than the operator allows' },
 } as const satisfies Record<string, ProblemRow>;
 
@@ -54,36 +54,36 @@ export const fieldErrors = {
   conflicting_parameters: 'two parameters exclude each other',
   empty_value: 'the parameter has no value',
   invalid_encoding: 'the value is not percent-encoded UTF-8',
-  invalid_integer: 'not a whole number',
-  invalid_boolean: 'neither true nor false',
-  invalid_date: 'not a calendar date, YYYY-MM-DD',
-  invalid_instant: 'not an RFC 3339 date-time with its offset',
+  invalid_integer: 'the value is not a whole number',
+  invalid_boolean: 'the value is neither true nor false',
+  invalid_date: 'the value is not a calendar date, YYYY-MM-DD',
+  invalid_instant: 'the value is not an RFC 3339 date-time with its offset',
   range_reversed: '`from` is after `to`',
   invalid_cursor: 'the cursor is damaged, or belongs to another list',
   invalid_since: 'the sync token is damaged, or belongs to another workspace or resource',
-  invalid_prefix: 'not a list of prefixes of a SHA-256 in hexadecimal',
+  invalid_prefix: 'the value is not a list of prefixes of a SHA-256 in hexadecimal',
   repeated_header: 'the header is given more than once',
   invalid_host: 'the Host header is missing or malformed',
   syntax: 'the body is not JSON',
   invalid_utf8: 'the body is not UTF-8',
   too_deep: 'the body is nested too deep',
   duplicate_name: 'an object has the same name twice',
-  forbidden_name: 'the name `__proto__`',
+  forbidden_name: 'an object has the name `__proto__`',
   nul: 'a string holds the character NUL',
   lone_surrogate: 'a string holds half of a surrogate pair',
-  lossy_number: 'a number that cannot be held without loss',
-  required: 'the member is missing',
-  not_nullable: 'the member cannot be null',
+  lossy_number: 'a double cannot hold the number without loss',
+  required: 'the field is missing',
+  not_nullable: 'the field cannot be null',
   invalid_type: 'another JSON type is expected',
   invalid_format: 'the text does not have the form that the detail names',
   too_short: 'the text is too short',
   too_long: 'the text is too long',
   out_of_range: 'the number is too small or too large',
-  read_only: 'the member cannot be written',
-  unknown_field: 'there is no such member',
+  read_only: 'the field cannot be written',
+  unknown_field: 'there is no such field',
   unknown_reference: 'there is no record with this id',
   taken: 'another record has this value, or these values together, already',
-  invalid: 'not valid for another reason',
+  invalid: 'the value is not valid for another reason',
 } as const satisfies Record<string, string>;
 
 export type FieldErrorCode = keyof typeof fieldErrors;
@@ -130,7 +130,7 @@ export class Problem extends Error {
 /** 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
 export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request', cause?: Error): Problem {
   const detail =
-    faults.length === 1 ? (faults[0] as FieldError).detail : `${faults.length} things are wrong; see errors.`;
+    faults.length === 1 ? (faults[0] as FieldError).detail : `The request has ${faults.length} errors; see errors.`;
   return new Problem(code, detail, { faults, ...(cause && { cause }) });
 }
 
@@ -216,7 +216,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '44000': unfit('The WITH CHECK OPTION of the write view refuses a row of the workspace: correct its WHERE.'),
   '42501': unfit(
     'A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.',
-    'A function of the app, such as that of a trigger, writes with the rights of the gateway: make it SECURITY DEFINER, with a search_path of its own.',
+    'A function of the app, such as a trigger function, writes with the rights of the gateway: make it SECURITY DEFINER and set its search_path.',
   ),
   '42P01': missing,
   '42703': missing,
@@ -224,9 +224,9 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '3F000': missing,
   '42704': unfit(
     'The views do not fit the definitions of the resources: run `check`.',
-    'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and let the function do without it.',
+    'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
-  WG006: retry, // the wall refuses the MAC: another replica can have the key already, and another gateway the key of now
+  WG006: retry, // the wall refuses the MAC: another replica can have the new key already, or another gateway
   '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
   '2201G': unfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',
@@ -234,7 +234,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '22001': refused('too_long', 'the text is longer than its column.', ['text']),
   '22003': refused('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
   '22008': refused('out_of_range', 'PostgreSQL has no such date.', ['date']),
-  '22P02': refused('invalid', 'its column has no such value.', ['enum']),
+  '22P02': refused('invalid', 'it is not an allowed value.', ['enum']),
   '22': refused('invalid', byRule), // data exceptions
   '23502': refused(
     'not_nullable',

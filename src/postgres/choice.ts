@@ -206,7 +206,7 @@ function primaryOrWait(
   const waitMaxMs = !hasHealthyReplica ? 0 : showsWrite ? freshnessWaitMs : resumeMs;
   if (waitedMs < Math.max(waitMaxMs, requirement.resumeMs ?? 0)) return null;
   if (!hasHealthyReplica) throw unavailable();
-  if (!showsWrite) throw unavailable('No replica is as current as the page before yet; try again.');
+  if (!showsWrite) throw unavailable('No replica has caught up with your previous page yet; try again.');
   const detail = 'No replica has caught up with your last write yet, and the primary serves only a few reads.';
   throw unavailable(detail, { 'Retry-After': '1' });
 }

@@ -117,7 +117,7 @@ function asProblem(error: unknown): Problem {
   if (correctionOf(error) !== undefined)
     return new Problem(
       'internal',
-      'The database of the API must be corrected first; repeating the request does not help.',
+      'The database of the API is misconfigured; retrying will not help.',
     );
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
     return new Problem('replica_unavailable', 'The database cannot answer now; try again.');

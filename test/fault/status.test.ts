@@ -79,7 +79,7 @@ test.serial(`the status names a replica that lags, then one that is stopped${wit
   await eventually(
     t,
     'the same on the page',
-    () => shown(new RegExp(`3 things are wrong.*${nameOf(1)} is not used`, 's')),
+    () => shown(new RegExp(`There are 3 faults.*${nameOf(1)} is not used`, 's')),
     20_000,
   );
   if (open) t.deepEqual([...(await defects(open.page)), ...open.faults], []);

@@ -142,7 +142,7 @@ test.serial('a trigger that fails as the gateway runs it is a 500 whose correcti
       await ask<Body>('/jobs/1', { body: { title }, etag }),
     ]) {
       t.is(reply.status, 500, title);
-      t.is(JSON.stringify(reply.body).includes('must be corrected first'), true, title);
+      t.is(JSON.stringify(reply.body).includes('is misconfigured'), true, title);
     }
     const events = lines.filter((line) => line.includes('"database_unfit"')).map((line) => JSON.parse(line));
     t.is(events.length, 2, title);

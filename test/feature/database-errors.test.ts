@@ -112,7 +112,7 @@ for (const [code, harm, advice, heal] of misfits) {
     const refused = await post(client, write, { key });
     t.is(refused.status, 500);
     t.is(refused.json<{ code: string }>().code, 'internal');
-    t.regex(refused.text, /must be corrected first; repeating the request does not help/);
+    t.regex(refused.text, /is misconfigured; retrying will not help/);
     t.is(refused.headers['retry-after'], undefined);
     const line = log()
       .split('\n')

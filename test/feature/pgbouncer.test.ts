@@ -231,7 +231,7 @@ test(`check warns of a connection over a network without TLS, or with a certific
     return;
   }
   const plain = { replicaUrls: url('reads', host) };
-  t.is(await finding(t, 'encryption', plain), 'warning: Names of customers cross the network as plain text.');
+  t.is(await finding(t, 'encryption', plain), 'warning: Traffic to PostgreSQL is unencrypted.');
   const unverified = { replicaUrls: `${plain.replicaUrls}?sslmode=no-verify` };
   t.regex(await finding(t, 'encryption', unverified), /^warning: The server's certificate is not verified/);
   t.is(await finding(t, 'encryption', {}), 'ok: None: the server is on this machine.');

@@ -53,5 +53,5 @@ test.serial('the status and /readyz say what the check of the start found', asyn
   t.like({ status, unfit }, { status: 'ready', unfit: [{ item: 'connections' }] });
   const { level, summary } = await statusOf(gateway.opsUrl);
   t.is(level, 'degraded');
-  t.regex(summary, /^At the start replica 1 \(.*\) did not fit: connections: 7 are needed/);
+  t.regex(summary, /^replica 1 \(.*\) was not usable at start-up: connections: 7 are needed/);
 });

@@ -280,7 +280,7 @@ function serverFaults(
         await redis.stop();
         return () => redis.start();
       },
-      named: /Redis is away.*#redis-away/,
+      named: /Redis is unreachable.*#redis-away/,
       alert: 'GatewayRedisAway',
     },
     'a worker is killed': {

@@ -34,12 +34,12 @@ test('the status names primary, Redis and workers that are away, and data that i
     faults.map(({ sentence }) => sentence),
     [
       'Writes fail: the primary cannot be used: it does not answer (ECONNREFUSED).',
-      'The newest data is 75 s old: replay stands still, or the primary is away.',
-      'Redis is away: ECONNREFUSED. Each gateway enforces its share of the limits.',
+      'The newest data is 75 s old: replay has stopped or the primary is unreachable.',
+      'Redis is unreachable: ECONNREFUSED. Each gateway enforces its share of the limits.',
       'Only 3 of 4 workers report.',
     ],
   );
-  t.like({ level, summary }, { level: 'failing', summary: '4 things are wrong.' });
+  t.like({ level, summary }, { level: 'failing', summary: 'There are 4 faults.' });
 });
 
 const finished = (status: number, code: ProblemCode | null, workspace: string | null): Event => ({
@@ -92,7 +92,7 @@ test('the last reload stays in the status until one succeeds', (t) => {
     30_000,
   );
   t.is(level, 'degraded');
-  t.is(summary, 'The last reload was refused, and the definitions before it serve: klanten.json /: it is no JSON.');
+  t.is(summary, 'The last reload was refused, so the previous definitions stay in use: klanten.json /: it is no JSON.');
 });
 
 /** The log lines of the events, as text. */

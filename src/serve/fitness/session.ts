@@ -84,7 +84,7 @@ export function checkEncryption(client: pg.Client): Item {
       : warning('encryption', "The server's certificate is not verified, so another server could take its place.");
   const isLocal = remoteAddress === '' || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
   if (isLocal) return verdict('encryption', [], 'None: the server is on this machine.');
-  return warning('encryption', 'Names of customers cross the network as plain text.');
+  return warning('encryption', 'Traffic to PostgreSQL is unencrypted.');
 }
 
 const backendPid = 'select pg_backend_pid() as pid';

@@ -133,7 +133,7 @@ function isHead({ rawPacket }: ParseError): boolean {
 }
 
 function notAllowed(method: string): Problem {
-  return new Problem('method_not_allowed', `${method} is not possible here.`, {
+  return new Problem('method_not_allowed', `${method} is not allowed on this path.`, {
     headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
   });
 }

@@ -211,7 +211,7 @@ export async function answerUnrouted(deps: Admission, ctx: Context): Promise<voi
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
   if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');
   if (ctx.method !== 'OPTIONS') {
-    throw new Problem('method_not_allowed', `${ctx.method} is not possible here.`, { headers: { Allow: allow } });
+    throw new Problem('method_not_allowed', `${ctx.method} is not allowed on this path.`, { headers: { Allow: allow } });
   }
   send(ctx, 204, null, { Allow: allow });
 }
@@ -224,5 +224,5 @@ function requireJsonAccepted(ctx: Context): void {
   if (accept === '*/*' || accept === 'application/json' || accept.length > acceptCharactersMax) return;
   // // Some clients ask for a charset although JSON defines none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
-    throw new Problem('not_acceptable', 'Only application/json can be produced.');
+    throw new Problem('not_acceptable', 'Only application/json is available.');
 }

@@ -14,7 +14,7 @@ export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
   const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows the older name only
   const attributes = servedByApi ? '' : ' hide-console hide-authentication';
   const body = [
-    `<openapi-explorer hide-server-selection default-schema-tab="body"${attributes}></openapi-explorer>`,
+    `<openapi-explorer hide-server-selection default-schema-tab="body" schema-expand-level="1"${attributes}></openapi-explorer>`,
     `<script>${projectText('dist/bundle/openapi-explorer.js')}</script>`,
     `<script>document.querySelector('openapi-explorer').loadSpec(${json.replaceAll('<', '\\u003c')})</script>`,
   ].join('\n');

@@ -45,6 +45,9 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
     perPageMax,
     skipRowsMax: options.skipRowsMax,
     publicUrl,
+    serverDescription: publicUrl
+      ? 'Version 1 of the API.'
+      : 'Version 1, on the host from which you read this description. The operator names the host by PUBLIC_URL.',
     base: `${publicUrl || 'https://HOST'}/api/v1`,
     index: apiIndex(resources, options),
     contact: apiContact === '' ? undefined : contactOf(apiContact),
@@ -72,6 +75,7 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
   const writable = isWritable(resource, options);
   return {
     name,
+    tagName: spaced(name),
     record,
     Name: capital(name),
     Record: capital(record),
@@ -121,6 +125,12 @@ function contactOf(text: string): Readonly<Record<string, string>> {
 /** "serviceVisits" and "service-visits" → "ServiceVisits". */
 function capital(name: string): string {
   return name.replace(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** "serviceVisits" and "service-visits" as "Service visits". */
+function spaced(name: string): string {
+  const [first = '', ...others] = name.split(/-|(?=[A-Z])/).map((word) => word.toLowerCase());
+  return [capital(first), ...others].join(' ');
 }
 
 type Example = Readonly<Record<string, unknown>>;

@@ -142,7 +142,7 @@ export function statusOf(readiness: Readiness, lagMaxMs: number, workers: Worker
     at: new Date().toISOString(),
     version: apiVersion,
     level: faults[0]?.level ?? 'well',
-    summary: faults.length > 1 ? `${faults.length} things are wrong.` : (faults[0]?.sentence ?? 'All is well.'),
+    summary: faults.length > 1 ? `There are ${faults.length} faults.` : (faults[0]?.sentence ?? 'All is well.'),
     faults,
     replicas,
     lagSecondsMax: lagMaxMs / 1000,
@@ -153,7 +153,7 @@ export function statusOf(readiness: Readiness, lagMaxMs: number, workers: Worker
 }
 
 const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'stopping', Named>> = {
-  'no worker': ['workers-die', 'No worker reports: requests are not answered.'],
+  'no worker': ['workers-die', 'No worker is responding: requests are not answered.'],
   'no healthy replica': ['no-replica', 'Reads fail: no replica can be used.'],
   stopping: ['start', 'The gateway is stopping.'],
 };
@@ -190,15 +190,15 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
   const newest = Math.min(...ages);
   // Without a primary an idle database cannot be told from a late one.
   if (primary !== null && ages.length > 0 && newest > ageSecondsMax)
-    sentences.push(['data-old', `The newest data is ${newest} s old: replay stands still, or the primary is away.`]);
+    sentences.push(['data-old', `The newest data is ${newest} s old: replay has stopped or the primary is unreachable.`]);
   if (redis?.healthy === false)
-    sentences.push(['redis-away', `Redis is away: ${redis.reason}. Each gateway enforces its share of the limits.`]);
+    sentences.push(['redis-away', `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`]);
   for (const { server, item, detail } of unfit)
-    sentences.push(['start', `At the start ${server} did not fit: ${item}: ${detail}`]);
+    sentences.push(['start', `${server} was not usable at start-up: ${item}: ${detail}`]);
   if (reloadRefused !== null)
     sentences.push([
       'reload-refused',
-      `The last reload was refused, and the definitions before it serve: ${reloadRefused}`,
+      `The last reload was refused, so the previous definitions stay in use: ${reloadRefused}`,
     ]);
   if (workers !== null && workers.reporting > 0 && workers.reporting < workers.configured)
     sentences.push(['workers-die', `Only ${workers.reporting} of ${workers.configured} workers report.`]);
