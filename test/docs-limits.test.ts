@@ -26,10 +26,6 @@ const toMend: ReadonlySet<string> = new Set([
   'docs/operate/scaling.md',
   'docs/understand/evidence/copies.md',
   'docs/understand/evidence/scale.md',
-  'docs/understand/glossary.md',
-  'docs/understand/reliability.md',
-  'docs/understand/security.md',
-  'docs/use/README.md',
 ]);
 
 /** As `wc -w` counts, blocks of code included. */

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { projectRoot } from '../../src/base/paths.js';
 import { breakingProxy } from '../support/breaking-proxy.js';
 import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
-import { listNames, page, records } from '../support/lists.js';
+import { listNames, records } from '../support/lists.js';
 import { silentChanges } from '../support/pull/copies.js';
 import { duckdbCopy } from '../support/pull/copy.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
@@ -159,61 +159,6 @@ withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists
   await t.throwsAsync(output(tsc, [...options, 'wrong.ts'], { cwd: folder }), { message: /TS2322/ });
   rmSync(folder, { recursive: true });
 });
-
-const generators: readonly (readonly [generator: string, args: readonly string[], client: string, data: string])[] = [
-  [
-    'swagger-typescript-api',
-    ['generate', '-p', 'openapi.json', '-o', 'client', '-n', 'index.ts'],
-    `import { Api } from './client';
-     const api = new Api({ baseUrl: BASE, baseApiParams: { headers: { Authorization: \`Bearer \${TOKEN}\` } } });
-     const { getIndex, klanten, token: { getToken } } = api;`,
-    '.data',
-  ],
-  [
-    'openapi', // openapi-typescript-codegen
-    ['-i', 'openapi.json', '-o', 'client', '--name', 'Client', '--useOptions'],
-    `import { Client } from './client';
-     const { api, klanten } = new Client({ BASE, TOKEN });
-     const [getIndex, getToken] = [() => api.getIndex({}), () => api.getToken({})];`,
-    '',
-  ],
-];
-for (const [generator, args, client, data] of generators) {
-  withTools(
-    `a client that ${generator} makes compiles under tsc --strict and reads lists and records${toolsMissing}`,
-    async (t) => {
-      const document = (await t.context.client.get('/openapi.json')).text;
-      const id = generator === 'openapi' ? '{ id }' : 'id';
-      const source = `const { BASE, TOKEN } = process.env as Record<string, string>;
-      ${client}
-      const call = async () => {
-        const index = await getIndex();
-        const { scopes } = (await getToken())${data};
-        const two = (await klanten.listKlanten({ perPage: 2 }))${data}.data;
-        const ids = two.map(({ id }) => id);
-        const cut = (await klanten.listKlanten({ ids, fields: ['createdAt', 'updatedAt'] }))${data}.data;
-        const details = await Promise.all(ids.map(async (id) => (await klanten.getKlant(${id}))${data}));
-        console.log(JSON.stringify({ name: index${data}.name, scopes, two, cut, details }));
-      };
-      call();`;
-      const folder = workFolder({ 'openapi.json': document, 'call.ts': source });
-      await output(tool(generator), args, { cwd: folder });
-      const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler']; // the clients name no files
-      const options = ['--strict', '--target', 'es2022', ...modules, '--skipLibCheck', '--types', 'node'];
-      const types = ['--typeRoots', join(projectRoot, 'node_modules/@types')];
-      await output(tsc, [...options, ...types, 'call.ts'], { cwd: folder });
-      const { printed } = await run(t.context, folder, [], [process.execPath, 'call.js']);
-      const { data: two } = await page<Readonly<Record<'id' | 'createdAt' | 'updatedAt', string>>>(
-        t.context.client,
-        '/klanten?perPage=2',
-      );
-      const cut = two.map(({ id, createdAt, updatedAt }) => ({ id, createdAt, updatedAt }));
-      const { scopes } = (await t.context.client.get('/token')).json<{ scopes: string[] }>();
-      t.deepEqual(JSON.parse(printed), { name: 'Workspace data API', scopes, two, cut, details: two });
-      rmSync(folder, { recursive: true });
-    },
-  );
-}
 
 test.serial('docs/use/duckdb.md makes a table of work orders with types, of an empty list as well', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'duckdb-'));

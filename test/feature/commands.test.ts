@@ -180,7 +180,7 @@ test('every unusable setting is named at once, a secret without its value, and t
       stderr,
       `The settings are not valid:
   PORT must be a whole number from 0 to 65535, not 99999.
-  PUBLIC_URL must not be "data.example.com". Absolute URL at which clients reach the gateway, without a trailing slash; for links. Empty: from the Host header.
+  PUBLIC_URL must not be "data.example.com". The absolute URL at which clients reach the gateway, without a trailing slash. Links begin with it. If it is empty, they are made from the Host header.
   BASIC_AUTH must be one of true, false, not "ja".
   LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent, not "loud".
   REPLICA_URLS, entry 2, must be a connection URL, postgres://….

@@ -1,6 +1,7 @@
 import type { Figures } from './figures.js';
 import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
+import { soakGenerators } from './generators.js';
 import { soakMigrate } from './migrate.js';
 import { soakMixed } from './mixed.js';
 import { soakOncall } from './oncall.js';
@@ -24,6 +25,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   flood: soakFlood,
   writes: soakWrites,
   fuzz: soakFuzz,
+  generators: soakGenerators,
   mixed: soakMixed,
   migrate: soakMigrate,
   oncall: soakOncall,

@@ -40,9 +40,9 @@ export function tool(name: string): string {
 }
 
 /** A new folder with these files, in which programs find the packages of test/tools. */
-export function workFolder(files: Readonly<Record<string, string>>): string {
+export function workFolder(files: Readonly<Record<string, string>>, packages = toolsFolder): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-clients-'));
-  symlinkSync(join(toolsFolder, 'node_modules'), join(folder, 'node_modules'));
+  symlinkSync(join(packages, 'node_modules'), join(folder, 'node_modules'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   return folder;
 }
