@@ -1,6 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
+import { projectText } from '../src/base/paths.js';
+import { median } from './rounds.js';
+
+const { version: packageVersion } = JSON.parse(projectText('package.json')) as { readonly version: string };
 
 export interface Options {
   /** Length of one load run, in seconds. */
@@ -26,9 +31,12 @@ export interface Table {
   readonly rows: readonly (readonly string[])[];
 }
 
+/** A value, or the values of the turns. */
+export type Figure = number | readonly number[];
+
 /** Result of a case: its figures by the names under which the goals stand, and tables with the rest. */
 export interface Measured {
-  readonly figures: Readonly<Record<string, number>>;
+  readonly figures: Readonly<Record<string, Figure>>;
   readonly tables: readonly Table[];
 }
 
@@ -37,6 +45,15 @@ export interface Report extends Measured {
   readonly goals: Readonly<Record<string, Goal>>;
   readonly faults: readonly string[];
   readonly postgresVersion: string;
+}
+
+/** Ratios below it, and above its inverse, are called level. */
+const levelBelow = 1.15;
+
+/** The commit of the working tree, and whether files differ from it. */
+function commit(): string {
+  const git = (...args: string[]): string => spawnSync('git', args, { encoding: 'utf8' }).stdout?.trim() ?? '';
+  return `${git('rev-parse', '--short', 'HEAD') || 'unknown'}${git('status', '--porcelain') && ', with changes'}`;
 }
 
 /** Three figures are all that such measurements carry. */
@@ -49,22 +66,24 @@ export function figure(value: number): string {
 /** The whole report as Markdown. */
 export function markdown({ figures, tables, goals, faults, postgresVersion }: Report): string {
   const judged = Object.entries(goals).map(([what, { bound, value, unit }]) => {
-    const measured = figures[what] ?? Number.NaN;
+    const values = [figures[what] ?? Number.NaN].flat().sort((a, b) => a - b);
+    const [least, most, measured] = [values[0] as number, values.at(-1) as number, median(values)];
     const isReached = bound === 'at most' ? measured <= value : measured >= value;
-    return {
-      isReached,
-      row: [what, `${figure(measured)} ${unit}`, `${bound} ${value} ${unit}`, isReached ? 'reached' : 'missed'],
-    };
+    const isLevel = unit === '×' && Math.max(measured, 1 / measured) < levelBelow;
+    const spread = values.length > 1 ? `${figure(least)} to ${figure(most)}` : 'one run';
+    const verdict = `${isReached ? 'reached' : 'missed'}${isLevel ? ', level' : ''}`;
+    return { isReached, row: [what, `${figure(measured)} ${unit}`, spread, `${bound} ${value} ${unit}`, verdict] };
   });
   const reached = judged.filter(({ isReached }) => isReached).length;
   const facts = [
     `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${Math.round(totalmem() / 1e9)} GB`,
+    `Version ${packageVersion}, commit ${commit()}`,
     `${type()} ${release().split('-')[0]}, Node.js ${process.versions.node}, PostgreSQL ${postgresVersion}`,
   ];
   const verdicts: Table = {
     title: 'Goals',
-    note: `${reached} of ${judged.length} goals are reached. Ratios are medians of pairs of turns that ran next to each other.`,
-    head: ['', 'measured', 'goal', ''],
+    note: `${reached} of ${judged.length} goals are reached. Figures are medians of the turns, with the lowest and the highest turn; ratios are of pairs of turns that ran next to each other. A ratio that differs from 1 by less than 15 % is level.`,
+    head: ['', 'median', 'spread', 'goal', ''],
     rows: judged.map(({ row }) => row),
   };
   return `${facts.map((fact) => `- ${fact}\n`).join('')}${[verdicts, ...tables].map(markdownTable).join('')}${faults.map((fault) => `\n${fault}\n`).join('')}`;

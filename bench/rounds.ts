@@ -26,7 +26,11 @@ export function middle<T>(results: readonly T[], of: (result: T) => number): num
   return median(results.map(of));
 }
 
-/** Median of the ratios of pairs that ran next to each other. */
-export function pairedRatio<T>(ours: readonly T[] = [], theirs: readonly T[] = [], of: (result: T) => number): number {
-  return median(ours.map((result, i) => of(result) / (theirs[i] === undefined ? Number.NaN : of(theirs[i]))));
+/** The ratios of pairs that ran next to each other. */
+export function pairedRatios<T>(
+  ours: readonly T[] = [],
+  theirs: readonly T[] = [],
+  of: (result: T) => number,
+): number[] {
+  return ours.map((result, i) => of(result) / (theirs[i] === undefined ? Number.NaN : of(theirs[i])));
 }

@@ -8,7 +8,7 @@ import { startCase } from './cases/start.js';
 import { syncCase } from './cases/sync.js';
 import { togetherCase } from './cases/together.js';
 import { needWrk } from './load.js';
-import { type Goal, type Measured, markdown, type Options, type Table, writePage } from './report.js';
+import { type Figure, type Goal, type Measured, markdown, type Options, type Table, writePage } from './report.js';
 import { runScale, runScaleSync } from './scale/run.js';
 import { type Stage, startStage } from './stage.js';
 
@@ -142,7 +142,7 @@ async function main(): Promise<void> {
 
 async function run(names: readonly string[], options: Options, dir: string | undefined) {
   needWrk();
-  const [goals, figures]: [Record<string, Goal>, Record<string, number>] = [{}, {}];
+  const [goals, figures]: [Record<string, Goal>, Record<string, Figure>] = [{}, {}];
   const [tables, faults]: [Table[], string[]] = [[], []];
   const stage = await startStage(dir === undefined ? undefined : resolve(dir));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -22,10 +22,7 @@ const tableShareMax = 0.15;
 const toMend: ReadonlySet<string> = new Set([
   'docs/adopt/adapting.md',
   'docs/adopt/keys.md',
-  'docs/contribute/architecture.md',
   'docs/operate/scaling.md',
-  'docs/understand/evidence/copies.md',
-  'docs/understand/evidence/scale.md',
 ]);
 
 /** As `wc -w` counts, blocks of code included. */

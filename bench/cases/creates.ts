@@ -4,7 +4,7 @@ import { type Load, runLoad } from '../load.js';
 import { runToEnd } from '../processes.js';
 import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
-import { alternate, middle, pairedRatio } from '../rounds.js';
+import { alternate, middle, pairedRatios } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
 
 /** As many as the gateway has connections to the primary. */
@@ -72,6 +72,6 @@ export async function createsCase(stage: Stage, options: Options): Promise<Measu
       ];
     }),
   };
-  const ratio = pairedRatio(results[0], results[1], ({ perSecond }) => perSecond);
+  const ratio = pairedRatios(results[0], results[1], ({ perSecond }) => perSecond);
   return { figures: { 'Creates against the same statements, pipelined: creates/s': ratio }, tables: [table] };
 }

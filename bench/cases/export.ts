@@ -9,7 +9,7 @@ import { compileStatements } from '../../src/resource/statements/statements.js';
 import { peakMbOf } from '../processes.js';
 import type { Options } from '../report.js';
 import { figure, type Measured } from '../report.js';
-import { alternate, middle, pairedRatio } from '../rounds.js';
+import { alternate, middle, pairedRatios } from '../rounds.js';
 import type { Stage } from '../stage.js';
 import { psqlMs } from './pages.js';
 
@@ -40,7 +40,7 @@ export async function exportAgainstCopy(subject: Exported, rounds: number, what:
   const peakMb = middle(ours, (turn) => turn.peakMb);
   return {
     figures: {
-      [`Export of ${what} against COPY: time`]: pairedRatio(ours, theirs, ({ wallMs }) => wallMs),
+      [`Export of ${what} against COPY: time`]: pairedRatios(ours, theirs, ({ wallMs }) => wallMs),
       [`Export of ${what}: memory`]: peakMb,
     },
     tables: [

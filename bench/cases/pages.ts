@@ -3,8 +3,8 @@ import { compileStatements } from '../../src/resource/statements/statements.js';
 import { Client } from '../client.js';
 import { cpuMsOf, outputOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
 import type { Options } from '../report.js';
-import { figure, type Measured, type Table } from '../report.js';
-import { alternate, middle, pairedRatio } from '../rounds.js';
+import { type Figure, figure, type Measured, type Table } from '../report.js';
+import { alternate, middle, pairedRatios } from '../rounds.js';
 import { eventLoopDelayMs, type Stage } from '../stage.js';
 
 /** Pages that are compared with COPY of the same rows, of PostgreSQL's own text: what is encrypted or shielded comes as it is stored. */
@@ -27,7 +27,7 @@ interface Turn {
 
 /** One page and COPY of the same rows, in turns. */
 export async function pagesCase(stage: Stage, { rounds }: Options): Promise<Measured> {
-  const figures: Record<string, number> = {};
+  const figures: Record<string, Figure> = {};
   const rows: string[][] = [];
   for (const page of pages) {
     process.stderr.write(`  ${page.name}\n`);
@@ -36,14 +36,14 @@ export async function pagesCase(stage: Stage, { rounds }: Options): Promise<Meas
     if (page.resource === 'werkbonnen') sides.push(() => readPage(stage, page, '&fields=nummer,datum,status'));
     const [ours = [], theirs = [], cut] = await alternate(sides, rounds, (side) => costOf(stage, side));
     if (cut !== undefined)
-      figures[`${page.name}, four of eleven members against all: rows/s`] = pairedRatio(
+      figures[`${page.name}, four of eleven members against all: rows/s`] = pairedRatios(
         ours,
         cut,
         ({ wallMs }) => wallMs,
       );
-    figures[`${page.name} in one page against COPY: time`] = pairedRatio(ours, theirs, ({ wallMs }) => wallMs);
-    figures[`${page.name}: p99 of the event loop's delay`] = middle(ours, ({ delayMs }) => delayMs);
-    figures[`${page.name}: gateway memory`] = middle(ours, ({ peakMb }) => peakMb);
+    figures[`${page.name} in one page against COPY: time`] = pairedRatios(ours, theirs, ({ wallMs }) => wallMs);
+    figures[`${page.name}: p99 of the event loop's delay`] = ours.map(({ delayMs }) => delayMs);
+    figures[`${page.name}: gateway memory`] = ours.map(({ peakMb }) => peakMb);
     const common = (turns: readonly Turn[]): string[] =>
       [middle(turns, ({ wallMs }) => wallMs), middle(turns, ({ replicaMs }) => replicaMs)].map(figure);
     const only = (['gatewayMs', 'firstByteMs', 'delayMs', 'peakMb'] as const).map((of) =>

@@ -2,7 +2,7 @@ import { type LoadCost, runLoad } from '../load.js';
 import { type Contender, gatewayOf, startBare, startPlatformatic } from '../peers.js';
 import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
-import { alternate, middle, pairedRatio } from '../rounds.js';
+import { alternate, middle, pairedRatios } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
 
 const connections = 32;
@@ -64,7 +64,7 @@ async function compare(
     rows,
   };
   const ratios = contenders.slice(1).map(({ name }, i) => {
-    const value = pairedRatio(results[0], results[i + 1], ({ perSecond }) => perSecond);
+    const value = pairedRatios(results[0], results[i + 1], ({ perSecond }) => perSecond);
     return [`${title} against ${name}: requests/s`, value] as const;
   });
   return { figures: Object.fromEntries(ratios), tables: [table] };

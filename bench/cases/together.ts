@@ -6,7 +6,7 @@ import type { Clients, ClientsResult } from '../clients-process.js';
 import { runToEnd } from '../processes.js';
 import type { Options } from '../report.js';
 import { figure, type Measured, type Table } from '../report.js';
-import { alternate, middle, pairedRatio } from '../rounds.js';
+import { alternate, middle, pairedRatios } from '../rounds.js';
 import { eventLoopDelayMs, rowsOf, type Stage } from '../stage.js';
 
 const idsAsked = 1000;
@@ -79,7 +79,7 @@ export async function togetherCase(stage: Stage, { rounds, seconds }: Options): 
       ];
     }),
   };
-  const ratio = pairedRatio(results[1], results[0], (turn) => turn.details.p99Ms);
+  const ratio = pairedRatios(results[1], results[0], (turn) => turn.details.p99Ms);
   return { figures: { 'Details beside eight pages of 10,000 against alone: p99': ratio }, tables: [table] };
 }
 

@@ -2,7 +2,7 @@ import { compileStatements } from '../../src/resource/statements/statements.js';
 import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
 import { Client } from '../client.js';
 import { figure, type Measured } from '../report.js';
-import { alternate, median, pairedRatio } from '../rounds.js';
+import { alternate, median, pairedRatios } from '../rounds.js';
 import { workspaceOf } from './data.js';
 import { asReader, filterValues, resourceOf, type Subject } from './subject.js';
 
@@ -85,7 +85,7 @@ async function compare(clients: readonly [Client, Client], paths: readonly [stri
       count,
       async (side) => (await clients[side].page(paths[side])).ms,
     );
-    const ratio = pairedRatio(largeMs, smallMs, (ms) => ms);
+    const ratio = median(pairedRatios(largeMs, smallMs, (ms) => ms));
     if (ratio <= doubt || count === turns.at(-1)) return { largeMs: median(largeMs), smallMs: median(smallMs), ratio };
   }
   throw new Error('unreachable');

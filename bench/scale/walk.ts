@@ -4,8 +4,8 @@ import { cursorContext, decodeCursor } from '../../src/serve/read/page-ends.js';
 import { psqlMs } from '../cases/pages.js';
 import { Client } from '../client.js';
 import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
-import { figure, type Measured } from '../report.js';
-import { median, pairedRatio } from '../rounds.js';
+import { type Figure, figure, type Measured } from '../report.js';
+import { median, pairedRatios } from '../rounds.js';
 import { sealed, workspaceOf } from './data.js';
 import { resourceOf, type Subject } from './subject.js';
 
@@ -23,7 +23,7 @@ interface Cost {
 
 /** A list read page by page to its end, as docs/reference/lists.md advises, in slices that take turns with COPY of the same rows. */
 export async function walksOf(subject: Subject, rows: Readonly<Record<string, number>>): Promise<Measured> {
-  const figures: Record<string, number> = {};
+  const figures: Record<string, Figure> = {};
   const table: string[][] = [];
   for (const [resource, count] of Object.entries(rows)) {
     const kind = resource === 'werkbonnen' ? 'work orders' : 'log entries';
@@ -32,7 +32,7 @@ export async function walksOf(subject: Subject, rows: Readonly<Record<string, nu
     const { ours, theirs, pagesMs } = await walk(subject, resource, count);
     const peakMb = peakMbOf(subject.gatewayPid);
     const ends = [pagesMs.slice(0, windowPages), pagesMs.slice(-windowPages - 1, -1)].map(median) as [number, number];
-    figures[`${what} against COPY: time`] = pairedRatio(ours, theirs, ({ wallMs }) => wallMs);
+    figures[`${what} against COPY: time`] = pairedRatios(ours, theirs, ({ wallMs }) => wallMs);
     figures[`${what}: last pages against the first: time`] = ends[1] / ends[0];
     figures[`${what}: gateway memory`] = peakMb;
     const sums = (side: readonly Cost[]): string[] =>
