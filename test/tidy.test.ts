@@ -145,6 +145,12 @@ const vagueWords = [
   /\b(?:in vain|out of the blue|anew|may not|may neither)\b/i,
   /^ *(?:\/\*\*|\*|\/\/|--) (?:What|Who|Whose|Whoever) /m,
 ];
+/** Syntax of another language, and words that say more than is true, in texts for readers: help, errors, advice, descriptions, pages. */
+const mendedWords =
+  /\b(?:that of|those of|of (?:its|their) own|by itself|of now|but for|for good|stands? still|(?:is|are) away|prove[ds]|as often|within seconds|goes back in time|things are wrong|can be produced|says (?:yes|no)|[Ll]et (?:the|a|an|each|your|NTP))\b/;
+const forReaders =
+  /^(?:README|SECURITY|CHANGELOG|CONTRIBUTING)\.md$|^docs\/(?:use|understand|contribute|start)\/|^config\/(?:help|openapi)\/|^config\/settings\.schema\.json$|^src\/(?:base\/errors|serve\/fitness\/finding|serve\/ops\/status)\.ts$/;
+
 /** The exception names the Unix user `nobody`. Add none. */
 const withVagueWords: ReadonlySet<string> = new Set(['demo/cluster/binaries.ts']);
 
@@ -164,7 +170,9 @@ test('comments, messages and docs name the actor and avoid vague words', (t) => 
   const found = texts
     .filter(({ path }) => path !== 'test/tidy.test.ts' && !withVagueWords.has(path))
     .flatMap(({ path, text }) =>
-      vagueWords.flatMap((words) => words.exec(text)?.[0] ?? []).map((word) => `${path}: ${word}`),
+      [...vagueWords, ...(forReaders.test(path) ? [mendedWords] : [])]
+        .flatMap((words) => words.exec(text)?.[0] ?? [])
+        .map((word) => `${path}: ${word}`),
     );
   t.deepEqual(found, []);
 });

@@ -230,7 +230,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
   '2201G': unfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',
-  ), // of no other expression than that of write-statements
+  ), // only write-statements has such an expression
   '22001': refused('too_long', 'the text is longer than its column.', ['text']),
   '22003': refused('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
   '22008': refused('out_of_range', 'PostgreSQL has no such date.', ['date']),

@@ -18,7 +18,7 @@ export interface Readiness {
   readonly recent: readonly RecentCount[];
   /** Why the last reload was refused; null after one that succeeded, and without workers. */
   readonly reloadRefused: string | null;
-  /** Null without Redis. While it is away reads are answered, and limits go by each gateway's share. */
+  /** Null without Redis. While it is unreachable reads are answered, and limits go by each gateway's share. */
   readonly redis: ServerStatus | null;
 }
 
@@ -114,7 +114,7 @@ interface Fault {
   readonly link: string;
 }
 
-/** A fault of now: the row of its remedy, and its sentence. */
+/** A current fault: the row of its remedy, and its sentence. */
 type Named = readonly [remedy: string, sentence: string];
 
 interface WorkersStatus {
@@ -123,7 +123,7 @@ interface WorkersStatus {
   readonly reporting: number;
 }
 
-/** Names every fault of now and of the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
+/** Names every current fault and those of the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
 export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
   const { replicas, primary, redis } = readiness;
   const named = (level: Fault['level'], all: readonly Named[]) =>
