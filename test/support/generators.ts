@@ -58,7 +58,7 @@ export const generators: Readonly<Record<string, Generator>> = {
     commands: [['openapi-ts']],
     files: {
       'openapi-ts.config.mjs': `export default { input: 'openapi.json', output: 'client',
-        plugins: ['@hey-api/client-fetch', 'zod', { name: '@hey-api/sdk', validator: true }] };`,
+        plugins: ['@hey-api/client-fetch', 'zod', { name: '@hey-api/sdk', validator: { response: 'zod' } }] };`,
     },
     client: `import { client } from './client/client.gen';
       import * as api from './client/sdk.gen';
@@ -161,10 +161,10 @@ const calls = `(async () => {
     }
   }
   const { customerId } = lists.installaties?.[0]?.[0] as { customerId: string };
-  const created = (await create('made', { customerId, naam: 'Koelcel' })) as { id: string };
+  const created = (await create(crypto.randomUUID(), { customerId, naam: 'Koelcel' })) as { id: string };
   const etag = (await originalFetch(\`\${BASE}/installaties/\${created.id}\`, { headers: { Authorization } })).headers.get('etag');
   const record = await read(created.id);
-  const changed = await update(created.id, { 'Idempotency-Key': 'changed', 'If-Match': etag as string }, { locatie: 'Zolder', merk: null });
+  const changed = await update(created.id, { 'Idempotency-Key': crypto.randomUUID(), 'If-Match': etag as string }, { locatie: 'Zolder', merk: null });
   console.log(JSON.stringify({ lists, lastPages, created, record, changed }));
 })();`;
 

@@ -123,7 +123,7 @@ interface WorkersStatus {
   readonly reporting: number;
 }
 
-/** Names every current fault and those of the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
+/** Names every fault that is current or of the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
 export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
   const { replicas, primary, redis } = readiness;
   const named = (level: Fault['level'], all: readonly Named[]) =>
