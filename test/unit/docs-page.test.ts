@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
@@ -114,6 +115,28 @@ test('the workflow of n8n reads a list by its next URL, and sends each parameter
   );
   t.regex(options.pagination.pagination.nextURL, /\$response\.body\.pagination\.next\b/);
   t.is(nodes[2].parameters.fieldToSplitOut, 'data');
+});
+
+test("Postman's script follows the next address, and collects the records of all pages", (t) => {
+  const [script = ''] = all(read('postman.md'), /```js\n(.*?)```/gs);
+  const variables = new Map<string, string>();
+  const next: (string | null)[] = [];
+  for (const page of [
+    { data: [1, 2], pagination: { next: 'https://host/2' } },
+    { data: [3], pagination: { next: null } },
+  ])
+    runInNewContext(script, {
+      data: {}, // which the sandbox of Postman declares
+      console: { log: () => {} },
+      pm: {
+        response: { json: () => page },
+        collectionVariables: variables,
+        info: { requestName: 'All' },
+        execution: { setNextRequest: (name: string | null) => next.push(name) },
+      },
+    });
+  t.deepEqual(next, ['All', null]);
+  t.is(variables.get('records'), '[1,2,3]');
 });
 
 test("dlt's full loads name the lists and the place of the next URL", (t) => {

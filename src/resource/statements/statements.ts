@@ -64,7 +64,7 @@ const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
 const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 /**
- * So many rows that a filter finds are sorted; of more the list is walked in its order. Counting to it costs 0.2 ms; with one row more,
+ * Up to this many matches are sorted; beyond it the list is scanned in order. Counting to it costs 0.2 ms; with one row more,
  * a page of 100 in a workspace of 5,000,000 rows walks a tenth of their index entries, by calculation 12 ms.
  */
 const fewMax = 1000;
