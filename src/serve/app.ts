@@ -115,10 +115,7 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
 function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (correctionOf(error) !== undefined)
-    return new Problem(
-      'internal',
-      'The database of the API is misconfigured; retrying will not help.',
-    );
+    return new Problem('internal', 'The database of the API is misconfigured; retrying will not help.');
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
     return new Problem('replica_unavailable', 'The database cannot answer now; try again.');
   }

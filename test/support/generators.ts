@@ -129,7 +129,7 @@ export const largeGenerators: Readonly<Record<string, Generator>> = {
 };
 
 /** All that a generated client received. */
-export interface Received {
+interface Received {
   readonly lists: Readonly<Record<(typeof listNames)[number], readonly object[][]>>;
   readonly lastPages: readonly object[];
   readonly record: object;
@@ -169,7 +169,7 @@ const calls = `(async () => {
 })();`;
 
 /** Makes the client in a folder of its own, compiles it under `tsc --strict`, and runs it. */
-export async function received(
+async function received(
   { commands, files, client }: Generator,
   document: string,
   env: Readonly<Record<'BASE' | 'TOKEN', string>>,

@@ -10,8 +10,7 @@ export const advice = {
   redis:
     'Correct host, port, password or ACL (+eval, ~gateway:*) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the other gateways.',
   cluster: 'Point REPLICA_URLS and PRIMARY_URLS at servers of one cluster.',
-  connection:
-    'Check host, port and password in REPLICA_URLS and PRIMARY_URLS, then pg_hba.conf and the firewall.',
+  connection: 'Check host, port and password in REPLICA_URLS and PRIMARY_URLS, then pg_hba.conf and the firewall.',
   encryption:
     "Add sslmode=verify-full and sslrootcert=FILE, the CA that signed the server's certificate, to the URL, name the host as the certificate does, and set ssl = on and hostssl (pg_hba.conf) on the server.",
   pooler: 'Set NAMED_STATEMENTS=false, or use PgBouncer 1.21 or later with max_prepared_statements above 0.',
@@ -48,7 +47,8 @@ export const advice = {
   ids: 'Expose an id that is backed by a unique index, or show only the newest of the rows with the same id.',
   values:
     'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; if JSON has no such value (NaN, infinity), show another value in the view. The named row is an example.',
-  schema: 'Cast the columns of the view to the types of the contract (docs/reference/definitions.md), or change the definition.',
+  schema:
+    'Cast the columns of the view to the types of the contract (docs/reference/definitions.md), or change the definition.',
   indexes:
     'Run migrate --indexes. If you dropped an index on purpose, remove its file and its row in gateway.applied_files.',
   plans:

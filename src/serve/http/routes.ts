@@ -211,7 +211,9 @@ export async function answerUnrouted(deps: Admission, ctx: Context): Promise<voi
   const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
   if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');
   if (ctx.method !== 'OPTIONS') {
-    throw new Problem('method_not_allowed', `${ctx.method} is not allowed on this path.`, { headers: { Allow: allow } });
+    throw new Problem('method_not_allowed', `${ctx.method} is not allowed on this path.`, {
+      headers: { Allow: allow },
+    });
   }
   send(ctx, 204, null, { Allow: allow });
 }

@@ -190,9 +190,15 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
   const newest = Math.min(...ages);
   // Without a primary an idle database cannot be told from a late one.
   if (primary !== null && ages.length > 0 && newest > ageSecondsMax)
-    sentences.push(['data-old', `The newest data is ${newest} s old: replay has stopped or the primary is unreachable.`]);
+    sentences.push([
+      'data-old',
+      `The newest data is ${newest} s old: replay has stopped or the primary is unreachable.`,
+    ]);
   if (redis?.healthy === false)
-    sentences.push(['redis-away', `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`]);
+    sentences.push([
+      'redis-away',
+      `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`,
+    ]);
   for (const { server, item, detail } of unfit)
     sentences.push(['start', `${server} was not usable at start-up: ${item}: ${detail}`]);
   if (reloadRefused !== null)
