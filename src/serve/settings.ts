@@ -61,7 +61,7 @@ export function loadSettings(
     const name = environmentName(setting);
     const file = secret ? env[`${name}_FILE`] : undefined;
     if (env[name] !== undefined && file !== undefined) faults.push(`${name} and ${name}_FILE are both set.`);
-    const marks = marksOfItsFile(name, env[name]) ?? marksOfItsFile(`${name}_FILE`, file);
+    const marks = fileArtifactFault(name, env[name]) ?? fileArtifactFault(`${name}_FILE`, file);
     if (marks !== null) faults.push(marks);
     else if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
@@ -81,7 +81,7 @@ export function loadSettings(
 }
 
 /** Quotes of a shell, or half of a Windows line end, around a value. */
-function marksOfItsFile(name: string, text: string | undefined): string | null {
+function fileArtifactFault(name: string, text: string | undefined): string | null {
   if (text?.endsWith('\r'))
     return `${name} ends with a carriage return: give the file that it comes from the line ends of Unix.`;
   return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
@@ -184,7 +184,7 @@ export function printableSettings(settings: Settings): Record<string, unknown> {
 
 function readConfigFile(file: string | undefined, schema: SettingsSchema, faults: string[]): Record<string, unknown> {
   const path = file ?? join(projectRoot, 'config/default.json');
-  const marks = marksOfItsFile('CONFIG_FILE', file);
+  const marks = fileArtifactFault('CONFIG_FILE', file);
   if (marks !== null) {
     faults.push(marks);
     return {};

@@ -8,7 +8,7 @@ import { gatewayTest } from '../support/workspace.js';
 
 // Columns and rows that a draft must not show, or not let clients write: rows that logs keep, indexes for search, deleted parts.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 /** A row of staff as logs keep it; clients must see neither value. */
 const row = { email: 'boss@hidden.example', encrypted_password: '$2a$10$hidden' };
 const json = JSON.stringify(row);
@@ -61,7 +61,7 @@ const shown = {
   versions: 'entity entityId event whodunnit createdAt objectChanges',
 };
 
-test.serial('a draft shows no personal data, no rows of logs, no search index and no deleted parts', async (t) => {
+test('a draft shows no personal data, no rows of logs, no search index and no deleted parts', async (t) => {
   const draft = await adoptedShop(t, app, {
     args: ['--write', 'customers'],
     findings: ['warning open_points audit-log'],
@@ -111,7 +111,7 @@ const partitioned = shopOf(`
     select 1, 'enc:v2:k1:' || encode(sha256(n::text::bytea) || substr(sha256(n::text::bytea), 1, 16), 'base64'), '2026-01-01'
     from generate_series(1, 60000) n`).replace('analyze', '');
 
-test.serial('key ids of a table that was never analysed, as one with partitions, come from a sample', async (t) => {
+test('key ids of a table that was never analysed, as one with partitions, come from a sample', async (t) => {
   const settings = await newDatabase(t, 'sample', (client) => client.query(partitioned));
   await adopted(t, settings, '--schema', 'shop');
   const [sampled] = await asAdmin(settings.adminUrl as string, async (client) => {
@@ -144,7 +144,7 @@ const keyed = `
   insert into invoice_lines select company_number, no, 1, 'size', 'greetings' from invoices;
   insert into jobs select c.number, n, case when n > 8 then c.name else 'given to each company' end from companies c, generate_series(1, 30) n;`;
 
-test.serial('ids may be the same in two workspaces, and the workspace is what others refer to', async (t) => {
+test('ids may be the same in two workspaces, and the workspace is what others refer to', async (t) => {
   const draft = await adoptedShop(t, keyed);
   t.deepEqual(
     Object.values(draft.resources.get('invoices')?.fields ?? {}).map((field) => 'column' in field && field.column),
@@ -197,7 +197,7 @@ const hostile = `
     ${Array.from({ length: 20 }, (_, i) => `(1, 'first', 'b''"$$', '${sealed(`text ${i}`)}', 7)`).join(', ')};
   insert into "lines${end}" select id, company_id, id, 'line' from "jobs${end}";`;
 
-test.serial('names that hold the ends of comments, names, texts and functions are drafted as names', async (t) => {
+test('names that hold the ends of comments, names, texts and functions are drafted as names', async (t) => {
   const made = await newDatabase(t, 'hostile', (client) => client.query(hostile));
   const settings = { ...made, dataKeys: JSON.stringify({ 7: key.toString('base64') }) };
   const schema = `s${end}`.replaceAll('""', '"');
@@ -218,7 +218,7 @@ test.serial('names that hold the ends of comments, names, texts and functions ar
   });
 });
 
-test.serial('a name with a control character, a line end or a mark of direction is refused by name', async (t) => {
+test('a name with a control character, a line end or a mark of direction is refused by name', async (t) => {
   const name = 'klant\ncreate role hostile;\n--';
   const changes: readonly (readonly [string, string])[] = [
     [`alter table jobs rename to "${name}"`, JSON.stringify(name)],

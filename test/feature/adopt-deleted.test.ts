@@ -4,7 +4,7 @@ import { gatewayTest } from '../support/workspace.js';
 
 // Rows that the app has deleted and that stay in its tables: by any mark, through records above them, and as workspaces and users.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 const app = shopOf(`
   create table jobs ($own, title text not null, is_deleted boolean, deleted_at timestamptz, created_at timestamptz not null default now());
@@ -30,34 +30,28 @@ const app = shopOf(`
   insert into visits (company_id, order_id, title) values (1, 1, 'kept'), (1, 2, 'kept');
   insert into job_lines values (1, 1, 'kept', false, null), (1, 2, 'gone', true, null), (1, 3, 'gone', false, '2026-01-01')`);
 
-test.serial(
-  'no row that counts as deleted is shown, by whichever mark of its own or of a record above it',
-  async (t) => {
-    const draft = await adoptedShop(t, app, {
-      findings: ['documents', 'recipients'].map((name) => `warning sorted_lists ${name}`),
-    });
-    const names = [...draft.resources.keys()];
-    t.deepEqual(names, ['codes', 'documents', 'folders', 'jobs', 'orders', 'places', 'recipients', 'visits']);
-    const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
-    for (const name of names) {
-      const { body } = await ask<{ data: { title: string }[] }>(`/${name}`);
-      t.true(
-        body.data.length > 0 && body.data.every(({ title }) => title === 'kept'),
-        `${name} ${JSON.stringify(body)}`,
-      );
-    }
-    t.like((await ask('/jobs/1')).body, { lines: [{ no: 1, title: 'kept' }] });
-    t.is((await ask('/recipients/2')).status, 404);
-    t.is((await ask('/places/2')).status, 404);
-    for (const point of [
-      'jobs.sql: rows with is_deleted, deleted_at count as deleted and are not shown.',
-      'codes.sql: rows are shown whatever archived_at says: ',
-      'recipients.sql: rows whose record in shop.documents, shop.folders counts as deleted are not shown.',
-      'places.sql: rows whose record in shop.orders counts as deleted are not shown.',
-    ])
-      t.true(draft.output.includes(point), `${point} in ${draft.output}`);
-  },
-);
+test('no row that counts as deleted is shown, by whichever mark of its own or of a record above it', async (t) => {
+  const draft = await adoptedShop(t, app, {
+    findings: ['documents', 'recipients'].map((name) => `warning sorted_lists ${name}`),
+  });
+  const names = [...draft.resources.keys()];
+  t.deepEqual(names, ['codes', 'documents', 'folders', 'jobs', 'orders', 'places', 'recipients', 'visits']);
+  const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
+  for (const name of names) {
+    const { body } = await ask<{ data: { title: string }[] }>(`/${name}`);
+    t.true(body.data.length > 0 && body.data.every(({ title }) => title === 'kept'), `${name} ${JSON.stringify(body)}`);
+  }
+  t.like((await ask('/jobs/1')).body, { lines: [{ no: 1, title: 'kept' }] });
+  t.is((await ask('/recipients/2')).status, 404);
+  t.is((await ask('/places/2')).status, 404);
+  for (const point of [
+    'jobs.sql: rows with is_deleted, deleted_at count as deleted and are not shown.',
+    'codes.sql: rows are shown whatever archived_at says: ',
+    'recipients.sql: rows whose record in shop.documents, shop.folders counts as deleted are not shown.',
+    'places.sql: rows whose record in shop.orders counts as deleted are not shown.',
+  ])
+    t.true(draft.output.includes(point), `${point} in ${draft.output}`);
+});
 
 const barred = shopOf(`
   alter table companies add deleted_at timestamptz; alter table staff add removed_at timestamptz, add is_active boolean not null default true;
@@ -66,41 +60,38 @@ const barred = shopOf(`
   update staff set is_active = false where id = 5;
   create table jobs ($own, title text); insert into jobs (company_id, title) values (1, 'a'), (2, 'b')`);
 
-test.serial(
-  'a workspace or a user that the app has deleted gets no token, and a token that it had is refused',
-  async (t) => {
-    const draft = await adoptedShop(t, barred);
-    const create = (workspace: string, owner: string) =>
-      draft.run(
-        'tokens',
-        'create',
-        ...['--workspace', workspace, '--owner', owner, '--name', 'a', '--scopes', 'read:jobs'],
-      );
-    for (const [workspace, owner] of [
-      ['Gone', 'gone'],
-      ['3', 'gone'],
-      ['North', 'left'],
-      ['North', 'idle'],
-    ] as const)
-      t.is((await create(workspace, `${owner}@shop.example`)).code, 1, owner);
-    const api = await apiOf(t, { ...draft, settings: { ...draft.settings, tokenCacheMs: 1 } });
-    const [north, south] = [await api('read:jobs'), await api('read:jobs', 'South')];
-    const status = async () => [(await north('/jobs')).status, (await south('/jobs')).status];
-    t.deepEqual(await status(), [200, 200]);
-    const change = async (sql: string) => {
-      await asAdmin(draft.settings.adminUrl as string, (client) => client.query(sql));
-      await t.context.database.caughtUp();
-    };
-    await change(`update shop.companies set deleted_at = now() where id = 2`);
-    t.deepEqual(await status(), [200, 401]);
-    t.regex((await draft.run('tokens', 'list')).stdout, / without owner .* 2 +test /);
-    await change(`update shop.companies set deleted_at = null; update shop.staff set removed_at = now() where id = 1`);
-    t.deepEqual(await status(), [401, 200]);
-    await change(
-      `update shop.staff set removed_at = null, is_active = false where id = 1; revoke select (id) on gateway.workspaces from gateway_owner`,
+test('a workspace or a user that the app has deleted gets no token, and a token that it had is refused', async (t) => {
+  const draft = await adoptedShop(t, barred);
+  const create = (workspace: string, owner: string) =>
+    draft.run(
+      'tokens',
+      'create',
+      ...['--workspace', workspace, '--owner', owner, '--name', 'a', '--scopes', 'read:jobs'],
     );
-    t.deepEqual((await north('/jobs')).status, 500);
-    const { stdout } = await draft.run('check');
-    t.regex(stdout, /REFUSED {2}token look up: gateway_owner cannot read gateway\.workspaces\.id: grant select \(id\)/);
-  },
-);
+  for (const [workspace, owner] of [
+    ['Gone', 'gone'],
+    ['3', 'gone'],
+    ['North', 'left'],
+    ['North', 'idle'],
+  ] as const)
+    t.is((await create(workspace, `${owner}@shop.example`)).code, 1, owner);
+  const api = await apiOf(t, { ...draft, settings: { ...draft.settings, tokenCacheMs: 1 } });
+  const [north, south] = [await api('read:jobs'), await api('read:jobs', 'South')];
+  const status = async () => [(await north('/jobs')).status, (await south('/jobs')).status];
+  t.deepEqual(await status(), [200, 200]);
+  const change = async (sql: string) => {
+    await asAdmin(draft.settings.adminUrl as string, (client) => client.query(sql));
+    await t.context.database.caughtUp();
+  };
+  await change(`update shop.companies set deleted_at = now() where id = 2`);
+  t.deepEqual(await status(), [200, 401]);
+  t.regex((await draft.run('tokens', 'list')).stdout, / without owner .* 2 +test /);
+  await change(`update shop.companies set deleted_at = null; update shop.staff set removed_at = now() where id = 1`);
+  t.deepEqual(await status(), [401, 200]);
+  await change(
+    `update shop.staff set removed_at = null, is_active = false where id = 1; revoke select (id) on gateway.workspaces from gateway_owner`,
+  );
+  t.deepEqual((await north('/jobs')).status, 500);
+  const { stdout } = await draft.run('check');
+  t.regex(stdout, /REFUSED {2}token look up: gateway_owner cannot read gateway\.workspaces\.id: grant select \(id\)/);
+});

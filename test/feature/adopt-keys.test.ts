@@ -7,7 +7,7 @@ import { gatewayTest } from '../support/workspace.js';
 
 // Keys of several columns, join tables, tables without a key, and one row for each workspace.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 const app = shopOf(`
   create type kind as enum ('a', 'b');
@@ -54,7 +54,7 @@ async function walk(ask: Ask, path: string): Promise<string[]> {
   return found;
 }
 
-test.serial('a key of several columns makes one id, by which records are listed, found and synced', async (t) => {
+test('a key of several columns makes one id, by which records are listed, found and synced', async (t) => {
   const draft = await adoptedShop(t, app, { findings: ['warning sorted_lists job-tags', 'warning values rates'] });
   const names = ['job-tags', 'jobs', 'preferences', 'rates', 'scripts', 'tags', 'words'];
   t.deepEqual([...draft.resources.keys()], names);
@@ -86,7 +86,7 @@ test.serial('a key of several columns makes one id, by which records are listed,
   t.is((await ask('/preferences/2')).status, 404);
 });
 
-test.serial('a copy of records with composed ids and parts follows each change', async (t) => {
+test('a copy of records with composed ids and parts follows each change', async (t) => {
   const draft = await adoptedShop(t, app, { findings: ['warning sorted_lists job-tags', 'warning values rates'] });
   const folder = emptyFolder(t);
   const base = `${await served(t, draft)}/api/v1`;

@@ -8,7 +8,7 @@ import { gatewayTest } from '../support/workspace.js';
 
 // An app in which most tables have no column of the workspace: a required reference leads to a table that has it.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 const app = `
   create schema shop; set search_path = shop;
@@ -41,73 +41,70 @@ interface Answer {
   readonly pagination: { readonly next: string | null; readonly total?: number };
 }
 
-test.serial(
-  'a table without a column of the workspace is of the one that its required reference leads to',
-  async (t) => {
-    const draft = await adoptedShop(t, app, {
-      findings: ['claims', 'lines', 'photos'].map((name) => `warning sorted_lists ${name}`),
-    });
-    const refused = ['adopt', '--schema', 'shop', '--out', emptyFolder(t), '--write', 'lines'];
-    const refusal = await commandLine(refused, draft.settings);
-    t.is(refusal.code, 1);
-    t.regex(refusal.stderr, /shop\.lines cannot be written: it has no column of the workspace/);
-    t.deepEqual([...draft.resources.keys()], ['catalogs', 'claims', 'lines', 'orders', 'photos']);
-    t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
-    t.regex(draft.output, /photos\.sql: rows of shop\.marks with is_deleted count as deleted and are not shown\./);
-    t.regex(draft.output, /wrote sql\/views\/indexes\/photos_sync_marks\.sql/); // the app's index lacks deleted rows
-    t.regex(draft.output, /lines\.sql: its workspace is that of order_id of shop\.orders, so a list sorts all rows/);
-    t.like(draft.resources.get('lines')?.fields, {
-      orderId: { references: 'orders' },
-      emailCatalogId: { references: 'catalogs' },
-    });
+test('a table without a column of the workspace is of the one that its required reference leads to', async (t) => {
+  const draft = await adoptedShop(t, app, {
+    findings: ['claims', 'lines', 'photos'].map((name) => `warning sorted_lists ${name}`),
+  });
+  const refused = ['adopt', '--schema', 'shop', '--out', emptyFolder(t), '--write', 'lines'];
+  const refusal = await commandLine(refused, draft.settings);
+  t.is(refusal.code, 1);
+  t.regex(refusal.stderr, /shop\.lines cannot be written: it has no column of the workspace/);
+  t.deepEqual([...draft.resources.keys()], ['catalogs', 'claims', 'lines', 'orders', 'photos']);
+  t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
+  t.regex(draft.output, /photos\.sql: rows of shop\.marks with is_deleted count as deleted and are not shown\./);
+  t.regex(draft.output, /wrote sql\/views\/indexes\/photos_sync_marks\.sql/); // the app's index lacks deleted rows
+  t.regex(draft.output, /lines\.sql: its workspace is that of order_id of shop\.orders, so a list sorts all rows/);
+  t.like(draft.resources.get('lines')?.fields, {
+    orderId: { references: 'orders' },
+    emailCatalogId: { references: 'catalogs' },
+  });
 
-    const api = await apiOf(t, draft);
-    for (const workspace of ['north', 'south']) {
-      const ask = await api('read:lines,read:photos,read:claims', workspace, workspace);
-      const all = async (path: string): Promise<Answer['data'][number][]> => {
-        const found = [];
-        for (let url: string | null = path; url !== null; ) {
-          const { data, pagination }: Answer = (await ask<Answer>(url)).body;
-          found.push(...data);
-          url = pagination.next;
-        }
-        return found;
-      };
-      const lines = (await all('/lines?perPage=700')).map(({ id }) => id);
-      const claims = (await all('/claims')).map(({ id }) => id);
-      t.is(claims.length, 40);
-      t.true(
-        claims.every((id) => id.startsWith(`claim-order-${workspace}`)),
-        'of their orders, not of the other party',
-      );
-      t.is(lines.length, 2000);
-      t.is(new Set(lines).size, 2000);
-      t.true(lines.every((id) => id.startsWith(`order-${workspace}`)));
-      const byOrder = await all(`/lines?orderId=order-${workspace}3&from=2026-01-02`);
-      t.is(byOrder.length, 28); // the day begins in Amsterdam
-      const photos = await all('/photos?perPage=7');
-      t.is(photos.length, 40);
-      const caption = (id: string) => `photo of ${id.slice('photo-'.length)}`;
-      t.deepEqual(
-        photos.map(({ marks }) => marks?.map((mark) => Object.entries(mark))),
-        photos.map(({ id }) => [
-          [
-            ['id', `mark-${id}`],
-            ['caption', caption(id)],
-          ],
-        ]),
-      );
-      const other = workspace === 'north' ? 'south' : 'north';
-      t.is((await ask(`/lines/order-${workspace}1-1`)).status, 200);
-      t.is((await ask(`/lines/order-${other}1-1`)).status, 404);
-      t.deepEqual(await all(`/lines?orderId=order-${other}3`), []);
-      const { pagination } = (await ask<Answer>('/photos?total=true&perPage=1')).body;
-      t.is(pagination.total, 40);
-    }
-  },
-);
+  const api = await apiOf(t, draft);
+  for (const workspace of ['north', 'south']) {
+    const ask = await api('read:lines,read:photos,read:claims', workspace, workspace);
+    const all = async (path: string): Promise<Answer['data'][number][]> => {
+      const found = [];
+      for (let url: string | null = path; url !== null; ) {
+        const { data, pagination }: Answer = (await ask<Answer>(url)).body;
+        found.push(...data);
+        url = pagination.next;
+      }
+      return found;
+    };
+    const lines = (await all('/lines?perPage=700')).map(({ id }) => id);
+    const claims = (await all('/claims')).map(({ id }) => id);
+    t.is(claims.length, 40);
+    t.true(
+      claims.every((id) => id.startsWith(`claim-order-${workspace}`)),
+      'of their orders, not of the other party',
+    );
+    t.is(lines.length, 2000);
+    t.is(new Set(lines).size, 2000);
+    t.true(lines.every((id) => id.startsWith(`order-${workspace}`)));
+    const byOrder = await all(`/lines?orderId=order-${workspace}3&from=2026-01-02`);
+    t.is(byOrder.length, 28); // the day begins in Amsterdam
+    const photos = await all('/photos?perPage=7');
+    t.is(photos.length, 40);
+    const caption = (id: string) => `photo of ${id.slice('photo-'.length)}`;
+    t.deepEqual(
+      photos.map(({ marks }) => marks?.map((mark) => Object.entries(mark))),
+      photos.map(({ id }) => [
+        [
+          ['id', `mark-${id}`],
+          ['caption', caption(id)],
+        ],
+      ]),
+    );
+    const other = workspace === 'north' ? 'south' : 'north';
+    t.is((await ask(`/lines/order-${workspace}1-1`)).status, 200);
+    t.is((await ask(`/lines/order-${other}1-1`)).status, 404);
+    t.deepEqual(await all(`/lines?orderId=order-${other}3`), []);
+    const { pagination } = (await ask<Answer>('/photos?total=true&perPage=1')).body;
+    t.is(pagination.total, 40);
+  }
+});
 
-test.serial('a copy is kept in step with rows that change their workspace with the one they refer to', async (t) => {
+test('a copy is kept in step with rows that change their workspace with the one they refer to', async (t) => {
   const { database } = t.context;
   const draft = await adoptedShop(t, app, {
     args: ['--tables', 'orders,lines,photos'],

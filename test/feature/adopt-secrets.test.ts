@@ -5,7 +5,7 @@ import { gatewayTest } from '../support/workspace.js';
 
 // Secrets and personal data that a draft must not show, by names, by values, and by values that come later.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 const hidden = {
   'a webhook': 'https://hooks.slack.com/services/T0/B0/hidden',
@@ -30,7 +30,7 @@ const app = shopOf(`
   insert into sessions (company_id, title, session_token) values (1, 'a', 'hidden');
   insert into api_keys (company_id, title, key) values (1, 'a', 'hidden')`);
 
-test.serial('a draft shows no secrets, and what only sounds like one', async (t) => {
+test('a draft shows no secrets, and what only sounds like one', async (t) => {
   const draft = await adoptedShop(t, app);
   const names = ['calls', 'sessions', 'trace-sessions'];
   t.deepEqual([...draft.resources.keys()], names);
@@ -55,7 +55,7 @@ test.serial('a draft shows no secrets, and what only sounds like one', async (t)
     t.true(draft.output.includes(point), `${point} in ${draft.output}`);
 });
 
-test.serial('what the operator names is drafted, and nothing else that is named wrongly', async (t) => {
+test('what the operator names is drafted, and nothing else that is named wrongly', async (t) => {
   const settings = await newDatabase(t, 'named', (client) => client.query(app));
   const show = ['--schema', 'shop', '--tables', 'api_keys,calls', '--show', 'calls.remark,calls.settings'];
   const { resources, run } = await adopted(t, settings, ...show);
@@ -72,7 +72,7 @@ const later = shopOf(`
   create table notes ($own, email text, remark text, extra jsonb, data jsonb, created_at timestamptz not null default now());
   insert into notes (company_id, remark, extra) select 1, 'plain ' || n, jsonb_build_object('size', n) from generate_series(1, 20) n`);
 
-test.serial('check warns of secrets and addresses that texts and JSON came to hold', async (t) => {
+test('check warns of secrets and addresses that texts and JSON came to hold', async (t) => {
   const settings = await newDatabase(t, 'later', (client) => client.query(later));
   const draft = await adopted(t, settings, '--schema', 'shop', '--show', 'notes.email');
   t.deepEqual((await wrong(t, draft)).map(titleOf), []);

@@ -5,9 +5,9 @@ import { gatewayTest } from '../support/workspace.js';
 
 // Shapes of tables that other apps have: domains, columns with the names of aliases.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
-test.serial('a domain is shown and written as the type below all domains, and keeps their NOT NULL', async (t) => {
+test('a domain is shown and written as the type below all domains, and keeps their NOT NULL', async (t) => {
   const app = shopOf(`
     create domain label as varchar(5); create domain required_label as label not null; create domain title as required_label;
     create domain moment as timestamptz; create domain app_moment as moment default now();
@@ -47,7 +47,7 @@ test.serial('a domain is shown and written as the type below all domains, and ke
   t.is((await ask('/jobs', { body: { subtitle: 'a' } })).status, 400);
 });
 
-test.serial('columns may have the names of the aliases that a draft uses', async (t) => {
+test('columns may have the names of the aliases that a draft uses', async (t) => {
   const app = shopOf(`
     create table jobs ($own, t text, p text, w1 text, s text, v text, created_at timestamptz not null default now());
     create table job_lines ($own, job_id bigint not null references jobs, p integer, t text, w1 text);
@@ -68,10 +68,8 @@ interface List {
   readonly pagination: { readonly next: string | null };
 }
 
-test.serial(
-  'a list is in the order of its times, those without one first, and a period is one of the business',
-  async (t) => {
-    const app = shopOf(`
+test('a list is in the order of its times, those without one first, and a period is one of the business', async (t) => {
+  const app = shopOf(`
     create table notes ($own, label text, created_at timestamptz);
     create table visits ($own, label text, created_at timestamp, start timestamp not null);
     create table bills ($own, invoice_date date, created_at timestamptz not null default '2020-01-01');
@@ -79,40 +77,39 @@ test.serial(
     insert into notes (company_id, created_at) select 1 + n % 2, case when n % 5 > 0 then timestamptz '2026-01-01 00:00Z' + n % 7 * interval '1 h' end from generate_series(1, 100) n;
     insert into visits (company_id, start) select 1, timestamp '2026-03-01' + n * interval '1 h' from generate_series(0, 71) n;
     insert into bills (company_id, invoice_date) select 1, case when n % 3 > 0 then date '2026-03-01' + n end from generate_series(1, 30) n`);
-    const draft = await adoptedShop(t, app);
-    const orderOf = (name: string) => draft.resources.get(name)?.order.map(({ column }) => column);
-    t.deepEqual(['notes', 'visits', 'bills', 'places'].map(orderOf), [
-      ...[
-        ['created_at', 'id'],
-        ['start', 'id'],
-      ],
-      ...[['created_at', 'id'], ['id']],
-    ]);
-    const ask = await (await apiOf(t, draft))('read:notes,read:visits,read:bills');
-    const notes: List['data'][number][] = [];
-    for (let next: string | null = '/notes?perPage=8'; next !== null; ) {
-      const { data, pagination }: List = (await ask<List>(next)).body;
-      notes.push(...data);
-      next = pagination.next;
-    }
-    t.deepEqual([notes.length, new Set(notes.map(({ id }) => id)).size], [50, 50]);
-    t.deepEqual(
-      notes.map(({ createdAt }) => createdAt === null),
-      notes.map((_, i) => i < 10),
-    );
-    t.deepEqual(
-      notes.slice(10).map(({ createdAt }) => createdAt),
-      notes
-        .slice(10)
-        .map(({ createdAt }) => createdAt)
-        .sort(),
-    );
-    const total = async (path: string) => (await ask<{ pagination: { total: number } }>(path)).body.pagination.total;
-    t.is(await total('/notes?from=2026-01-01&to=2026-01-01&total=true'), 40);
-    t.is(await total('/visits?from=2026-03-02&to=2026-03-02&total=true'), 24);
-    t.is(await total('/bills?from=2026-03-02&to=2026-03-08&total=true'), 5);
-  },
-);
+  const draft = await adoptedShop(t, app);
+  const orderOf = (name: string) => draft.resources.get(name)?.order.map(({ column }) => column);
+  t.deepEqual(['notes', 'visits', 'bills', 'places'].map(orderOf), [
+    ...[
+      ['created_at', 'id'],
+      ['start', 'id'],
+    ],
+    ...[['created_at', 'id'], ['id']],
+  ]);
+  const ask = await (await apiOf(t, draft))('read:notes,read:visits,read:bills');
+  const notes: List['data'][number][] = [];
+  for (let next: string | null = '/notes?perPage=8'; next !== null; ) {
+    const { data, pagination }: List = (await ask<List>(next)).body;
+    notes.push(...data);
+    next = pagination.next;
+  }
+  t.deepEqual([notes.length, new Set(notes.map(({ id }) => id)).size], [50, 50]);
+  t.deepEqual(
+    notes.map(({ createdAt }) => createdAt === null),
+    notes.map((_, i) => i < 10),
+  );
+  t.deepEqual(
+    notes.slice(10).map(({ createdAt }) => createdAt),
+    notes
+      .slice(10)
+      .map(({ createdAt }) => createdAt)
+      .sort(),
+  );
+  const total = async (path: string) => (await ask<{ pagination: { total: number } }>(path)).body.pagination.total;
+  t.is(await total('/notes?from=2026-01-01&to=2026-01-01&total=true'), 40);
+  t.is(await total('/visits?from=2026-03-02&to=2026-03-02&total=true'), 24);
+  t.is(await total('/bills?from=2026-03-02&to=2026-03-08&total=true'), 5);
+});
 
 const busy = shopOf(`
   create table kinds ($own, label text);
@@ -123,7 +120,7 @@ const busy = shopOf(`
   create table job_lines (id bigint primary key, job_id bigint not null references jobs, label text);
   insert into jobs (company_id, number, code, third) select 1 + n % 2, n, n, n from generate_series(1, 50000) n`);
 
-test.serial('a draft proposes few indexes, says what each costs, and takes the other filters on demand', async (t) => {
+test('a draft proposes few indexes, says what each costs, and takes the other filters on demand', async (t) => {
   const settings = await newDatabase(t, 'busy', (client) => client.query(busy));
   const draft = await adopted(t, settings, '--schema', 'shop');
   const indexesOf = ({ folder }: { folder: string }) =>

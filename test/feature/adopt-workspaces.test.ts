@@ -5,7 +5,7 @@ import { gatewayTest } from '../support/workspace.js';
 
 // The workspace of a row: by a column of another width, through the record that a row is about, by names alone, and never another's.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 const authored = shopOf(`
   create table own_user ($own, email text not null);
@@ -18,7 +18,7 @@ const authored = shopOf(`
   insert into history (user_id, work_order_id, title) select u.id, w.id, w.title from own_user u, work_orders w, generate_series(1, 3);
   insert into tickets (company_id, created_by, title) values (1, 2, 'North'), (2, 1, 'South')`);
 
-test.serial('a row that names a record and a person belongs to the company of the record', async (t) => {
+test('a row that names a record and a person belongs to the company of the record', async (t) => {
   const draft = await adoptedShop(t, authored, {
     findings: ['warning sorted_lists history'],
   });
@@ -58,7 +58,7 @@ const keyless = `
   insert into category select id, id, name from company;
   insert into job_note select id, id, name from company; analyze`;
 
-test.serial('without foreign keys names tell references, unless their values are in no row', async (t) => {
+test('without foreign keys names tell references, unless their values are in no row', async (t) => {
   const settings = await newDatabase(t, 'keyless', (client) => client.query(keyless));
   const draft = await adopted(t, settings, '--schema', 'shop', '--all-filters');
   t.deepEqual((await wrong(t, draft)).map(titleOf), []);
@@ -95,30 +95,27 @@ const behind = shopOf(`
   insert into remarks select id, 'App\\Documents', id, title from documents; insert into trades select id, title from documents;
   insert into entries (company_id, entryable_type, entryable_id, title) select company_id, 'Trade', id, title from documents`);
 
-test.serial(
-  'a row belongs to the record that alone has its key; a foreign key goes before a name, and a kind is a sentence',
-  async (t) => {
-    const sorted = ['company-terms', 'document-meta', 'recipients', 'signings'];
-    const draft = await adoptedShop(t, behind, { findings: ['warning sorted_lists signings'] });
-    t.deepEqual(
-      [...draft.resources.keys()],
-      ['account', 'company-terms', 'document-meta', 'documents', 'entries', 'recipients', 'signings'],
-    );
-    const api = await apiOf(t, draft);
-    for (const workspace of ['North', 'South']) {
-      const ask = await api([...sorted, 'documents'].map((name) => `read:${name}`).join(), workspace);
-      for (const name of sorted) {
-        const titles = (await ask<{ data: { title: string }[] }>(`/${name}`)).body.data.map(({ title }) => title);
-        t.deepEqual(titles, Array(name === 'company-terms' ? 1 : 3).fill(workspace), name);
-      }
+test('a row belongs to the record that alone has its key; a foreign key goes before a name, and a kind is a sentence', async (t) => {
+  const sorted = ['company-terms', 'document-meta', 'recipients', 'signings'];
+  const draft = await adoptedShop(t, behind, { findings: ['warning sorted_lists signings'] });
+  t.deepEqual(
+    [...draft.resources.keys()],
+    ['account', 'company-terms', 'document-meta', 'documents', 'entries', 'recipients', 'signings'],
+  );
+  const api = await apiOf(t, draft);
+  for (const workspace of ['North', 'South']) {
+    const ask = await api([...sorted, 'documents'].map((name) => `read:${name}`).join(), workspace);
+    for (const name of sorted) {
+      const titles = (await ask<{ data: { title: string }[] }>(`/${name}`)).body.data.map(({ title }) => title);
+      t.deepEqual(titles, Array(name === 'company-terms' ? 1 : 3).fill(workspace), name);
     }
-    for (const sentence of [
-      'shop.readings: .* no foreign key proves that its document_id leads to documents, and its foreign keys lead elsewhere',
-      'shop.remarks: .* its subject_type and subject_id name its record, so show it by a view of your own',
-      'shop.trades: .* rows of shop.entries name it by entryable_type and entryable_id, so show it',
-      'shop.trade_fees: .* its trade_id leads to shop.trades, which has none either',
-      "tokens.sql: The tenant wall divides the rows of these tables in place of the app's row-level security, .* In documents",
-    ])
-      t.regex(draft.output, new RegExp(sentence));
-  },
-);
+  }
+  for (const sentence of [
+    'shop.readings: .* no foreign key proves that its document_id leads to documents, and its foreign keys lead elsewhere',
+    'shop.remarks: .* its subject_type and subject_id name its record, so show it by a view of your own',
+    'shop.trades: .* rows of shop.entries name it by entryable_type and entryable_id, so show it',
+    'shop.trade_fees: .* its trade_id leads to shop.trades, which has none either',
+    "tokens.sql: The tenant wall divides the rows of these tables in place of the app's row-level security, .* In documents",
+  ])
+    t.regex(draft.output, new RegExp(sentence));
+});

@@ -11,7 +11,7 @@ import { eventually, gatewayTest, shared, type TestContext } from '../support/wo
 
 // The end of a large page is found behind its first rows; here a commit comes in between.
 
-const test = gatewayTest();
+const test = gatewayTest().serial;
 const perPage = 150;
 
 const codes = {
@@ -75,7 +75,7 @@ const numbers = (from: number, to: number): number[] => Array.from({ length: to 
 
 // A client that waits too long for a page gives it up, asks for it again, and goes on with the next.
 
-test.serial('a page that a client gave up moves no page of its walk', async (t) => {
+test('a page that a client gave up moves no page of its walk', async (t) => {
   const { database } = t.context;
   const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
   const proxy = await holdingProxy(server);
@@ -112,7 +112,7 @@ test.serial('a page that a client gave up moves no page of its walk', async (t) 
 
 // A commit between the two statements. Last, as these tests make views that no other gateway takes.
 
-test.serial('rows of a page are deleted while its end is found: none comes twice, and none is left out', async (t) => {
+test('rows of a page are deleted while its end is found: none comes twice, and none is left out', async (t) => {
   const { client, proxy, insert, remove } = await setUp(t);
   await insert(1001, 1500);
   proxy.before('codes.keys-after', () => remove(1051, 1220));
@@ -122,7 +122,7 @@ test.serial('rows of a page are deleted while its end is found: none comes twice
   ]);
 });
 
-test.serial('rows come in front of a page and in it while its end is found: none comes twice', async (t) => {
+test('rows come in front of a page and in it while its end is found: none comes twice', async (t) => {
   const { client, proxy, insert, remove } = await setUp(t);
   await insert(1501, 1800);
   await remove(1611, 1620);
@@ -133,19 +133,16 @@ test.serial('rows come in front of a page and in it while its end is found: none
   t.deepEqual(await idsOf(pages(client, `/codes?perPage=${perPage}`)), numbers(1501, 1800));
 });
 
-test.serial(
-  'all rows behind the first are deleted while the end is found: the page ends, and the next has what comes',
-  async (t) => {
-    const { client, proxy, insert, remove } = await setUp(t);
-    await insert(1001, 1400);
-    proxy.before('codes.keys-after', () => remove(1101, 1400));
-    const { data, pagination } = await page(client, `/codes?perPage=${perPage}`);
-    t.deepEqual([data.length, pagination.hasMore], [100, false]);
-    await insert(1101, 1400);
-    const behind = await page<{ id: string }>(client, `/codes?perPage=1000&cursor=${pagination.endCursor}`);
-    t.deepEqual(
-      behind.data.map(({ id }) => Number(id)),
-      numbers(1101, 1400),
-    );
-  },
-);
+test('all rows behind the first are deleted while the end is found: the page ends, and the next has what comes', async (t) => {
+  const { client, proxy, insert, remove } = await setUp(t);
+  await insert(1001, 1400);
+  proxy.before('codes.keys-after', () => remove(1101, 1400));
+  const { data, pagination } = await page(client, `/codes?perPage=${perPage}`);
+  t.deepEqual([data.length, pagination.hasMore], [100, false]);
+  await insert(1101, 1400);
+  const behind = await page<{ id: string }>(client, `/codes?perPage=1000&cursor=${pagination.endCursor}`);
+  t.deepEqual(
+    behind.data.map(({ id }) => Number(id)),
+    numbers(1101, 1400),
+  );
+});

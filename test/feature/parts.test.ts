@@ -7,42 +7,39 @@ import { makeWalls } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Values in parts, arrays and objects that views make. The client checks each response against the OpenAPI document.
-const test = gatewayTest();
+const test = gatewayTest().serial;
 type Json = Record<string, unknown>;
 
-test.serial(
-  'work orders whose hours have no date or number that JSON has fit their document, and free JSON stays',
-  async (t) => {
-    const { client, database } = t.context;
-    const workspace = database.workspaces[0]?.id;
-    const odd = ['infinity', '-infinity', '0044-03-15 BC', '20226-01-05', '5874897-12-31', '2026-02-28'];
-    const { rows } = await database.primary.query<{ id: string }>(
-      `with picked as (select id, row_number() over (order by id) as n from app.werkbon_uren where workspace_id = $1 order by id limit 6)
+test('work orders whose hours have no date or number that JSON has fit their document, and free JSON stays', async (t) => {
+  const { client, database } = t.context;
+  const workspace = database.workspaces[0]?.id;
+  const odd = ['infinity', '-infinity', '0044-03-15 BC', '20226-01-05', '5874897-12-31', '2026-02-28'];
+  const { rows } = await database.primary.query<{ id: string }>(
+    `with picked as (select id, row_number() over (order by id) as n from app.werkbon_uren where workspace_id = $1 order by id limit 6)
      update app.werkbon_uren u set datum = ($2::date[])[n], uren = (array['NaN', 1.50, 'NaN', 0, 'NaN', 999.99]::numeric[])[n], tot = '24:00'
      from picked where u.id = picked.id returning u.id`,
-      [workspace, odd],
-    );
-    const { rows: actions } = await database.primary.query<{ werkbon_id: string }>(
-      `update app.werkbon_handelingen set gegevens = '{"opmerking": "0044-03-15 BC", "meting": "NaN", "teller": 12345678901234567890.10}'
+    [workspace, odd],
+  );
+  const { rows: actions } = await database.primary.query<{ werkbon_id: string }>(
+    `update app.werkbon_handelingen set gegevens = '{"opmerking": "0044-03-15 BC", "meting": "NaN", "teller": 12345678901234567890.10}'
      where id = (select min(id::text)::uuid from app.werkbon_handelingen where workspace_id = $1) returning werkbon_id`,
-      [workspace],
-    );
-    await database.caughtUp();
-    const all = await records<{ uren: Json[]; handelingen: Json[] }>(client, '/werkbonnen?perPage=1000');
-    const shown = all.flatMap(({ uren }) => uren.filter(({ id }) => rows.some((row) => row.id === id)));
-    const pairs = shown.map(({ datum, uren, tot }) => `${datum} ${uren} ${tot}`).sort();
-    t.deepEqual(pairs, [
-      '2026-02-28 999.99 24:00',
-      'null 0 24:00',
-      'null 1.5 24:00',
-      'null null 24:00',
-      'null null 24:00',
-      'null null 24:00',
-    ]);
-    const { text } = await client.get(`/werkbonnen/${actions[0]?.werkbon_id}`);
-    t.true(text.includes('{"meting":"NaN","teller":12345678901234567890.10,"opmerking":"0044-03-15 BC"}'));
-  },
-);
+    [workspace],
+  );
+  await database.caughtUp();
+  const all = await records<{ uren: Json[]; handelingen: Json[] }>(client, '/werkbonnen?perPage=1000');
+  const shown = all.flatMap(({ uren }) => uren.filter(({ id }) => rows.some((row) => row.id === id)));
+  const pairs = shown.map(({ datum, uren, tot }) => `${datum} ${uren} ${tot}`).sort();
+  t.deepEqual(pairs, [
+    '2026-02-28 999.99 24:00',
+    'null 0 24:00',
+    'null 1.5 24:00',
+    'null null 24:00',
+    'null null 24:00',
+    'null null 24:00',
+  ]);
+  const { text } = await client.get(`/werkbonnen/${actions[0]?.werkbon_id}`);
+  t.true(text.includes('{"meting":"NaN","teller":12345678901234567890.10,"opmerking":"0044-03-15 BC"}'));
+});
 
 const part = (type: string, more: object = {}): object => ({ type, ...more });
 const member = (column: string, description: string, more: object): object => ({
@@ -93,7 +90,7 @@ const tables = `
         'deeper', (select json_agg(row_to_json(n)) from (select id as note_id, day as written_on from unnest(days) day) n)) as summary
     from app.visits;`;
 
-test.serial('typed arrays and objects have one form at any depth, and nothing that JSON lacks', async (t) => {
+test('typed arrays and objects have one form at any depth, and nothing that JSON lacks', async (t) => {
   const { database } = t.context;
   const folder = mkdtempSync(join(tmpdir(), 'definitions-'));
   t.teardown(() => rmSync(folder, { recursive: true }));

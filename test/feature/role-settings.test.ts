@@ -7,7 +7,7 @@ import { gatewayTest, shared } from '../support/workspace.js';
 import { post } from '../support/writes.js';
 
 // A role can change its own settings: what the gateway relies on is sent at each login, so they change nothing.
-const test = gatewayTest();
+const test = gatewayTest().serial;
 
 /** Each stops reads or writes, changes values, or loses confirmed writes where it is in force. */
 const hostile = {
@@ -28,7 +28,7 @@ const hostile = {
   synchronous_commit: 'off',
 };
 
-test.serial('settings that a thief gives to the logins change no read and no write', async (t) => {
+test('settings that a thief gives to the logins change no read and no write', async (t) => {
   const { database, client } = t.context;
   const { name, primary } = database;
   const path = '/installaties?perPage=50';
@@ -68,7 +68,7 @@ test.serial('settings that a thief gives to the logins change no read and no wri
   }
 });
 
-test.serial('a database with standard_conforming_strings off is migrated, checked and served', async (t) => {
+test('a database with standard_conforming_strings off is migrated, checked and served', async (t) => {
   const { database } = t.context;
   const { name, primary } = database;
   await primary.query(`alter database ${name} set standard_conforming_strings = off`);

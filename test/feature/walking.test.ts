@@ -5,7 +5,7 @@ import { faultsOf, type ListName, listNames, page, pages, records } from '../sup
 import { eventually, gatewayTest, type TestDatabase } from '../support/workspace.js';
 
 // Small chunks, so that a large page is made of many statements and rows come in between them.
-const test = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 });
+const test = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 }).serial;
 
 /** How the rows of a list are ordered, as SQL over the app's table. */
 const order: Readonly<Record<ListName, string>> = {
@@ -26,7 +26,7 @@ async function idsInOrder({ primary, workspaces }: TestDatabase, list: ListName)
 for (const list of listNames) {
   for (const by of ['cursor', 'page'] as const) {
     for (const perPage of [33, 400]) {
-      test.serial(`${list}, ${perPage} at a time by ${by}: every row once while rows are inserted`, async (t) => {
+      test(`${list}, ${perPage} at a time by ${by}: every row once while rows are inserted`, async (t) => {
         const { client, database } = t.context;
         const before = await idsInOrder(database, list);
         await database.caughtUp();
@@ -62,7 +62,7 @@ for (const list of listNames) {
     }
   }
 
-  test.serial(`${list}: rows that share their moment or day are not lost between pages of one row`, async (t) => {
+  test(`${list}: rows that share their moment or day are not lost between pages of one row`, async (t) => {
     const { client, database } = t.context;
     const { rows } = await database.primary.query<{ id: string }>(
       `select l.id::text from probe.${list} l
@@ -97,7 +97,7 @@ for (const list of listNames) {
   });
 }
 
-test.serial('a page of 10,000 rows that is sent in pieces has every row once and says that it is whole', async (t) => {
+test('a page of 10,000 rows that is sent in pieces has every row once and says that it is whole', async (t) => {
   const { client, database } = t.context;
   const before = await idsInOrder(database, 'logboeken');
   await database.caughtUp();
@@ -113,7 +113,7 @@ test.serial('a page of 10,000 rows that is sent in pieces has every row once and
   t.true(reply.text.endsWith('"complete":true}}'));
 });
 
-test.serial('a walk by page number goes on when the clock is set back an hour', async (t) => {
+test('a walk by page number goes on when the clock is set back an hour', async (t) => {
   const { client } = t.context;
   const rightMs = Date.now();
   const isAhead = ({ headers }: ApiReply): boolean => Date.parse(headers['data-as-of'] as string) > rightMs + 3_000_000;
@@ -136,7 +136,7 @@ type Row = { readonly id: string };
 const idsOf = (rows: readonly Row[]): string[] => rows.map(({ id }) => id);
 
 for (const list of listNames) {
-  test.serial(`${list}: order=desc reverses the list, whatever way it is walked`, async (t) => {
+  test(`${list}: order=desc reverses the list, whatever way it is walked`, async (t) => {
     const { client } = t.context;
     const ascending = idsOf(await records<Row>(client, `/${list}?perPage=1000`));
     t.deepEqual(idsOf(await records<Row>(client, `/${list}?perPage=1000&order=asc`)), ascending);
@@ -156,7 +156,7 @@ for (const list of listNames) {
     t.deepEqual((await page(client, `/${list}?order=desc&cursor=${past.pagination.endCursor}`)).data, []);
   });
 
-  test.serial(`${list}: walking backward returns each row once while rows are inserted`, async (t) => {
+  test(`${list}: walking backward returns each row once while rows are inserted`, async (t) => {
     const { client, database } = t.context;
     await database.caughtUp();
     const before = idsOf(await records<Row>(client, `/${list}?perPage=1000&order=desc`));
@@ -176,7 +176,7 @@ for (const list of listNames) {
     );
   });
 
-  test.serial(`${list}: a cursor and the addresses of pages belong to their order`, async (t) => {
+  test(`${list}: a cursor and the addresses of pages belong to their order`, async (t) => {
     const { client } = t.context;
     const refused = ['cursor invalid_cursor'];
     const [up, down] = [await page(client, `/${list}?perPage=3`), await page(client, `/${list}?perPage=3&order=desc`)];
@@ -188,7 +188,7 @@ for (const list of listNames) {
     t.notRegex(up.pagination.next as string, /order/);
   });
 
-  test.serial(`${list}: an order that is neither asc nor desc is refused`, async (t) => {
+  test(`${list}: an order that is neither asc nor desc is refused`, async (t) => {
     for (const value of ['DESC', 'ascending', 'desc,asc', '-1', 'createdAt'])
       t.deepEqual(faultsOf(await t.context.client.get(`/${list}?order=${value}`)), ['order invalid'], value);
     t.deepEqual(faultsOf(await t.context.client.get(`/${list}?order=`)), ['order empty_value']);

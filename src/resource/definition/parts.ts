@@ -95,7 +95,7 @@ function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
       json.constant(before);
       return write(from, at, json);
     });
-    if (next < 0) json.cut(first);
+    if (next < 0) json.truncate(first);
     for (let i = Math.max(0, next); i < members.length; i++) {
       const { before, write } = members[i] as Member;
       json.constant(before);

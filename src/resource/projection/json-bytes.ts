@@ -46,11 +46,11 @@ export class JsonBytes {
   }
 
   clear(): void {
-    this.cut(0);
+    this.truncate(0);
   }
 
   /** Takes back what was written after `length` bytes. */
-  cut(length: number): void {
+  truncate(length: number): void {
     this.#length = length;
   }
 

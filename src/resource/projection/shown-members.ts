@@ -72,7 +72,7 @@ function writeShown(place: Place, from: WordSource, start: number, json: JsonByt
     }
     const valueAt = json.length;
     const to = writeShown(inner, from, at, json);
-    if (json.length === valueAt) json.cut(before);
+    if (json.length === valueAt) json.truncate(before);
     return to;
   });
   json.constant(closing);
