@@ -324,10 +324,7 @@ const readPaths = [
   '/logboeken?perPage=10',
 ];
 
-/**
- * Starts the clients. A write is repeated with the same Idempotency-Key until it is acknowledged, as a client of the API
- * should; outcomes of failed attempts are noted.
- */
+/** A write is repeated with its key until it is acknowledged; outcomes of failed attempts are noted. */
 function startLoad(
   origin: string,
   options: { token: string; customerId: string; readers: number; writers: number },

@@ -15,8 +15,7 @@ import { created, newKey, patch, post } from '../support/writes.js';
 
 const test = suite.serial;
 
-// The primary is away, or says no: writes get 503 within a bounded time and succeed later with the same key, exactly
-// once; reads go on as if nothing were the matter.
+// The primary is unreachable or refuses: writes get 503 in time and succeed later with the same key, exactly once; reads go on.
 
 let setUp: FaultCluster;
 let fault: FaultGateway;

@@ -14,8 +14,7 @@ import { created, type Installation, patch } from '../support/writes.js';
 
 const test = suite.serial;
 
-// Replicas replay several seconds late; a client that writes sees its write all the same, and the primary is not asked
-// for more than its share.
+// Replicas replay seconds late; a client that writes sees its write, and the primary is asked for no more than its share.
 
 let setUp: FaultCluster;
 let token: string;
@@ -182,8 +181,7 @@ test('the position after a write is one that replicas reach, also at the start o
       ]);
     return until(async () => (await arrived())?.[0]?.yes === true, 3000);
   };
-  // A message of n bytes takes n and a constant, rounded up to 8: so one can be made to end where its page ends.
-  // From PostgreSQL 17 on it can be flushed at once; before, the WAL writer does so within 200 ms.
+  // A message can end where its page ends: n bytes take n and a constant, rounded up to 8. From version 17 on it is flushed at once.
   const { rows: version } = await client.query(
     "select current_setting('server_version_num')::int >= 170000 as flushes",
   );

@@ -30,7 +30,6 @@ test.after.always(async () => {
 const status = async () => (await (await fetch(`${gateway.gateway.opsUrl}/status.json`)).json()) as StatusReport;
 const headline = (page: Page): Promise<string> => page.evaluate("document.querySelector('.summary').innerText");
 
-/** Findings of axe in both colour schemes, and elements that are too wide for a phone. */
 async function defects(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of ['light', 'dark'] as const) {

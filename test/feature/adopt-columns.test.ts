@@ -121,8 +121,7 @@ test('key ids of a table that was never analysed, as one with partitions, come f
   t.true((sampled?.n ?? 0) > 5000 && (sampled?.n ?? 0) < 45_000, `${sampled?.n} of 60,000 values`);
 });
 
-// Keys and names that adopt must not take for others: ids that count from one in each workspace, workspaces that others refer to by
-// another column than the primary key, columns that have the same name in small letters, and names that SQL could take for its own.
+// Keys and names that adopt must not take for others: ids per workspace, other keys of workspaces, letters alike, SQL within names.
 
 const keyed = `
   create schema shop; set search_path = shop;

@@ -59,7 +59,6 @@ const ruled = shopOf(`
 const raised =
   '45000 PT422 22023 22000 22012 U0001 P0001 P0002 P0004 23000 23502 23503 40001 40P01 42501 53100 55P03 57014 XX000 0A000';
 
-/** The app, whose draft lets clients write the values of its look-up tables, too. */
 async function ruledShop(t: ExecutionContext<TestContext>): Promise<Adopted> {
   const draft = await adoptedShop(t, ruled, { args: ['--write', 'jobs'] });
   const file = join(draft.folder, 'config/resources/jobs.json');
@@ -72,7 +71,6 @@ async function ruledShop(t: ExecutionContext<TestContext>): Promise<Adopted> {
   return draft;
 }
 
-/** The API without a limit of requests; the log goes to `lines`. */
 async function rulesApi(t: ExecutionContext<TestContext>, draft: Adopted, lines: string[]): Promise<Ask> {
   const settings = { ...draft.settings, rateLimitPerMinute: 10_000 };
   return (await apiOf(t, { ...draft, settings }, lines))('read:jobs,write:jobs');

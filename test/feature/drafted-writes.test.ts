@@ -3,8 +3,7 @@ import pg from 'pg';
 import { type Adopted, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
-// Tables whose writes a draft cannot know whole: values of the app that are named like versions, needs of a new row, deleted references,
-// times and ids that the app sets itself, labels of enumerated types.
+// Tables whose writes a draft cannot know whole: versions of the app, needs of a new row, times and ids that the app sets.
 
 const test = gatewayTest();
 

@@ -8,8 +8,7 @@ import { sealed } from '../support/walls.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created, etagOf, type Installation, patch } from '../support/writes.js';
 
-// The second app, as its own programs see it: no line of the source knows its shape. Its API is tested with that of the first
-// (`everyApp` in test/support/run.ts).
+// The second app, whose shape no line of the source knows; its API is tested with that of the first (`everyApp`).
 const test = gatewayTest({}, 'second');
 
 test('check finds nothing wrong with an app of another shape', async (t) => {

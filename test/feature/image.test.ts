@@ -25,8 +25,7 @@ import { serveProcess } from '../support/serve-process.js';
 import { sourcesIn } from '../support/sources.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 
-// The two forms in which the program leaves a clone: the files of the image, built as the Dockerfile says with this machine's Node and
-// packages, and the package that npm packs, installed into an empty folder.
+// The files of the image, built as the Dockerfile says, and the package that npm packs, installed into an empty folder.
 
 const test = gatewayTest();
 const [build = '', image = '', installed = ''] = ['build-', 'image-', 'installed-'].map((name) =>

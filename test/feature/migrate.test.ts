@@ -14,8 +14,7 @@ import { until } from '../support/patience.js';
 import { wallKey } from '../support/walls.js';
 import { shared } from '../support/workspace.js';
 
-// `migrate` and other commands whose output has no reader any more, such as behind `| head -1`, or stands on a full disk; `migrate`
-// beside another run, with a faulty file, and as an admin without CREATEROLE.
+// Output without a reader or on a full disk; `migrate` beside another run, with a faulty file, and without CREATEROLE.
 
 const name = `migrate_${randomUUID().slice(0, 8)}`;
 const adminUrl = urlAs(shared.primary, 'postgres', name);

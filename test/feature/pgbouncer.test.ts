@@ -20,9 +20,7 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const pgbouncerBinary: string | null =
   ['/usr/sbin/pgbouncer', 'pgbouncer'].find((name) => spawnSync(name, ['--version']).status === 0) ?? null;
 
-/** A database that the pooler offers, on a server, with one pool mode. */
 interface PooledDatabase {
-  /** Connection URL of the role, on the server itself. */
   readonly url: string;
   readonly mode: 'transaction' | 'session';
   /** Such as connect_query='…'. */
@@ -31,7 +29,6 @@ interface PooledDatabase {
 
 /** A real PgBouncer of a test's own, on all addresses of this machine. */
 interface Pgbouncer {
-  /** The URL of the database through the pooler. */
   url(name: string, host?: string): string;
   stop(): Promise<void>;
 }
@@ -143,7 +140,6 @@ base.serial.before(async (t) => {
 });
 base.after.always(() => pooler.running?.stop());
 
-/** That of a server in the shipped file. */
 function connectQuery(server: string): string {
   const entry = projectText('deploy/pgbouncer/pgbouncer.ini').match(`host=${server}[.].*`)?.[0] ?? '';
   return /connect_query='[^']+'/.exec(entry)?.[0] ?? 'none';
@@ -151,7 +147,6 @@ function connectQuery(server: string): string {
 
 const url = (name: string, host?: string): string => (pooler.running as Pgbouncer).url(name, host);
 
-/** Level and detail of the first finding with the code. */
 async function finding(
   t: ExecutionContext<TestContext>,
   code: FindingCode,

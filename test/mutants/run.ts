@@ -8,9 +8,7 @@ import { killGroup } from '../support/serve-process.js';
 import { namedBy } from './named-by.js';
 import { pureNames, pureVerdict } from './pure.js';
 
-// `npm run mutants [-- --only PART]`, PART of their names: takes out one defence at a time, in a copy of the project, and runs the test that
-// stands for it, which must then fail; then Stryker changes the pure modules. Ends with 1 when a test still passes, when a
-// mutant does not fit the source any more, or when the unit test of a pure module finds too few of its mutants. With --compile it only compiles them, in rounds that take one of each file.
+// `npm run mutants [-- --only PART]` takes out one defence at a time, in a copy, and runs its test, which must fail; then Stryker changes the pure modules. Ends with 1 when something survives or does not match. --compile only compiles, in rounds of one mutant per file.
 
 /** One defence to take out; `find` stands exactly once in `file`. */
 interface Mutant {

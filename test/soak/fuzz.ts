@@ -3,10 +3,7 @@ import { faultCluster } from '../support/fault-cluster.js';
 import { fuzzGateway } from '../support/fuzz/gateway.js';
 import type { Figures } from './figures.js';
 
-/**
- * A million requests of every kind; `--requests N` for another number, `--seed N` for others of them. The short form of
- * this is test/feature/fuzz.test.ts.
- */
+/** A million requests of every kind, or `--requests N`, by `--seed N`. The short form is test/feature/fuzz.test.ts. */
 export async function soakFuzz(): Promise<Figures> {
   const { values } = parseArgs({
     options: { requests: { type: 'string' }, seed: { type: 'string' } },

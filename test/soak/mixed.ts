@@ -8,10 +8,7 @@ const minutes = 18;
 const pauseMs = 50;
 const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken', 'write:installaties'];
 
-/**
- * Eighteen minutes of details, lists, pages of all rows, walks of the log, counts and writes beside each other, over two
- * replicas that are well: no request may get a 503. The first ten refusals go to stderr with the gateway's warnings.
- */
+/** Eighteen minutes of every kind of request over two healthy replicas: none gets a 503. The first ten refusals go to stderr. */
 export async function soakMixed(): Promise<Figures> {
   const setUp = await faultCluster();
   try {

@@ -33,10 +33,7 @@ function changedView({ sql }: FaultCluster, view: string, change: (text: string)
   };
 }
 
-/**
- * Fifteen faults, one after the other, in two workers before two replicas and Redis, while clients read and write: each must be named by the
- * status or the log within a minute, with a remedy, and have an alert unless it heals itself.
- */
+/** Fifteen faults under load: each is named by status or log within a minute, with a remedy, and has an alert unless it heals itself. */
 export async function soakOncall(): Promise<Figures> {
   const setUp = await faultCluster();
   const redis = await startRedis();
@@ -69,7 +66,6 @@ export async function soakOncall(): Promise<Figures> {
 const statusOf = async ({ opsUrl }: ServeProcess): Promise<StatusReport> =>
   (await (await fetch(`${opsUrl}/status.json`)).json()) as StatusReport;
 
-/** "7 s: the sentence → GatewayX". */
 async function tried(serving: ServeProcess, name: string, { inject, named, alert }: Fault): Promise<string> {
   const logFrom = serving.log().length;
   const startedMs = performance.now();
@@ -98,7 +94,6 @@ async function tried(serving: ServeProcess, name: string, { inject, named, alert
 
 type Send = (path: string, init?: RequestInit) => Promise<Response | null>;
 
-/** Clients that read and write all the time. */
 function traffic({ url }: ServeProcess, { workspaces, sql }: FaultCluster, token: string) {
   let isOver = false;
   const send: Send = async (path, init = {}) => {

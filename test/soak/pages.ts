@@ -65,10 +65,7 @@ const harms: readonly Harm[] = [
   { harm: ({ proxies }, i) => proxies[i]?.blackHole(), heal: ({ proxies }, i) => proxies[i]?.restore() },
 ];
 
-/**
- * Reads pages, ten at a time, and harms a replica in the middle of each ten, until so many were continued elsewhere.
- * Every page must come out as an undisturbed one.
- */
+/** Harms a replica in the middle of each ten pages, until enough were continued: each comes out as an undisturbed one. */
 async function disturbPages(
   setUp: FaultCluster,
   gateway: FaultGateway,

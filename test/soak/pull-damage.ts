@@ -5,10 +5,7 @@ const perRound = 50;
 const pick = (statements: Readonly<Record<string, string>>): string =>
   Object.values(statements)[Math.floor(Math.random() * Object.keys(statements).length)] as string;
 
-/**
- * Changes that leave no trace, and damage in the copies, with runs killed by -9 between them. Each round ends with a run, plain where
- * nothing was damaged, after which each column of both copies is compared with a fresh one. The short form is test/fault/pull.test.ts.
- */
+/** Silent changes, damage in the copies, and runs killed by -9; each round ends with a comparison with a fresh copy. */
 export async function soakPullDamage(wanted = 10_000): Promise<Figures> {
   const all = await pulledCopies();
   const startedMs = performance.now();

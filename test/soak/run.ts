@@ -16,8 +16,7 @@ import { soakSync } from './sync.js';
 import { soakTokens } from './tokens.js';
 import { soakWrites } from './writes.js';
 
-// `npm run soak -- NAME [SIZE]`: the long runs, against real servers of their own. Each prints its figures as a table.
-// The runs of `pull` have a size: records, changes or passes.
+// `npm run soak -- NAME [SIZE]`: long runs against real servers, each printing a table. SIZE is that of runs of `pull`.
 
 const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   pages: soakPages,

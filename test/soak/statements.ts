@@ -10,10 +10,7 @@ const growthMbMax = 40;
 /** How many of the combinations are asked for with members of their own. */
 const cuts = 4;
 
-/**
- * A client combines all filters, orders, members and ways to a page that it may, over a log of 131 partitions. Each combination is a statement
- * with a plan; the private memory of a backend grows by at most 40 MB.
- */
+/** Every combination of filters, orders, members and pages over 131 partitions: the memory of a backend grows by at most 40 MB. */
 export async function soakStatements(): Promise<Figures> {
   const setUp = await faultCluster({ replicas: 1 });
   try {

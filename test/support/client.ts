@@ -34,11 +34,7 @@ export interface ApiClient {
   close(): void;
 }
 
-/**
- * A client over node:http that sends what it is told, byte for byte where it matters: `path` goes on the wire as given,
- * behind the path of `baseUrl`. Rejects when the connection breaks before the end of the body, and with
- * ContractViolation when the response is not as documented.
- */
+/** Sends what it is told, byte for byte. Rejects when the connection breaks, and with ContractViolation for an undocumented response. */
 export function apiClient(baseUrl: string, { token, validate }: ClientOptions = {}): ApiClient {
   const { hostname, port, pathname } = new URL(baseUrl);
   const agent = new Agent({ keepAlive: true });
@@ -67,10 +63,7 @@ export function apiClient(baseUrl: string, { token, validate }: ClientOptions = 
   return { request, get: (path, options) => request('GET', path, options), close: () => agent.destroy() };
 }
 
-/**
- * Writes the text as it is to a local port and gives back all that came until the server closed the connection, or
- * until `timeoutMs` passed. For HTTP that no client would send.
- */
+/** All that came until the server closed, or `timeoutMs` passed: for HTTP that no client would send. */
 export function rawRequest(port: number, text: string, timeoutMs = 30_000, host = '127.0.0.1'): Promise<string> {
   return new Promise((done, fail) => {
     let received = '';

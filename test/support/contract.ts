@@ -167,9 +167,8 @@ function schemaValidator(document: OpenApiDocument): (schema: JsonSchema, value:
 }
 
 /**
- * The same schemas with objects closed to members that they do not name, so that a member without documentation is a
- * violation here, although clients must expect new members. An `additionalProperties` of the document stays as it is, and
- * alternatives of an object that is closed already see the members around them.
+ * Closes objects to members that they do not name: here such a member is a violation. Alternatives of a closed object see the members
+ * around them.
  */
 function closed(value: unknown, around = false): unknown {
   if (Array.isArray(value)) return value.map((item) => closed(item, around));

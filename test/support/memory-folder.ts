@@ -5,10 +5,7 @@ const folder = '/dev/shm';
 /** A run of all files takes 3 GB at most. */
 const bytesMin = 6 * 1024 ** 3;
 
-/**
- * A folder in memory for the servers of a run, where there is room in it and in memory: there a database is made and dropped
- * in a third of the processor time. Undefined leaves them in the system's folder for temporary files.
- */
+/** In memory a database is made and dropped in a third of the processor time. Undefined: there is no room. */
 export function memoryFolder(): string | undefined {
   try {
     const { bavail, bsize } = statfsSync(folder);

@@ -19,10 +19,7 @@ export async function actFor(client: pg.Client, workspace: string): Promise<void
   await client.query('select gateway.workspace()'); // the first call of a session reads its body from the catalog
 }
 
-/**
- * Statistics of work orders as PostgreSQL has them in an app whose workspaces have one each, until it analyzes the table after their first
- * import: it expects one row in a workspace, so all indexes that begin with the workspace look alike. The last of these stays.
- */
+/** As in an app whose workspaces have one work order each: all indexes that begin with the workspace look alike. The last stays. */
 const statistics = {
   'one work order per workspace': 'set (n_distinct = -1)',
   'these work orders': 'reset (n_distinct)',

@@ -11,16 +11,10 @@ interface AvaRun {
   readonly skipped: number;
 }
 
-/**
- * Time without the end of a test. The only such limit: that of AVA (package.json sets it beyond this one) does not name the file,
- * and never fires again once it fell into the `t.timeout()` of a test.
- */
+/** AVA's own limit does not name the file, and never fires again once it fell into the `t.timeout()` of a test. */
 const silentMsMax = 300_000;
 
-/**
- * Runs AVA with more environment and shows its output: as it comes, or that of a run beside another one when it has ended. A process
- * in which no test ends any more is named and killed, as a run must end.
- */
+/** Shows the output as it comes, or after that of a run beside it. A process in which no test ends is named and killed. */
 export async function runAva(
   args: readonly string[],
   env: Readonly<Record<string, string>>,

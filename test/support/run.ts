@@ -7,11 +7,7 @@ import { keepSeeded } from './seeded-cluster.js';
 import { cloned, clonedRows, makeTemplate } from './template.js';
 import { words } from './words.js';
 
-// `npm test [-- ava's arguments]`: a real primary and a real streaming replica with a seeded template database per reference app,
-// for all test files of the run. Each file clones a template (test/support/workspace.ts), or, to harm the servers,
-// begins with a copy of the primary (test/support/seeded-cluster.ts). All files run on the first app, and beside them, one at a
-// time, those of `everyApp` on the second: many tests of faults wait, and leave a processor idle. With arguments those files run
-// on the app of TEST_APP. A failed file is not run again: no verdict may depend on what else the machine does.
+// `npm test [-- ava's arguments]`: a primary and a replica with a seeded template per app. Each file clones a template, or harms a copy of the servers. Files of `everyApp` run on the second app beside. A failed file is not run again: no verdict may depend on the machine.
 
 /** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = words(`

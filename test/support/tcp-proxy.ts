@@ -9,10 +9,7 @@ export interface TcpProxy {
   /** Connections that are made from now on get through after so many milliseconds. */
   delayConnections(ms: number): void;
   cut(): void;
-  /**
-   * Each idle session of PostgreSQL ends after the next byte of its client, at once or up to 100 ms later: its server ended it, and the
-   * client has not read so yet.
-   */
+  /** Each idle session ends after the next byte of its client, within 100 ms: its server ended it, and the client has not read so. */
   endIdle(): void;
   breakNext(): void;
   /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */

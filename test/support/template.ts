@@ -16,10 +16,7 @@ export interface SharedTemplate {
 
 export const templateName = 'template_workspace';
 export const cloned: Readonly<Record<AppName, string>> = { first: 'template_first', second: 'template_second' };
-/**
- * Work orders in them, half as many as in the demo: most tests read whole lists, several times and in several ways. The tests of the
- * second app hold what its tables and ids change, for which a half of those will do.
- */
+/** Half as many as in the demo, because most tests read whole lists; half of that for the second app. */
 export const clonedRows: Readonly<Record<AppName, string>> = { first: '1500', second: '750' };
 
 /** Makes a database with a reference app, seeded, and the gateway's schema. */

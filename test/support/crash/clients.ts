@@ -47,10 +47,7 @@ async function persist(met: Encounters, send: () => Promise<ApiReply>): Promise<
   }
 }
 
-/**
- * A client that creates installations and changes those of all clients until `next` gives it no more marks. Everything
- * it sends it repeats with the same key until there is an answer; a 412 makes it read the record again for its next change.
- */
+/** Creates and changes installations until `next` gives no more marks, repeating each request with its key until there is an answer. */
 export async function writeUntilDone(
   client: ApiClient,
   customerId: string,

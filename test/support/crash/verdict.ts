@@ -12,10 +12,7 @@ interface Entry {
   readonly mark: string;
 }
 
-/**
- * Everything in the database that the answers do not account for; nothing when each write that was answered 2xx has had its
- * effect exactly once, each that was refused none, versions have no gaps, and every change has its one log entry.
- */
+/** Empty when each 2xx had its effect exactly once, each refusal none, versions have no gaps, and every change has one log entry. */
 export async function disagreements(
   setUp: FaultCluster,
   prefix: string,

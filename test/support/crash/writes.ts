@@ -26,10 +26,7 @@ export interface CrashReport extends Encounters {
 
 const prefix = 'crash ';
 
-/**
- * Clients write side by side, each repeating every request with its key until it has an answer, while the primary is
- * killed with -9 and started again, and a proxy loses answers to COMMIT. The primary is durable (fsync) throughout.
- */
+/** Under clients that repeat requests, the durable primary is killed with -9, and a proxy loses answers to COMMIT. */
 export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }: CrashRun): Promise<CrashReport> {
   const setUp = await faultCluster({ replicas: 1, settings: { fsync: 'on', full_page_writes: 'on' } });
   const { primary } = setUp.cluster;

@@ -7,10 +7,7 @@ import type { World } from './world.js';
 
 type Twist = (request: FuzzRequest) => FuzzRequest;
 
-/**
- * Requests of every kind: most are right, so that all there is behind the checks is reached; many are right but for a
- * twist or two; a few are odd throughout.
- */
+/** Most are right, to reach what is behind the checks; many have a twist or two; a few are odd throughout. */
 export function requests(world: World, harvest: Harvest): fc.Arbitrary<FuzzRequest> {
   const right = rightRequests(world, harvest);
   const twist = twists(world, harvest);

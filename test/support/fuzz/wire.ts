@@ -22,10 +22,7 @@ export class NoResponse extends Error {
 
 const patienceMs = 10_000;
 
-/**
- * A client connection that writes bytes as they are and reads what HTTP/1.1 says is the response (RFC 9112 §6.3),
- * without Node's client in between, which would refuse to send much of what a fuzzer has to say. One request at a time.
- */
+/** Bytes as they are, and the response by RFC 9112 §6.3: Node's client would refuse to send much of it. One request at a time. */
 export class Wire {
   readonly #host: string;
   readonly #port: number;

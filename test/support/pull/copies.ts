@@ -15,10 +15,7 @@ export interface PulledCopies {
   readonly copies: readonly PulledCopy[];
   usual(base?: string): string[];
   pull(copy: PulledCopy, more?: readonly string[], killMs?: number): Promise<PullRun>;
-  /**
-   * Runs `pull` on each copy; all that then differs in any column of any table from a copy that is made now, or from that of the call before
-   * where the source has not changed since.
-   */
+  /** Differences of each copy from a fresh one, or from that of the call before if the source has not changed. */
   differences(more?: readonly string[], isSourceUnchanged?: boolean): Promise<string[]>;
   writers(): Promise<SyncWriters>;
   stop(): Promise<void>;

@@ -20,10 +20,7 @@ const step = 1_500_000_000;
 /** The first id of a page of the commit log, which PostgreSQL then makes itself. */
 const pageIds = 8192 * 4;
 
-/**
- * Advances the next transaction id of a primary without replicas to 2^32 - 32,768, in steps; every table is frozen before each,
- * as it would be after so many transactions.
- */
+/** Advances the next transaction id to 2^32 - 32,768, freezing every table before each step. */
 export async function advanceXidToWrapAround(primary: PgNode, folder: string): Promise<void> {
   const { uid, gid } = statSync(primary.dir);
   const account = process.getuid?.() === 0 ? { uid, gid } : {};

@@ -28,10 +28,7 @@ export interface StormReport {
 
 const resources = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
 
-/**
- * Keeps a copy of every resource through two gateways while writers write and replicas lag, pause, are killed and are exchanged for
- * others, and compares each copy with the list, record by record, after every round.
- */
+/** Copies through two gateways under writers, and replicas that lag, pause, die and are exchanged; compared with the lists after every round. */
 export async function syncStorm(bounds: StormBounds): Promise<StormReport> {
   const setUp = await faultCluster({ settings: { max_prepared_transactions: '20' } });
   try {
