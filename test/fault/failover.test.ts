@@ -68,7 +68,6 @@ function writeFiles(settings: Partial<Settings>): void {
   for (const [name, value] of Object.entries(settings)) writeFileSync(file(name), String(value));
 }
 
-/** `serve` with its connection URLs in files, and clients that read and write all the time. */
 async function serveUnderLoad(t: ExecutionContext): Promise<{ serving: ServeProcess; load: Load }> {
   const { replicaUrls: _, primaryUrls: __, ...settings } = setUp.settings({ queueWaitMs: 10_000 });
   const files = { replicaUrlsFile: file('replicaUrls'), primaryUrlsFile: file('primaryUrls') } as Partial<Settings>;
@@ -283,7 +282,6 @@ test('writes go on within seconds of a promotion, and no acknowledged write is l
   t.true(results.longestWriteGapMs < limitMs(15_000), `${results.longestWriteGapMs} ms`);
 });
 
-/** Runs deploy/login.sql as its comment says, and gives the login a password. */
 async function makeLogin(login: string, role: string): Promise<void> {
   const client = new pg.Client({
     connectionString: setUp.cluster.primary.url(templateName),

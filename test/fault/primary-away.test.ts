@@ -50,7 +50,6 @@ test.after.always(async () => {
   await proxy?.close();
 });
 
-/** Reads for as long as `work` runs: every answer must be 200, and none slow. */
 async function whileReading<T>(t: ExecutionContext, work: () => Promise<T>): Promise<T> {
   let working = true;
   let [reads, slowestMs] = [0, 0];
@@ -75,7 +74,6 @@ async function whileReading<T>(t: ExecutionContext, work: () => Promise<T>): Pro
   return value;
 }
 
-/** A POST that must be refused for the primary's sake, in time. */
 async function refusedInTime(t: ExecutionContext, send: () => Promise<ApiReply>): Promise<void> {
   const startedMs = performance.now();
   const reply = await send();
@@ -86,7 +84,6 @@ async function refusedInTime(t: ExecutionContext, send: () => Promise<ApiReply>)
   t.true(tookMs < limitMs(boundMs), `${tookMs} ms`);
 }
 
-/** Harms the primary, writes, heals it, and repeats the same write: refused in time, then done exactly once. */
 async function awayAndBack(t: ExecutionContext, harm: () => unknown, heal: () => unknown): Promise<void> {
   const [naam, keys] = [newKey(), Array.from({ length: 8 }, newKey)];
   await setUp.caughtUp();

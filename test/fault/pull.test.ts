@@ -17,7 +17,6 @@ test.before(async () => {
 });
 test.after.always(() => all?.stop());
 
-/** Ends each run at the second table that it creates, as a kill there would. */
 const secondTableFails = `
   create function fail() returns event_trigger language plpgsql as $$ begin
     if exists (select from pg_event_trigger_ddl_commands() where object_identity = 'workspace_data.werkbonnen_uren') then
@@ -162,7 +161,6 @@ test.serial('pull --every goes on after its database was started again', async (
   t.is(code, 143, stderr);
 });
 
-/** A proxy in front of the gateway; the first requests of a path that begins so get these answers instead of their own. */
 async function troubledGateway(path: string, troubles: readonly ((reply: ServerResponse, body: string) => void)[]) {
   const asked: string[] = [];
   const server = createServer((request, reply) => {

@@ -98,7 +98,6 @@ async function statuses(served: ServeProcess, id: string, count: number): Promis
   return Promise.all(Array.from({ length: count }, read));
 }
 
-/** The different statuses of twenty reads, without that of the requests that a busy machine sheds. */
 async function answered(served: ServeProcess, id: string): Promise<(number | null)[]> {
   return [...new Set(await statuses(served, id, 20))].filter((status) => status !== 503);
 }

@@ -202,7 +202,6 @@ test('25 slow clients, twelve of them with br, hold no database connection and l
   t.true(await until(async () => (await metric(serving, 'gateway_large_pages')) === 0, 5000, 50));
 });
 
-/** 20,000 installations of a text that does not compress away: a page fills the buffers of its socket in every encoding. */
 async function fillInstallations(): Promise<void> {
   await setUp.sql(
     `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving)

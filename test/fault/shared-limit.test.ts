@@ -39,7 +39,6 @@ suite.after.always(async () => {
   await redis?.stop();
 });
 
-/** The gateways with a new token, once each of them counts in Redis again: it grants more than a share of its own. */
 async function peersCounting(t: ExecutionContext<TestContext>): Promise<Gateways> {
   const { database } = t.context;
   const countsInRedis = async (each: ServeProcess): Promise<boolean> => {
@@ -64,7 +63,6 @@ function get(served: ServeProcess, token: string, path = '/klanten?perPage=1', b
   });
 }
 
-/** Sends requests at once, to the gateways in turn. A 503 of a busy machine was granted by the limit. */
 async function burst({ served, token }: Gateways, count: number): Promise<{ granted: number; others: number[] }> {
   const all = Array.from({ length: count }, (_, i) => get(served[i % served.length] as ServeProcess, token));
   const statuses = await Promise.all(all);

@@ -66,7 +66,6 @@ async function patiently(url: string, walker: string, refused: PageRead[]): Prom
 
 const asOfMs = ({ headers }: PageRead): number => Date.parse(String(headers['data-as-of']));
 
-/** Walks on from a first page. Returns the entries that had been committed before its Data-As-Of, and that the walk lacks. */
 async function lacking(
   fault: FaultGateway,
   first: PageRead,

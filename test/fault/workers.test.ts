@@ -17,7 +17,6 @@ import { created } from '../support/writes.js';
 
 const test = gatewayTest().serial;
 
-/** Two workers for most tests, whose definitions and keys stand in the folder; the last test ends them. */
 let served: ServeProcess;
 let token: string;
 const folder = mkdtempSync(join(tmpdir(), 'workers-'));
@@ -51,7 +50,6 @@ interface Answer {
   readonly body: string;
 }
 
-/** One request, on a connection of its own without an agent, so that any worker may take it. */
 function send(
   path: string,
   options: { method?: string; headers?: Record<string, string>; body?: string; agent?: Agent; by?: ServeProcess } = {},

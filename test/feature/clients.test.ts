@@ -207,7 +207,6 @@ const noPandas = programMissing(python, '-c', 'import pandas, requests');
 
 const noRequests = programMissing(python, '-c', 'import requests');
 const noDlt = programMissing(python, '-c', 'import dlt, duckdb');
-/** Two ways to keep a copy by docs/use/sync.md: the program of that page, and dlt. Each ends with the ids of orders and hours. */
 const keepers: readonly (readonly [by: string, lacks: string, program: string])[] = [
   [
     'by itself',

@@ -17,7 +17,6 @@ import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
 
-/** Wrong command lines, the first line that is printed on stderr, and the hint behind it; the exit code is 2. */
 const wrong: readonly (readonly [args: string, message: string, hint: string])[] = [
   ['srve', 'There is no command "srve": did you mean serve?', ''],
   ['frobnicate', 'There is no command "frobnicate".', ''],

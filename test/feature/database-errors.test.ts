@@ -62,7 +62,6 @@ test('a value that a rule of the app does not allow is a fault of the body, whos
 const view = 'create or replace view gateway.installaties_write as';
 const walled = view.replace(' as', ' with (security_barrier) as');
 
-/** Faults of a database that does not fit: SQLSTATE, how it is made of the view's definition, how it is corrected, and the advice. */
 const misfits: readonly (readonly [
   code: string,
   harm: (definition: string) => string,

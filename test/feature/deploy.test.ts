@@ -251,7 +251,6 @@ testWith('nginx', 'nginx', 'behind nginx no read fails while one gateway after t
   t.deepEqual([...new Set(statuses)], [200]);
 });
 
-/** Starts nginx with the shipped site in front of the two servers; `connectionsMax` replaces its bound on connections of a client. */
 async function nginx(
   servers: readonly string[],
   connectionsMax = 200,
@@ -287,7 +286,6 @@ interface Answer {
   };
 }
 
-/** Request lines that nginx cannot parse, or that have no URL. */
 const malformedLines = [
   'CONNECT data.example.com:443 HTTP/1.1',
   'OPTIONS * HTTP/1.1',

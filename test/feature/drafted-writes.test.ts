@@ -115,7 +115,6 @@ test.serial('the ETag of a record moves with its parts, on the replica, on the p
   t.is((await ask('/jobs/1')).etag, changed.etag);
 });
 
-/** As Rails, Django, Prisma and Laravel keep times, and Prisma ids. */
 const times = {
   rails: 'created_at timestamp(6) not null, updated_at timestamp(6) not null',
   django: 'created timestamptz not null, modified timestamptz not null',

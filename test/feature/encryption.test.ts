@@ -104,7 +104,6 @@ test.serial('a page of damaged values is a few log lines, which tell the number 
   t.true(lines.length <= 2 * counted.filter((n) => n > 0).length, `${lines.length} lines`);
 });
 
-/** A resource sealed in another way than the reference app's: the whole guest in one column, the key's id in another. */
 const guests = {
   name: 'guests',
   record: 'guest',

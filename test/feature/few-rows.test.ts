@@ -16,10 +16,8 @@ const test = gatewayTest({ chunkRowsMax: 100 }, 'first');
 const workOrders = loadResources('').find(({ name }) => name === 'werkbonnen') as Resource;
 const { detail, list } = compileStatements(workOrders);
 const unchanged = 30_000;
-/** So many work orders changed at this moment or later: the most that are sorted, and one more. */
 const most = { since: '2100-01-02T00:00:00Z', count: 1000 };
 const more = { since: '2100-01-01T00:00:00Z', count: 1001 };
-/** The newest changes, those of a run every few minutes. */
 const few = { since: '2100-02-01T00:00:00Z', count: 20 };
 
 test.before('one installation with many work orders in few states, of which few changed late', async (t) => {

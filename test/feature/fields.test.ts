@@ -32,7 +32,6 @@ function cut(row: Rec, names: readonly string[]): object {
   return Object.fromEntries(shown);
 }
 
-/** The same without the names of values that could not be decoded, which come with the members that are asked for. */
 const withoutErrors = (rows: readonly Rec[]): object[] => rows.map(({ decodeErrors, ...row }) => row);
 
 for (const list of listNames) {

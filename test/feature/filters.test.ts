@@ -362,7 +362,6 @@ async function column<T>({ primary, workspaces }: TestDatabase, sql: string, ...
   return (await primary.query(query)).rows.map(([value]) => value as T);
 }
 
-/** Ids in the order of the list, of the rows of the first workspace that meet the condition: "installaties klant_id = $2". */
 async function ids(database: TestDatabase, where: string, ...values: unknown[]): Promise<string[]> {
   const [table = ''] = where.split(' ');
   const order = { klanten: 'created_at', installaties: 'created_at', werkbonnen: 'datum', logboeken: 'tijdstip' }[

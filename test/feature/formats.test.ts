@@ -14,7 +14,6 @@ import { newKey, post } from '../support/writes.js';
 
 const test = gatewayTest().serial;
 
-/** A resource whose ids the database makes as texts, and whose log holds them as UUIDs. */
 const notes = {
   name: 'notes',
   record: 'note',

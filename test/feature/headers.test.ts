@@ -170,7 +170,6 @@ test('HEAD answers as GET does, without the body', async (t) => {
   }
 });
 
-/** The Link header but for its cursor, which carries how current the page was. */
 function linkOf({ headers }: ApiReply): string {
   return String(headers.link).replace(/cursor=[\w-]+/, 'cursor=…');
 }

@@ -156,7 +156,6 @@ function assertComplete(t: ExecutionContext, folder: string): void {
     t.true(existsSync(join(folder, known.endsWith('/') ? known : dirname(known))), known);
 }
 
-/** The arguments behind "node" of the health check and of the start command, in this order. */
 const commands = [...text.matchAll(/^ *CMD (\["node", .*\])$/gm)].map(([, list = '']) =>
   (JSON.parse(list) as string[]).slice(1),
 );

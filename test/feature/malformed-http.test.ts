@@ -16,7 +16,6 @@ async function send(url: string, text: string, host = '127.0.0.1') {
   return { answer, status: Number(statusLine.split(' ')[1]), headers, body: bodies.join('\r\n\r\n') };
 }
 
-/** Sends the second part when the answer to the first begins, and gives all that was answered. */
 function sendInParts(url: string, [first, second]: [string, string]): Promise<string> {
   return new Promise((resolve) => {
     let received = '';

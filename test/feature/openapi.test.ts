@@ -201,7 +201,6 @@ suiteDocsPage('DOCS=off serves the page nowhere', async (t) => {
 const openedPage = ({ gateway }: TestContext) =>
   (running.open ??= openPage(running.browser as Browser, `${gateway.url}/docs`));
 
-/** The text of the page, shadow trees included, without spaces: its library marks the words of samples. */
 const shownText = (page: Page) =>
   page.evaluate<string>(`(function text(node) {
     return [...node.childNodes].map((each) =>
@@ -279,7 +278,6 @@ async function samplesOn({ gateway, client, token }: TestContext, language: stri
     const { data } = (await client.get(path.replace('/{id}', '?perPage=1'))).json<{ data: { id: string }[] }>();
     return { ...env, ID: data[0]?.id as string };
   };
-  /** The number of records of a list or pass; undefined for another operation. */
   const countOf = async (operationId: string): Promise<number | undefined> => {
     const path = Object.keys(paths).find((each) => paths[each]?.get?.operationId === operationId) ?? '';
     const isPaged = JSON.stringify(paths[path]?.get?.parameters).includes('perPage');

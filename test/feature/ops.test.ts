@@ -214,7 +214,6 @@ interface Export {
   readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: readonly Span[] }[] }[];
 }
 
-/** A collector of OTLP over HTTP; resolves with its URL and the spans that it has got. */
 async function collector(): Promise<{ url: string; spans: Span[]; close(): void }> {
   const spans: Span[] = [];
   const server = createServer(async (request, response) => {

@@ -16,24 +16,20 @@ import type { Settings } from '../../src/serve/settings.js';
 import { until } from '../support/patience.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
-/** The pgbouncer program of this machine; null when there is none (Debian: package pgbouncer). */
 const pgbouncerBinary: string | null =
   ['/usr/sbin/pgbouncer', 'pgbouncer'].find((name) => spawnSync(name, ['--version']).status === 0) ?? null;
 
 interface PooledDatabase {
   readonly url: string;
   readonly mode: 'transaction' | 'session';
-  /** Such as connect_query='…'. */
   readonly more?: string;
 }
 
-/** A real PgBouncer of a test's own, on all addresses of this machine. */
 interface Pgbouncer {
   url(name: string, host?: string): string;
   stop(): Promise<void>;
 }
 
-/** Starts PgBouncer with the databases by name; clients may use TLS, with a certificate that no authority signed, if openssl made it. */
 async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>>): Promise<Pgbouncer> {
   const account = serverAccount();
   const dir = mkdtempSync(join(tmpdir(), 'pgbouncer-'));
@@ -84,7 +80,6 @@ async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>
   return { url, stop };
 }
 
-/** Settings for TLS with a new certificate of its own; none where openssl is missing. */
 function certificate(dir: string, account: Account | undefined): string[] {
   const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')];
   const made = spawnSync('openssl', [

@@ -253,7 +253,6 @@ function upToTwoOrAll(names: readonly string[]): (readonly string[])[] {
   return [[], ...names.map((name) => [name]), ...pairs, ...(names.length > 2 ? [names] : [])];
 }
 
-/** Values for every parameter in a workspace: the most common ids, a long range of dates, a key in the middle of the list. */
 function valuesOf(workspace: string, resource: Resource): Promise<Readonly<Record<string, string | number>>> {
   const key = `${workspace} ${resource.name}`;
   const found = known.get(key) ?? someValues(workspace, resource);

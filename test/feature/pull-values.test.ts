@@ -66,7 +66,6 @@ const text = fc.oneof(
 );
 const day = fc.date({ min: new Date('0001-01-02'), max: new Date('9998-12-30'), noInvalidDate: true });
 
-/** White space between the tokens of a document, as the app stored it. */
 const spaced = (json: string): fc.Arbitrary<string> =>
   fc.constantFrom(json, json.replace(/^\{"/, '{\r\n "'), json.replace(/^\[/, '[ '));
 const freeJson = fc.oneof(
@@ -87,7 +86,6 @@ const values: Readonly<Record<Kind, fc.Arbitrary<string>>> = {
   json: freeJson,
 };
 
-/** Values that a document does not promise: a value of another kind. */
 const misfit = fc.constantFrom('"soon"', '12.5', '{"a":1}', '[1]', '"2026-01-01T10:00:00.1234567Z"', 'true');
 
 const names = fc.constantFrom(

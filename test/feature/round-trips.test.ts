@@ -212,7 +212,6 @@ test('a create is one round trip, a change two: BEGIN travels with the first sta
   }
 });
 
-/** A proxy in front of a PostgreSQL server that takes down what its clients ask. */
 interface WireTap {
   readonly port: number;
   /** The statements of each round trip so far, by label: all that was bound before one Sync. */

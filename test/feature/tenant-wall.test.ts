@@ -6,7 +6,6 @@ import { sealed } from '../support/walls.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
-/** The views without an order, and all that the reader may use. */
 const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'werkbonnen_handelingen', 'werkbonnen_uren'];
 const all = loadResources('').flatMap(viewsOf);
 const refused = '42501'; // insufficient_privilege

@@ -7,7 +7,6 @@ import { eventually, gatewayTest, type TestDatabase } from '../support/workspace
 // Small chunks, so that a large page is made of many statements and rows come in between them.
 const test = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 }).serial;
 
-/** How the rows of a list are ordered, as SQL over the app's table. */
 const order: Readonly<Record<ListName, string>> = {
   klanten: 'l.created_at, l.id',
   installaties: 'l.created_at, l.id',

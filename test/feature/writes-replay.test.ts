@@ -233,7 +233,6 @@ function columnsByRole() {
   };
 }
 
-/** Runs statements as gateway_writer for the first workspace; gives the SQLSTATE each failed with, or its row count. */
 async function asWriter({ database }: TestContext, statements: readonly string[]): Promise<(string | number)[]> {
   const client = new pg.Client(urlAs(shared.primary, 'gateway_writer', database.name));
   await client.connect();

@@ -1,4 +1,3 @@
-/** The name that is `part`, else all names that contain it; throws where none does. */
 export function namedBy(part: string, names: readonly string[]): readonly string[] {
   if (names.includes(part)) return [part];
   const found = part === '' ? [] : names.filter((name) => name.includes(part));

@@ -26,7 +26,6 @@ export async function pureVerdict(name: string): Promise<{ ok: boolean; what: st
   return { ok: score >= scoreMin, what: `${score.toFixed(1)} % of its mutants found, at least ${scoreMin} %` };
 }
 
-/** Percentage of the mutants that the test finds, by failing or by not ending. */
 async function scoreOf(modules: readonly string[], test: string): Promise<number> {
   const ava = join(projectRoot, 'node_modules/ava/entrypoints/cli.mjs');
   const compiled = `dist/test/unit/${test}.test.js`;

@@ -80,7 +80,6 @@ function compile(): string | null {
   return validators.status === 0 ? null : validators.stderr;
 }
 
-/** The mutants in as few rounds as can be, each with one mutant of a file. */
 function rounds(of: readonly Mutant[]): Mutant[][] {
   const found: Mutant[][] = [];
   for (const mutant of of) {
@@ -172,7 +171,6 @@ async function run(test: string): Promise<{ red: boolean; what: string }> {
   return { red: true, what: `fails: ${title.trim()}` };
 }
 
-/** Whether a source file imports another, if by way of others. */
 function reaches(path: string, target: string, seen = new Set<string>()): boolean {
   if (path === target) return true;
   if (seen.has(path) || !existsSync(join(folder, path))) return false;

@@ -7,7 +7,6 @@ import type { Figures } from './figures.js';
 
 const partitions = 131;
 const growthMbMax = 40;
-/** How many of the combinations are asked for with members of their own. */
 const cuts = 4;
 
 /** Every combination of filters, orders, members and pages over 131 partitions: the memory of a backend grows by at most 40 MB. */
@@ -85,7 +84,6 @@ const values: Readonly<Record<string, string>> = {
   uuid: '00000000-0000-4000-8000-000000000000',
 };
 
-/** Paths of every combination of filters and orders: a first page, one behind it, a count, a large page, and pages of some members. */
 function* combined(resources: readonly Resource[]): Generator<string> {
   for (const { name, filters, fields } of resources) {
     const members = Object.keys(fields);

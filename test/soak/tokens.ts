@@ -7,7 +7,6 @@ import { asInProduction, type ServeProcess, serveProcess } from '../support/serv
 import type { Figures } from './figures.js';
 
 const tokens = 100_000;
-/** Tokens that fill the caches before the first look at the memory. */
 const firstTokens = 20_000;
 const parallel = 16;
 /** Longer than a window of the limits, which keep a count for each token until its end, and than V8 in Node 24 takes to give memory back. */

@@ -7,10 +7,8 @@ import { numberedId, seedId } from '../../demo/seed/random.js';
 interface AppFacts {
   readonly unknownId: string;
   readonly customerId: (workspace: number, n: number) => string;
-  /** Pointers of all members that one undecodable stored value makes null. */
   readonly lostMembers: (pointer: string) => readonly string[];
   readonly firstVersion: number;
-  /** Assignments that the app itself appends to an UPDATE of an installation. */
   readonly moves: string;
   readonly installations: string;
   readonly log: Readonly<
@@ -95,7 +93,6 @@ if (!isAppName(chosen)) throw new Error(`TEST_APP must be ${Object.keys(apps).jo
 export const appName: AppName = chosen;
 export const app: AppFacts = { first, second }[appName];
 
-/** A customer as the API shows it, without its timestamps. */
 export interface Customer {
   readonly id: string;
   readonly naam: string | null;
@@ -104,11 +101,9 @@ export interface Customer {
   readonly decodeErrors?: readonly string[];
 }
 
-/** Customers that cannot be decoded whole: ids, and pointers of the members that are null for it. */
 export const undecodable: readonly { readonly n: number; readonly id: string; readonly pointers: readonly string[] }[] =
   corruptCustomers.map(({ n, pointer }) => ({ n, id: app.customerId(0, n), pointers: app.lostMembers(pointer) }));
 
-/** Customer number n as the seed put it in and the API has to show it. */
 export function customerOf(workspace: number, n: number): Customer {
   const { naam, adres, kvkNummer } = customerPlain(workspace, n);
   const lost = undecodable.find((each) => workspace === 0 && each.n === n)?.pointers;

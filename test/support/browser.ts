@@ -4,13 +4,11 @@ import { join } from 'node:path';
 import { toolsFolder, toolsMissing } from './client-tools.js';
 
 const chromium = '/usr/bin/chromium';
-/** End of the title of a test that needs Chromium; empty when it can run. */
 export const browserMissing = toolsMissing || (existsSync(chromium) ? '' : ' (skipped: install the package chromium)');
 
 const flags =
   '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync';
 
-/** The part of playwright-core that the tests use: its types are there only after `npm install --prefix test/tools`. */
 export interface Browser {
   newContext(options: object): Promise<{
     newPage(): Promise<Page>;
@@ -31,7 +29,6 @@ export interface Page {
   on(event: 'request', listener: (request: { url(): string }) => void): void;
 }
 
-/** A page and its faults so far: errors of the console (refusals by its policy among them), of scripts, and requests to other hosts. */
 export interface OpenPage {
   readonly page: Page;
   readonly faults: readonly string[];
@@ -60,7 +57,6 @@ export async function openPage(
   return { page, faults };
 }
 
-/** Findings of axe, of all its rules or of these, with the impact serious or critical: the rule and elements that break it. */
 export async function seriousFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
   await page.evaluate(readFileSync(join(toolsFolder, 'node_modules/axe-core/axe.min.js'), 'utf8'));
   const options = JSON.stringify(rules === undefined ? {} : { runOnly: rules });
@@ -75,7 +71,6 @@ interface AxeFinding {
   readonly nodes: readonly { readonly html: string }[];
 }
 
-/** Elements that reach past the right edge of the window and are not inside one that scrolls by itself. */
 export function overflowing(page: Page): Promise<string[]> {
   return page.evaluate(`[...document.querySelectorAll('body *')].filter((element) => {
     if (element.getBoundingClientRect().right <= document.documentElement.clientWidth + 1) return false;

@@ -5,18 +5,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../src/base/paths.js';
 
-/** The tools and clients of other makers have their own package.json, so that `npm ci` of the project stays fast. */
 export const toolsFolder = join(projectRoot, 'test/tools');
 export const toolsInstalled = existsSync(join(toolsFolder, 'node_modules'));
 export const toolsMissing = toolsInstalled ? '' : ' (skipped: run npm install --prefix test/tools)';
 
 export interface ProgramOptions {
-  /** Beside PATH and HOME; nothing else reaches the program. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
 
-/** Runs a program to its end and resolves with its output; rejects with its messages when it fails or takes two minutes. */
 export async function output(program: string, args: readonly string[], options: ProgramOptions = {}): Promise<string> {
   const { PATH, HOME } = process.env;
   const { stdout } = await promisify(execFile)(program, args, {
@@ -30,7 +27,6 @@ export async function output(program: string, args: readonly string[], options: 
   return stdout;
 }
 
-/** End of the title of a test that needs a program of the machine; empty when the program runs. */
 export function programMissing(program: string, ...args: readonly string[]): string {
   return spawnSync(program, args).status === 0 ? '' : ` (skipped: ${program} ${args.join(' ')} fails on this machine)`;
 }
@@ -39,7 +35,6 @@ export function tool(name: string): string {
   return join(toolsFolder, 'node_modules/.bin', name);
 }
 
-/** A new folder with these files, in which programs find the packages of test/tools. */
 export function workFolder(files: Readonly<Record<string, string>>, packages = toolsFolder): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-clients-'));
   symlinkSync(join(packages, 'node_modules'), join(folder, 'node_modules'));

@@ -4,14 +4,12 @@ import type { Exchange } from './contract.js';
 import { decompressed } from './decompressed.js';
 
 export interface ClientOptions {
-  /** Sent as Bearer token unless a request says otherwise. */
   readonly token?: string;
   /** Holds every response against the document of the API: a contractValidator. */
   readonly validate?: (exchange: Exchange) => void;
 }
 
 export interface RequestOptions {
-  /** An array sends the header once per value. */
   readonly headers?: OutgoingHttpHeaders;
   /** Text and bytes are sent as they are; anything else as JSON. A content type is added unless one is given. */
   readonly body?: unknown;
@@ -21,7 +19,6 @@ export interface RequestOptions {
 
 export interface ApiReply {
   readonly status: number;
-  /** Names in lower case; a header that came several times is joined with ", ". */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
   readonly bytes: Buffer;

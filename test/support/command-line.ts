@@ -21,7 +21,6 @@ export interface CommandResult {
   readonly code: number;
 }
 
-/** Runs the program in the folder as an operator does: with arguments and settings in the environment, and with nothing else. */
 export function programLine(
   args: string[],
   settings: Partial<Settings> = {},
@@ -44,7 +43,6 @@ const commands: Readonly<Record<string, Command>> = {
   views: viewsCommand,
 };
 
-/** A command that runs in this process: its environment, and what it has printed. */
 interface Running {
   readonly env: NodeJS.ProcessEnv;
   stdout: string;

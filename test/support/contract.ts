@@ -123,7 +123,6 @@ function contentFaults(
 /** The operation that describes the responses to a method. Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET. */
 const operationMethods: Readonly<Record<string, Method>> = { GET: 'get', HEAD: 'get', POST: 'post', PATCH: 'patch' };
 
-/** The responses described for the exchange's path and method, or those for requests that fit none. */
 function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
   const [target = ''] = path.split('?');
   const base = new URL(document.servers[0]?.url ?? '', 'http://localhost').pathname;

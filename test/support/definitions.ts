@@ -19,7 +19,6 @@ export function load(files: Readonly<Record<string, unknown>>): readonly Resourc
   }
 }
 
-/** A folder until the test ends, with a copy of another's definitions and these: a file is its name, without .json, and its content. */
 export function definitionsWith(
   t: ExecutionContext,
   added: Readonly<Record<string, object>>,
@@ -83,7 +82,6 @@ export const owners = {
   fields: { id: field('id', 'bigint'), name: field('name', 'text') },
 };
 
-/** The definition with the value at a path replaced, or removed by undefined. */
 export function altered<T>(definition: T, path: string, value: unknown): T {
   const copy = structuredClone(definition) as Record<string, unknown>;
   const names = path.split('/');

@@ -6,7 +6,6 @@ export function environmentOf(settings: Partial<Settings>): Record<string, strin
   return Object.fromEntries(given.map(([name, value]) => [environmentName(name), String(value)]));
 }
 
-/** Flags of Node with which a process has the constants of src/base/tuning.ts that the settings give. */
 export function tuningFlags(settings: Partial<Settings>): string[] {
   const changed = Object.entries(settings).filter(
     ([name, value]) => Object.hasOwn(tuning, name) && value !== tuning[name as keyof typeof tuning],

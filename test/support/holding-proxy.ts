@@ -1,11 +1,9 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A proxy in front of a PostgreSQL server that puts statements of its clients in an order. */
 export interface HoldingProxy {
   readonly port: number;
   /** Keeps the next message that binds the statement, and all that follow it on its connection, until the work is done. */
   before(statement: string, work: () => Promise<unknown>): void;
-  /** Resolves when the server has answered the next message that binds the statement. */
   answered(statement: string): Promise<void>;
   close(): Promise<void>;
 }

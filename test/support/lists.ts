@@ -23,7 +23,6 @@ export interface Page<R = { readonly id: string }> {
   };
 }
 
-/** One page and the answer it came in; rejects unless it is a 200. */
 export interface PageReply<R> extends Page<R> {
   readonly reply: ApiReply;
 }
@@ -34,7 +33,6 @@ export async function page<R>(client: ApiClient, path: string, options?: Request
   return { ...reply.json<Page<R>>(), reply };
 }
 
-/** Every page of a list as a client would walk it: by `nextCursor`, or by page number, until hasMore is false. */
 export async function* pages<R>(
   client: ApiClient,
   path: string,
@@ -57,7 +55,6 @@ export async function records<R>(client: ApiClient, path: string, options?: Requ
   return all;
 }
 
-/** The field errors of a problem, such as "perPage invalid_integer". */
 export function faultsOf(reply: ApiReply): string[] {
   const { errors = [] } = reply.json<{ errors?: Record<string, string>[] }>();
   return errors.map(({ parameter, header, pointer, code }) => `${parameter ?? header ?? pointer} ${code}`);

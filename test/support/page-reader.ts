@@ -14,22 +14,18 @@ export interface PageRead {
 export interface ReadOptions {
   readonly token: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Called once, when the first bytes of a 200's body are there. */
   readonly onFirstBytes?: () => void;
-  /** Called with every piece; the rest is not read before it resolves. */
   readonly onPiece?: (piece: Buffer) => Promise<unknown> | undefined;
   readonly signal?: AbortSignal;
   /** Count the bytes only: `body` stays empty. */
   readonly discard?: boolean;
 }
 
-/** A page's body without its cursors: they tell how current the page was, so they differ from read to read. */
 export function withoutCursors(body: string): string {
   const at = body.lastIndexOf('],"pagination":');
   return body.slice(0, at) + body.slice(at).replaceAll(/"(?:nextCursor|endCursor|next)":"[^"]*",/g, '');
 }
 
-/** Reads a response to its end, whatever that is; never rejects. */
 export function readPage(url: string, options: ReadOptions): Promise<PageRead> {
   const startedMs = performance.now();
   let lastMs = startedMs;

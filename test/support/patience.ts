@@ -11,7 +11,6 @@ export function limitMs(quietMs: number): number {
   return Math.ceil(quietMs * crowd);
 }
 
-/** Resolves with whether the condition held before the time was over. */
 export function until(condition: () => boolean | Promise<boolean>, quietMs: number, stepMs = 10): Promise<boolean> {
   return untilQuietly(condition, limitMs(quietMs), stepMs);
 }

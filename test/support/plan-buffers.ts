@@ -17,7 +17,6 @@ function execution({ parameters }: Statement, values: Readonly<Record<string, st
   return `execute guarded${literals.length > 0 ? `(${literals.join(', ')})` : ''}`;
 }
 
-/** The plan of the statement that is prepared as "guarded", with its counts. */
 export async function analyzed(
   client: pg.Client,
   statement: Statement,
@@ -33,7 +32,6 @@ export function buffersIn(plan: Plan): number {
   return plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
 }
 
-/** The indexes that the scans of a plan read, in their order. Partitions that one run leaves out may be read by another. */
 export function indexesOf(plan: Plan): string[] {
   return [...new Set(scansOf(plan).map((scan) => (scan['Index Name'] ?? '').replace(/_(\d{4}|default)(?=_|$)/, '')))];
 }

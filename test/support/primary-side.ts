@@ -10,7 +10,6 @@ export async function customerOf(database: TestDatabase, workspace = 0): Promise
   return (rows[0] as { id: string }).id;
 }
 
-/** Has the primary log every statement in the test's database, for connections opened from now on. */
 export async function logStatements(database: TestDatabase): Promise<void> {
   await database.primary.query(`alter database ${database.name} set log_statement = 'all'`);
 }

@@ -8,11 +8,9 @@ import { freePort } from '../../demo/cluster/ports.js';
 import type { Certificates } from './certificates.js';
 import { until } from './patience.js';
 
-/** Whether a redis-server or valkey-server can be started here; its name if so. */
 export const redisBinary: string | null =
   ['redis-server', 'valkey-server'].find((name) => spawnSync(name, ['--version']).status === 0) ?? null;
 
-/** A real Redis of a test's own, on a free loopback port, keeping nothing on disk. */
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
@@ -86,7 +84,6 @@ async function answers(url: string, ca?: string): Promise<void> {
   }
 }
 
-/** Resolves when the Sentinel knows the replica, to which it can fail over. */
 async function knowsReplica(url: string): Promise<void> {
   const client = new Redis(url, { retryStrategy: () => 50 });
   client.on('error', () => {});

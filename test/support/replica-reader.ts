@@ -13,7 +13,6 @@ export async function replicaReader(t: ExecutionContext<TestContext>): Promise<p
   return client;
 }
 
-/** The connection's statements see the workspace. */
 export async function actFor(client: pg.Client, workspace: string): Promise<void> {
   await client.query("select set_config('gateway.workspace_id', $1, false)", [sealed(workspace)]);
   await client.query('select gateway.workspace()'); // the first call of a session reads its body from the catalog
@@ -25,7 +24,6 @@ const statistics = {
   'these work orders': 'reset (n_distinct)',
 };
 
-/** Gives the work orders statistics of one kind after the other, each with its name. */
 export async function* withStatistics({ context }: ExecutionContext<TestContext>): AsyncGenerator<string> {
   const { primary, caughtUp } = context.database;
   for (const [name, change] of Object.entries(statistics)) {

@@ -55,7 +55,6 @@ export async function runAva(
 
 const stopSignals = ['SIGINT', 'SIGTERM'] as const;
 
-/** Passes the output of AVA to `show`, and reads the outcome of each test from its lines. */
 function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>, show: (chunk: Buffer) => void) {
   const seen = {
     counts: { '✔': 0, '✘': 0, '-': 0 },

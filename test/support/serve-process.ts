@@ -16,17 +16,14 @@ export interface ServeProcess {
 }
 
 interface ServeOptions {
-  /** Flags of Node; those of a process that lives for seconds are the default. */
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly main?: string;
   readonly onSpawn?: (child: ChildProcess) => void;
 }
 
-/** Node's flags and environment with which an operator's `serve` runs. */
 export const asInProduction: ServeOptions = { flags: nodeFlags, env: nodeEnvironment };
 
-/** Starts `serve` with the settings as environment; rejects with its output when it ends before it serves. */
 export async function serveProcess(
   settings: Partial<Settings>,
   {

@@ -1,14 +1,12 @@
 import type { AppName } from '../../demo/seed/apps.js';
 import type { SharedTemplate } from './template.js';
 
-/** The servers of the run, as `npm test` tells each test file. */
 export interface Shared {
   readonly apps: Readonly<Record<AppName, SharedTemplate>>;
   readonly keys: Readonly<Record<string, string>>;
   readonly primary: string;
   readonly replicas: readonly string[];
   readonly logs: { readonly primary: string; readonly replica: string };
-  /** Folder of a stopped cluster with the template database of the first app. */
   readonly seeded: string;
 }
 

@@ -10,7 +10,6 @@ interface Size {
   readonly budget: number;
 }
 
-/** The files under a folder with this ending, without installed packages; none where the folder is missing. */
 function filesIn(folder: string, ending = ''): string[] {
   const path = join(projectRoot, folder);
   if (!existsSync(path)) return [];

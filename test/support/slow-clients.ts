@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net';
 
-/** Clients that read a response at a fixed speed. */
 export interface SlowClients {
   reading(): number;
   encodings(): Readonly<Record<string, number>>;
@@ -19,7 +18,6 @@ export interface SlowClientOptions {
   readonly encoding: string;
 }
 
-/** Starts them. They read in small steps and leave the rest in the socket, so that the sender feels it. */
 export function slowClients(url: string, options: SlowClientOptions): SlowClients {
   const { token, count, bytesPerSecond, encoding } = options;
   const { hostname, port, pathname, search } = new URL(url);

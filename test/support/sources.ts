@@ -15,7 +15,6 @@ interface Import {
   readonly to: string;
 }
 
-/** The files below a folder whose name ends in `extension`; nothing that npm installed or a build made. */
 export function sourcesIn(folder: string, extension: string): Source[] {
   return readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -30,7 +29,6 @@ export function sourcesIn(folder: string, extension: string): Source[] {
 
 const importedPath = /^(?:import|export) (?:[^'"]*? from )?'(\.{1,2}\/[^']+)';|import\('(\.{1,2}\/[^']+)'\)/gms;
 
-/** Every import of another file of the project, type imports included. */
 export function importsOf({ path, code }: Source): Import[] {
   return [...code.matchAll(importedPath)].map(([, fixed, loaded]) => ({
     from: path,

@@ -6,13 +6,11 @@ export interface TcpProxy {
   readonly port: number;
   /** Stops forwarding, both ways: connections stay open and new ones are accepted, but nothing comes through, ever. */
   blackHole(): void;
-  /** Connections that are made from now on get through after so many milliseconds. */
   delayConnections(ms: number): void;
   cut(): void;
   /** Each idle session ends after the next byte of its client, within 100 ms: its server ended it, and the client has not read so. */
   endIdle(): void;
   breakNext(): void;
-  /** Forwards what new connections bring. The others stay open and silent to clients, as behind a firewall that lost its table. */
   restore(): void;
   close(): Promise<void>;
 }
@@ -20,10 +18,8 @@ export interface TcpProxy {
 /** Of a session without a transaction (PostgreSQL 54.7, "Message Formats"). */
 const readyForQuery = Buffer.from('Z\0\0\0\x05I');
 
-/** Starts a proxy in front of a local port; on a free port, or on the one given. */
 export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> {
   const pairs = new Map<Socket, Socket>();
-  /** The near ends that lead nowhere any more. */
   const lost = new Set<Socket>();
   /** The near ends of sessions that are idle, and of those that end at the next byte. */
   const [idle, ended] = [new Set<Socket>(), new Set<Socket>()];

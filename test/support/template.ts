@@ -19,7 +19,6 @@ export const cloned: Readonly<Record<AppName, string>> = { first: 'template_firs
 /** Half as many as in the demo, because most tests read whole lists; half of that for the second app. */
 export const clonedRows: Readonly<Record<AppName, string>> = { first: '1500', second: '750' };
 
-/** Makes a database with a reference app, seeded, and the gateway's schema. */
 export async function makeTemplate(
   cluster: Cluster,
   keys: Readonly<Record<string, string>>,

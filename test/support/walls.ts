@@ -11,7 +11,6 @@ export const wallKey = Buffer.alloc(32, 'wall').toString('base64');
 const seal = sealWith(wallKey);
 export const sealed = (workspace: string): string => seal(workspace as WorkspaceId);
 
-/** Makes the views of the roles that the database lacks, for the definitions or those in a folder, as `migrate` does. */
 export async function makeWalls(primary: pg.Client, definitions: string | readonly Resource[]): Promise<void> {
   const resources = typeof definitions === 'string' ? loadResources(definitions) : definitions;
   for (const file of wallFiles(resources)) {

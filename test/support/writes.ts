@@ -11,7 +11,6 @@ export interface Installation {
 
 export const newKey = (): string => randomUUID();
 
-/** Options of a write beside its body; without a key it gets a new one. */
 export interface WriteOptions extends RequestOptions {
   readonly key?: string;
 }
@@ -40,5 +39,4 @@ export async function created(client: ApiClient, body: object, options: WriteOpt
   return reply.json<Installation>();
 }
 
-/** The ETag of a record, or after a number of changes. */
 export const etagOf = ({ version }: { readonly version: number }, changes = 0): string => `"v${version + changes}"`;

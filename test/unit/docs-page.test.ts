@@ -216,7 +216,6 @@ const exceptions: Readonly<Record<string, string>> = {
     'OpenAPI 3.1 lets an operation name the roles that a bearer token needs (§4.8.30); the rule knows scopes of OAuth only.',
 };
 
-/** The document of a gateway whose operator has set the contact and the public address. */
 const documentOpenapiLinters = openapi(loadResources(''), {
   version: '1.0.0',
   ...loadSettings({
@@ -226,7 +225,6 @@ const documentOpenapiLinters = openapi(loadResources(''), {
   }),
 });
 
-/** A small document with a fault for each design rule. */
 function withFaults(): object {
   const parameters = [{ in: 'query', name: 'per_page', schema: { type: 'string' } }];
   const problem = { description: 'a', content: { 'application/problem+json': { schema: { properties: {} } } } };

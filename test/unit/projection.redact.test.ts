@@ -293,7 +293,6 @@ const changes = [
   { name: 'kg', before: 12.5, after: 3 },
 ];
 
-/** Shapes that apps log in, and how each stores the changes above. */
 const shapes: readonly (readonly [DiffShape, unknown])[] = [
   [
     appDiff,

@@ -31,7 +31,6 @@ const escapedBytes = (bytes: Buffer): string =>
 
 const wrap = (text: string, lineBreak: string): string => text.match(/.{1,76}/g)?.join(lineBreak) ?? text;
 
-/** Every image in every form it may be stored in. */
 const images: string[] = Object.values(bytesOf).flatMap((bytes) => {
   const base64 = bytes.toString('base64');
   return [

@@ -19,7 +19,6 @@ export function emptyFolder(t: ExecutionContext): string {
   return folder;
 }
 
-/** A database that the function fills, dropped after the test, and the settings that lead to it. */
 export async function newDatabase(
   t: ExecutionContext<TestContext>,
   name: string,
@@ -40,7 +39,6 @@ export async function newDatabase(
 
 export interface Adopted {
   readonly folder: string;
-  /** All that the command printed, and the notes in its files, each behind the file. */
   readonly output: string;
   readonly resources: ReadonlyMap<string, Resource>;
   readonly settings: Partial<Settings>;
@@ -96,7 +94,6 @@ export const shopOf = (tables: string): string => `
   ${tables.replaceAll('$own', 'id bigint generated always as identity primary key, company_id bigint not null references companies')};
   analyze`;
 
-/** Drafts an app in a database of its own; check finds nothing but `findings`, each as "level code object". */
 export async function adoptedShop(
   t: ExecutionContext<TestContext>,
   app: string,

@@ -29,7 +29,6 @@ export const index = (columns: Index['columns'], more: Partial<Index> = {}): Ind
   ...more,
 });
 
-/** A table of the schema app whose primary key is id; `references` are its columns that refer to the id of another table. */
 export function table(
   name: string,
   columns: readonly Column[],

@@ -3,9 +3,7 @@ import type { FindingCode, Level } from '../../../src/serve/fitness/finding.js';
 import type { Settings } from '../../../src/serve/settings.js';
 import { shared, type TestDatabase } from '../workspace.js';
 
-/** A configuration that does not fit, and the finding that check must make of it. */
 export interface Configuration {
-  /** SQL for the test's database, as a superuser, and its undoing. */
   readonly change?: (database: TestDatabase) => string;
   readonly undo?: (database: TestDatabase) => string;
   readonly settings?: (database: TestDatabase) => Partial<Settings>;

@@ -13,19 +13,16 @@ export interface Written {
 
 export interface Encounters {
   requests: number;
-  /** Answers 503, 409 and broken connections, after which the same request was sent again. */
   retries: number;
   /** Outcomes that only a replay revealed. */
   replays: number;
   longestMs: number;
 }
 
-/** Answers that say nothing of the outcome, or "not yet". */
 const undecided: ReadonlySet<number> = new Set([409, 500, 502, 503]);
 const pauseMs = 60;
 const patienceMs = 60_000;
 
-/** Sends the same request until it has an answer. Rejects after a minute without one. */
 async function persist(met: Encounters, send: () => Promise<ApiReply>): Promise<ApiReply> {
   const startedMs = performance.now();
   for (;;) {

@@ -3,7 +3,6 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export interface CommitProxy {
   readonly port: number;
   readonly lost: number;
-  /** From now on this share of the answers is lost, 0 to 1. */
   lose(share: number): void;
   close(): Promise<void>;
 }

@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
-/** The scope that may see a canary, or none. */
 export type CanaryKind = 'customer' | 'installation' | 'readonly' | 'workorder' | 'log' | 'never';
 
-/** A canary found in a text; its kind is `encoded` when it stands there as base64, hexadecimal or a list of bytes. */
 export interface Found {
   /** -1 when it cannot be told. */
   readonly workspace: number;
@@ -12,7 +10,6 @@ export interface Found {
 
 const mark = 'canary.w';
 
-/** A text like no other, that says which workspace it belongs to and who may see it. */
 export function canary(workspace: number, kind: CanaryKind): string {
   return `${mark}${workspace}.${kind}.${randomBytes(4).toString('hex')}`;
 }

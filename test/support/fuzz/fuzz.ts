@@ -11,7 +11,6 @@ export interface FuzzOptions {
   readonly origin: string;
   readonly document: OpenApiDocument;
   readonly world: World;
-  /** The same seed makes the same requests, but for what they take from earlier answers. */
   readonly seed: number;
   readonly requests: number;
   readonly parallel: number;
@@ -19,7 +18,6 @@ export interface FuzzOptions {
 }
 
 export interface FuzzReport {
-  /** The failure after shrinking: the request as a curl line, its faults, the response. Null: every property held. */
   readonly failure: string | null;
   readonly requests: number;
   readonly statuses: ReadonlyMap<number, number>;
@@ -29,7 +27,6 @@ export interface FuzzReport {
 
 const shrinkMsMax = 20_000;
 
-/** Sends requests of every kind and holds each response against the properties; ends at the first that breaks one. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const { origin, document, world, seed, parallel } = options;
   const startedMs = performance.now();

@@ -7,11 +7,9 @@ export interface GivenCursor {
   readonly workspace: FuzzWorkspace;
   readonly list: ListName;
   readonly cursor: string;
-  /** Path and query of the page that follows; null when the list ended there. */
   readonly next: string | null;
 }
 
-/** The last so many of something, to draw from. */
 class Recent<T> {
   readonly #max: number;
   readonly #items: T[] = [];

@@ -25,7 +25,6 @@ const oddBytes: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(100, 1000, 5000).map((length) => 'lang '.repeat(length / 5)),
 );
 
-/** Values of an Authorization header, most of them invalid. */
 export function oddAuthorizations(world: World): fc.Arbitrary<readonly HeaderField[]> {
   const token = fc
     .tuple(workspaceOf(world), fc.constantFrom('all', 'klanten', 'logboeken', 'writeOnly', 'expired', 'revoked'))
@@ -169,7 +168,6 @@ export function oddTargets(world: World): fc.Arbitrary<string> {
   );
 }
 
-/** Query parameters as they stand in a target, without the "?" or "&" before them: mostly invalid ones. */
 export function oddParameters(world: World, harvest: Harvest): fc.Arbitrary<string> {
   const workspaces = workspaceOf(world);
   const id = workspaces.chain(({ customers, installations }) => fc.constantFrom(...customers, ...installations));

@@ -7,7 +7,6 @@ import { type FuzzRequest, grantOf, valuesOf } from './request.js';
 import type { WireResponse } from './wire.js';
 import type { World } from './world.js';
 
-/** Names every property that the response breaks; none when all is well. `text` is the body, decompressed. */
 export type Judge = (request: FuzzRequest, response: WireResponse, text: string) => string[];
 
 /** Texts that only the inside can produce: SQL, its errors, names of tables and roles, stack traces, addresses, ciphertext. */
@@ -15,7 +14,6 @@ const insides =
   /\b(?:app|gateway)\.[a-z_]{3,}|\bgateway_(?:reader|writer|owner)\b|\bpg_(?!sleep)[a-z]+|\bselect\b[^"]{0,200}\bfrom\b|\binsert into\b|\bupdate \w+ set\b|\bworkspace_id =|relation \\?"|column \\?"|syntax error at|violates|invalid input syntax|SQLSTATE|postgres(?:ql)?:\/\/|\bat async\b|\\n {4}at |node:internal|node_modules|\/dist\/|\.js:\d|TypeError|RangeError|ECONN|ENOENT|EPIPE|\benc:v\d/i;
 export const tokenMark = /wdg_[0-9A-Za-z]{8}/;
 
-/** Which endpoint and scope lets see a canary. */
 const visible: Readonly<Record<CanaryKind, (endpoint: string, may: (scope: string) => boolean) => boolean>> = {
   customer: (endpoint, may) => endpoint === 'klanten' && may('read:klanten'),
   installation: (endpoint, may) =>
@@ -78,7 +76,6 @@ function endpointOf({ target }: FuzzRequest): string {
   return /^\/api\/v1\/(\w+)/.exec(pathOf(target))?.[1] ?? '';
 }
 
-/** A success that the request's token does not grant. */
 function letIn(world: World, request: FuzzRequest, status: number): string[] {
   const isPublic = /^\/(?:api\/v1(?:\/(?:openapi\.json)?)?)?(?:$|\?)/.test(pathOf(request.target));
   if (status >= 400 || request.method === 'OPTIONS' || isPublic) return [];
@@ -103,7 +100,6 @@ function canaryFaults(world: World, request: FuzzRequest, status: number, text: 
     .map(({ workspace, kind }) => `shows a canary ${kind} of workspace ${workspace}`);
 }
 
-/** A write's answer to a token without the read scope. */
 function revealed(world: World, request: FuzzRequest, body: string): string[] {
   if (grantOf(world, request)?.scopes?.has('read:installaties')) return [];
   return body.startsWith('{"id"') &&

@@ -7,14 +7,12 @@ export type HeaderField = readonly [name: string, value: string];
 
 export interface FuzzRequest {
   readonly method: string;
-  /** The request target, characters are bytes. */
   readonly target: string;
   readonly headers: readonly HeaderField[];
   /** Its length is announced unless a header does so; a header Transfer-Encoding: chunked sends it as one chunk. */
   readonly body: Buffer | null;
 }
 
-/** Placeholder in bodies for a canary of the workspace whose token sends them. */
 export const ownCanary = '@canary@';
 
 /** The request with its canary in place; from here on it is sent as it is, also when it is repeated. */
@@ -25,7 +23,6 @@ export function addressed(world: World, request: FuzzRequest): FuzzRequest {
   return { ...request, body: Buffer.from(request.body.toString('latin1').replaceAll(ownCanary, text), 'latin1') };
 }
 
-/** The most that a request can be entitled to: what the one token in its Authorization headers grants. */
 export function grantOf(world: World, { headers }: FuzzRequest): Grant | null {
   const values = valuesOf(headers, 'authorization');
   const token = values.length === 1 ? /wdg_[0-9A-Za-z]{49}(?![0-9A-Za-z])/.exec(values[0] as string)?.[0] : undefined;
@@ -74,7 +71,6 @@ function quoted(bytes: string): string {
   return `$'${escaped}'`;
 }
 
-/** One of these arbitraries, each as often as its weight says. */
 export function weighted<T>(...of: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]) {
   return fc.oneof(...of.map(([weight, arbitrary]) => ({ weight, arbitrary })));
 }

@@ -48,7 +48,6 @@ const withHeaders =
   (fields: readonly HeaderField[]): Twist =>
   (request) => ({ ...request, headers: [...request.headers, ...fields] });
 
-/** The fields replace those of the same name. */
 const insteadOf =
   (fields: readonly HeaderField[]): Twist =>
   (request) =>

@@ -115,7 +115,6 @@ function pages(workspace: FuzzWorkspace, list: ListName): fc.Arbitrary<FuzzReque
   );
 }
 
-/** Goes on where an earlier answer said, if one did so in this workspace; otherwise at the first page. */
 function nextPages(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<FuzzRequest> {
   const target = fc.nat({ max: 499 }).map((number) => {
     for (let i = 0; i < 50; i++) {
@@ -147,7 +146,6 @@ function details(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<FuzzR
   );
 }
 
-/** Members of an installation that may be written, each with a value that is accepted. */
 export function members(workspace: FuzzWorkspace): Record<string, fc.Arbitrary<unknown>> {
   const words = fc.constantFrom(...`koel|cel é|😀|"|\\|<b>|' or 1=1 --|\n|"; drop table students; --`.split('|'));
   const text = (max: number): fc.Arbitrary<string> =>

@@ -6,7 +6,6 @@ export interface WireResponse {
   /** Names in lower case; a header that came several times is joined with ", ". */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Bytes that came behind the response: there should be none. */
   readonly excess: number;
 }
 

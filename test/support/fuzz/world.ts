@@ -7,7 +7,6 @@ export type Sql = <R extends object>(text: string, values?: unknown[]) => Promis
 
 const reads = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken'];
 const all = [...reads, 'write:installaties'];
-/** The tokens every workspace has; the last two are valid no more. */
 const tokenScopes = {
   all,
   readOnly: reads,
@@ -37,7 +36,6 @@ export interface Grant {
   readonly scopes: ReadonlySet<string> | null;
 }
 
-/** Many workspaces, each with canaries in every row. */
 export interface World {
   readonly workspaces: readonly FuzzWorkspace[];
   readonly grants: ReadonlyMap<string, Grant>;

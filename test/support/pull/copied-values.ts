@@ -112,7 +112,6 @@ function ordered(rows: TextRow[]): TextRow[] {
   return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-/** The cells of CSV (RFC 4180); nothing between separators is null. */
 function cellsOf(text: string, separator: string): (string | null)[][] {
   const rows: (string | null)[][] = [];
   let row: (string | null)[] = [];
@@ -129,7 +128,6 @@ function cellsOf(text: string, separator: string): (string | null)[][] {
   return rows;
 }
 
-/** The values of a line of JSON, as they stand there; texts without their quotes. */
 function valuesOfLine(line: string): (string | null)[] {
   const values: (string | null)[] = [];
   const text = /"(?:[^"\\]|\\.)*"/y;

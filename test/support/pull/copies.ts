@@ -73,7 +73,6 @@ export async function pulledCopies(): Promise<PulledCopies> {
   }
 }
 
-/** Rows in the order of their first two columns: the id, or that of the record and the position. */
 function linesOf(text = ''): object[] {
   const keyOf = (row: object): string => Object.values(row).slice(0, 2).join(' ');
   const rows = text.split('\n').map((line) => JSON.parse(line || '{}') as object);
@@ -91,7 +90,6 @@ export async function danglingIn(copy: PulledCopy): Promise<number> {
 export const some = (table: string): string =>
   `(select id from app.${table} where workspace_id = $1 order by random() limit 1)`;
 
-/** Changes that leave no trace in the row that shows them. Parameter: workspace. Each returns a row. */
 export const silentChanges: Readonly<Record<string, string>> = {
   'an hour is deleted': `delete from app.werkbon_uren where id = ${some('werkbon_uren')} returning 1`,
   'an action is deleted': `delete from app.werkbon_handelingen where id = ${some('werkbon_handelingen')} returning 1`,

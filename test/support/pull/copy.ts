@@ -18,7 +18,6 @@ export interface RunningPull {
 }
 
 const compiled = [process.execPath, ...lateOptimizing, join(projectRoot, 'dist/pull/src/main.js')];
-/** As its users have it, with the settings for its memory. */
 export const installed = [join(projectRoot, 'pull/bin/workspace-data-pull.js')];
 
 export function startPull(args: readonly string[], [program = '', ...first] = compiled): RunningPull {
@@ -33,7 +32,6 @@ export function startPull(args: readonly string[], [program = '', ...first] = co
   return { child, ended };
 }
 
-/** Runs `workspace-data-pull` to its end, or for so long. */
 export async function runPull(args: readonly string[], killMs?: number): Promise<PullRun> {
   const { child, ended } = startPull(args);
   const timer = killMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killMs);
@@ -44,7 +42,6 @@ export async function runPull(args: readonly string[], killMs?: number): Promise
 
 export interface PulledCopy {
   readonly to: string;
-  /** Runs statements in it; the tables are named without schema. Returns the rows of the last. */
   sql(...statements: string[]): Promise<Record<string, unknown>[]>;
 }
 

@@ -6,7 +6,6 @@ import { record, type ServedResource } from './sync-server.js';
 const text = { type: 'string' };
 const filling = (length: number): string => randomBytes(Math.ceil((length * 3) / 4)).toString('base64');
 
-/** Records with so many columns of text. */
 export function wideRecords(count: number, columns: number): ServedResource {
   const names = Array.from({ length: columns }, (_, i) => `c${i}`);
   const records = Array.from({ length: count }, (_, i): [string, string] => {
@@ -17,7 +16,6 @@ export function wideRecords(count: number, columns: number): ServedResource {
   return { schema: { type: 'object', properties }, records: new Map(records) };
 }
 
-/** Records of so many characters, half of them in a text, half in JSON. */
 export function largeRecords(count: number, length: number): ServedResource {
   const records = Array.from({ length: count }, (_, i): [string, string] => [
     `r${i}`,

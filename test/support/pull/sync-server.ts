@@ -8,7 +8,6 @@ export interface ServedResource {
   readonly records: Map<string, string>;
 }
 
-/** A server with any document and any records, for what no PostgreSQL would bring about. */
 export interface SyncServer {
   readonly base: string;
   readonly resources: Map<string, ServedResource>;

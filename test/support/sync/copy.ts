@@ -13,7 +13,6 @@ interface Envelope<T> {
   readonly pagination: { readonly nextCursor: string | null; readonly since: string | null };
 }
 
-/** A client that keeps a copy of a resource by sync, and notes everything that sync must not do. */
 export class SyncCopy {
   readonly rows = new Map<string, SyncRow>();
   readonly faults: string[] = [];
@@ -27,14 +26,12 @@ export class SyncCopy {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #gateways: readonly string[];
 
-  /** `gateways` are origins; each page is asked of the next. */
   constructor(resource: string, token: string, gateways: readonly string[]) {
     this.#resource = resource;
     this.#headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'identity' };
     this.#gateways = gateways;
   }
 
-  /** A pass in pages of random size, and the deletions that the digest shows. */
   async pass(): Promise<void> {
     const perPage = 1 + Math.floor(Math.random() * 60);
     let query: string = this.#since === null ? '' : `&since=${this.#since}`;
@@ -124,7 +121,6 @@ export class SyncCopy {
     this.#serials.clear();
   }
 
-  /** Repeats what a client repeats: 503, and broken connections. Null for 410. */
   async #get<T>(path: string): Promise<Envelope<T> | null> {
     for (let attempt = 0; attempt < 600; attempt++) {
       const gateway = this.#gateways[this.#turn++ % this.#gateways.length];

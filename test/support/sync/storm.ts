@@ -18,7 +18,6 @@ interface StormBounds {
   readonly onRound?: (report: StormReport) => void;
 }
 
-/** The outcome of a storm: all of `wrong` is a fault of sync. */
 export interface StormReport {
   readonly passes: number;
   readonly changes: number;
@@ -85,7 +84,6 @@ async function storm(setUp: FaultCluster, bounds: StormBounds): Promise<StormRep
   return report();
 }
 
-/** Disturbs one replica after the other: pauses its replay, kills it, or puts a new copy of the primary in its place. */
 function disturbances(cluster: Cluster): () => Promise<void> {
   const pause = async (replica: PgNode): Promise<void> => {
     await replica.query('select pg_wal_replay_pause()');

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
-/** Writers of every kind that can mislead a sync, on the primary. */
 export interface SyncWriters {
-  /** Writes until `pause`, then waits for every open transaction to end. */
   resume(): void;
   pause(): Promise<void>;
   changes(): number;
@@ -73,7 +71,6 @@ const removals = [
   removal('klanten', [['installaties', 'klant_id']], addCustomer.replace('gen_random_uuid()', '$2')),
 ];
 
-/** Statements of the administrator, each list in its order; `file` is one that the server can write. */
 const maintenance = (file: string): readonly (readonly string[])[] => [
   ['vacuum (freeze) app.werkbonnen'],
   ['vacuum (freeze) app.werkbon_handelingen'],
