@@ -7,16 +7,7 @@ import { projectRoot, projectText } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { Finding } from '../../src/serve/fitness/finding.js';
 import type { Settings } from '../../src/serve/settings.js';
-import {
-  adopted,
-  adoptedShop,
-  apiOf,
-  commandsIn,
-  emptyFolder,
-  newDatabase,
-  titleOf,
-  wrong,
-} from '../support/adopt/adopted.js';
+import { adopted, apiOf, commandsIn, emptyFolder, newDatabase, titleOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { eventually, gatewayTest, shared } from '../support/workspace.js';
 
@@ -254,7 +245,7 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
   t.deepEqual(readdirSync(folder), []);
 });
 
-// The files of docs/adopt/adapting.md for an app without workspaces, as an operator copies them, and the app of docs/start/tutorial.md.
+// The files of docs/adopt/adapting.md for an app without workspaces, as an operator copies them.
 
 const [, section = ''] = projectText('docs/adopt/adapting.md').split(/^## An app of one company$/m);
 const [recipe = ''] = section.split(/^## /m);
@@ -295,22 +286,3 @@ test.serial('an app without workspaces gets one by its views, as docs/adopt/adap
     ['job 3', 'job 6'],
   );
 });
-
-test.serial(
-  'the table of docs/start/tutorial.md becomes an API without a decision, and its tenants see their own orders',
-  async (t) => {
-    const [, sql = ''] = /```sql\n(create schema shop;[^`]+)```/.exec(projectText('docs/start/tutorial.md')) ?? [];
-    const ask = await (await apiOf(t, await adoptedShop(t, sql, { args: ['--all-filters'] })))(
-      'read:orders',
-      'Bakery',
-      'ann@bakery.example',
-    );
-    const { data, pagination } = (
-      await ask<{ data: unknown; pagination: { total: number } }>('/orders?state=paid&perPage=1&total=true')
-    ).body;
-    t.deepEqual(
-      [data, pagination.total],
-      [[{ id: '6', number: 'A6', state: 'paid', total: 1.5, createdAt: '2026-01-01T06:00:00.000Z' }], 833],
-    );
-  },
-);

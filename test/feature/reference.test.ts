@@ -1,13 +1,22 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { urlAs } from '../../demo/cluster/passwords.js';
+import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
-import { output, programMissing } from '../support/client-tools.js';
-import { allScopes, gatewayTest } from '../support/workspace.js';
+import { asAdmin } from '../../src/postgres/admin.js';
+import { output, type ProgramOptions, programMissing, workFolder } from '../support/client-tools.js';
+import { allScopes, gatewayTest, shared } from '../support/workspace.js';
 
 // The pages of the protocol are sessions in a shell: each block of commands, and after it the answer that readers see.
 
 const test = gatewayTest({ rateLimitPerMinute: 60 });
-const pages = ['api', 'lists', 'sync', 'writes', 'errors', 'reference-app', 'metrics-and-events'];
+const pages = [
+  ...['api', 'lists', 'sync', 'writes', 'errors', 'reference-app', 'metrics-and-events'].map(
+    (page) => `reference/${page}`,
+  ),
+  'operate/monitoring',
+  'start/demo',
+];
 const mark = '=== next ===';
 
 /** Words that differ between two runs: ids, numbers, moments, versions. */
@@ -81,35 +90,76 @@ function fault(language: string, shown: string, printed: string, commands: strin
 }
 
 const noJq = programMissing('jq', '--version');
+
+/** Runs the commands of a page and returns each answer that is not the one shown after them. */
+async function wrongAnswers(
+  page: string,
+  edit: (script: string) => string,
+  options: ProgramOptions,
+): Promise<string[]> {
+  const text = readFileSync(join(projectRoot, `docs/${page}.md`), 'utf8');
+  const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
+    language,
+    code,
+  }));
+  const steps = blocks.flatMap(({ language, code }, i) => (language === 'sh' ? [{ code, answer: blocks[i + 1] }] : []));
+  const script = edit(steps.map(({ code }) => code).join(`\nprintf '\\n${mark}\\n'\n`));
+  const printed = (await output('sh', ['-c', script], options)).split(`\n${mark}\n`);
+  if (printed.length !== steps.length) return [`${printed.length} of ${steps.length} blocks were run`];
+  return steps.flatMap(({ code, answer }, i) => {
+    if (answer === undefined || answer.language === 'sh') return [];
+    const found = fault(answer.language, answer.code, printed[i] as string, code);
+    return found === null ? [] : [`${code}${found}`];
+  });
+}
+
 for (const page of pages)
-  (noJq ? test.serial.skip : test.serial)(
-    `the requests of docs/reference/${page}.md get the answers shown${noJq}`,
-    async (t) => {
-      const { database, gateway } = t.context;
-      const text = readFileSync(join(projectRoot, `docs/reference/${page}.md`), 'utf8');
-      const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
-        language,
-        code,
-      }));
-      const steps = blocks.flatMap(({ language, code }, i) =>
-        language === 'sh' ? [{ code, answer: blocks[i + 1] }] : [],
-      );
-      t.true(steps.length > 0);
-      const script = steps
-        .map(({ code }) => code.replace(/^(BASE|OPS|\w*TOKEN)=.*$/gm, ''))
-        .join(`\nprintf '\\n${mark}\\n'\n`);
-      const env = {
-        BASE: `${gateway.url}/api/v1`,
-        OPS: gateway.opsUrl,
-        TOKEN: await database.token(),
-        LOG_TOKEN: await database.token({ scopes: allScopes.filter((scope) => scope === 'read:logboeken') }),
-      };
-      const printed = (await output('sh', ['-c', script], { env })).split(`\n${mark}\n`);
-      const faults = steps.flatMap(({ code, answer }, i) => {
-        if (answer === undefined || answer.language === 'sh') return [];
-        const found = fault(answer.language, answer.code, printed[i] as string, code);
-        return found === null ? [] : [`${code}${found}`];
+  (noJq ? test.serial.skip : test.serial)(`the requests of docs/${page}.md get the answers shown${noJq}`, async (t) => {
+    const { database, gateway } = t.context;
+    const env = {
+      BASE: `${gateway.url}/api/v1`,
+      OPS: gateway.opsUrl,
+      TOKEN: await database.token(),
+      LOG_TOKEN: await database.token({ scopes: allScopes.filter((scope) => scope === 'read:logboeken') }),
+    };
+    const withoutSettings = (script: string): string => script.replaceAll(/^(BASE|OPS|\w*TOKEN)=.*$/gm, '');
+    const cwd = workFolder({ log: '' });
+    t.deepEqual(await wrongAnswers(page, withoutSettings, { env, cwd }), []);
+    rmSync(cwd, { recursive: true });
+  });
+
+const noPsql = noJq || programMissing('psql', '--version');
+(noPsql ? test.serial.skip : test.serial)(
+  `what docs/start/tutorial.md shows works as it stands, on servers that are there${noPsql}`,
+  async (t) => {
+    const [replica = ''] = shared.replicas;
+    const ready = {
+      primaryUrl: urlAs(shared.primary, 'postgres', 'workspace'),
+      replicaUrls: [urlAs(replica, 'postgres', 'workspace')],
+    };
+    const folder = workFolder({ 'ready.json': JSON.stringify(ready) });
+    const [port, opsPort] = [await freePort(), await freePort()];
+    const onServers = (script: string): string =>
+      `set -e; trap 'kill $SERVE' EXIT\n${script}`
+        .replace(/^npm ci && npm run demo.*$/m, '')
+        .replace('GATEWAY=$PWD', `GATEWAY=${projectRoot}`)
+        .replace(/psql "\$PRIMARY"/, `psql '${urlAs(shared.primary, 'postgres', 'postgres')}'`)
+        .replaceAll(
+          /^gateway serve .*$/gm,
+          (serve) => `test -z "$SERVE" || { kill $SERVE; wait $SERVE || true; }
+          node "$GATEWAY/dist/src/main.js" ${serve.slice('gateway '.length)} >serve.log & SERVE=$!
+          until curl -sf http://127.0.0.1:8081/api/v1 >serve.json; do kill -0 $SERVE; sleep 0.2; done`,
+        )
+        .replaceAll('8081', String(port))
+        .replaceAll('9091', String(opsPort));
+    try {
+      t.deepEqual(await wrongAnswers('start/tutorial', onServers, { cwd: folder }), []);
+    } finally {
+      await asAdmin(urlAs(shared.primary, 'postgres', 'postgres'), async (client) => {
+        await client.query('drop database if exists shop with (force)');
+        await client.query('drop role if exists shop_reader, shop_writer');
       });
-      t.deepEqual(faults, []);
-    },
-  );
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
