@@ -24,6 +24,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   'memberships with a role': {
     sql: `${companies} ${users} create table memberships (id bigint primary key, company_id bigint not null references companies, user_id bigint not null references users, role text not null, revoked_at timestamptz);
       insert into memberships values (1, 1, 1, 'owner', null), (2, 1, 2, 'viewer', null), (3, 2, 3, 'owner', null), (4, 1, 1, 'admin', null), (5, 2, 1, 'owner', now());
+      create table company_member_invites (company_id bigint not null references companies, created_by bigint references users, role text, primary key (company_id, created_by));
       create table visits (id bigint primary key, company_id bigint not null references companies, user_id bigint not null references users);`,
   },
   'a join table': {

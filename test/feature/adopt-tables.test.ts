@@ -180,9 +180,10 @@ test.serial('a table that is left out is named with its remedy', async (t) => {
     create table jobs ($own, title text not null, created_at timestamptz not null default now());
     create table visits (id bigint primary key, job_id bigint references jobs, label text, created_at timestamptz);
     create table addresses (id bigint primary key, street text);
-    create table places ($own, address_id bigint not null unique references addresses, created_at timestamptz not null default now());
+    create table places ($own, address_id bigint not null references addresses, created_at timestamptz not null default now());
     create table countries (code text primary key, label text);
     create table marks (company_id bigint not null references companies, label text);
+    create table aliases (company_id bigint not null references companies, email text, primary key (company_id, email));
     create unlogged table caches ($own, label text);
     create materialized view totals as select company_id, count(*) from jobs group by 1`);
   const { output } = await adoptedShop(t, apart);
@@ -190,8 +191,11 @@ test.serial('a table that is left out is named with its remedy', async (t) => {
     visits: 'no required reference .*: its job_id leads to shop\\.jobs and can be NULL; .* `set not null`',
     addresses:
       'no required reference .*: rows of shop\\.places refer to it by address_id, so show it by a view of your own',
-    countries: 'no required reference .*: if every workspace may see all its rows, show it by a view of your own',
+    countries:
+      'no required reference .*: show it by a view of your own: with a row for each workspace if all may see its rows',
     marks: 'no unique index over columns that are NOT NULL, .*: give it a primary key',
+    aliases:
+      'its primary key has email \\(personal data, by the name\\): where clients may see that, name aliases\\.email in --show',
     caches: 'it is unlogged, .*: alter it with `set logged`',
     totals: 'it is a materialized view: show it by a view of your own with a workspace and an id',
   }))

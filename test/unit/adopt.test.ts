@@ -13,7 +13,7 @@ import { camelCase, singular } from '../../src/operate/adopt/names.js';
 import { findUsers } from '../../src/operate/adopt/owners.js';
 import { partsOf } from '../../src/operate/adopt/parts.js';
 import { workspacesOf } from '../../src/operate/adopt/paths.js';
-import type { Column, ForeignKey, Index, Subject, Survey, Table } from '../../src/operate/adopt/schema.js';
+import type { Column, ForeignKey, Index, Subject, Survey, Table, Tenant } from '../../src/operate/adopt/schema.js';
 import { findTenant } from '../../src/operate/adopt/tenant.js';
 import { type Form, formOf } from '../../src/operate/check/forms.js';
 import { isNamed, snakeCase } from '../../src/operate/words.js';
@@ -418,6 +418,9 @@ test('an id is a column, or several, that a unique index proves, alone or beside
   t.is(found(columns, [history], parts), both, 'the app gives ids');
   t.is(found([made, company, from], [history], parts), 'id open');
   t.is(found([made, company, from], [history], { partitionKey: ['company_id'] }), both);
+  const ofTexts = { ...table('preferences', [column('company_id')]), indexes: [index(['company_id'])] };
+  const ofText = idColumn(ofTexts, { columnIn: ({ columns }: Table) => columns[0] } as Tenant);
+  t.is(shown(ofText as Column).select, "t.company_id || ''", 'no index has an order by the column that leads it');
 });
 
 test('an index serves an order where all its columns go one way', (t) => {
@@ -467,7 +470,7 @@ function drafted(
 
 test('names in one word, and those of papers, cards and codes, speak of personal data and of secrets', (t) => {
   const personal = words(`
-    useremail contactemailaddress homephone mobilephonenumber customertelephone whatsapp_number`);
+    primary_email primaryEmail recovery_email useremail contactemailaddress homephone mobilephonenumber customertelephone whatsapp_number`);
   const papers = words(`
     passport_no socialSecurityNumber national_id drivers_license bank_account creditCard card_number`);
   for (const name of [...personal, ...papers, 'dateofbirth'])
@@ -515,6 +518,10 @@ test('a secret is known by its name, by that of its table, and by its form, and 
     challenges.code recoveries.code links.url api_keys.name pins.title tokens.created_by spin_codes.code hash_tags.value`))
     t.is(reason(path), undefined, path);
   t.is(reason('sessions.id', 'bigint'), undefined);
+  t.is(reasonToLeaveOut({ ...column('secret_id'), refers: true }), undefined, 'a reference');
+  t.is(reasonToLeaveOut(column('secret_id')), 'secrets, by the name');
+  t.is(reasonToLeaveOut({ ...column('session_id'), refers: true }), 'secrets, by the name');
+  t.is(reasonToLeaveOut(column('email_domain')), undefined);
   t.is(reason('sessions.id', 'uuid'), undefined);
   t.is(reason('passcodes.code', 'boolean'), undefined);
   const sent = [

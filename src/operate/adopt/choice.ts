@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { isNamed, snakeCase } from '../words.js';
+import { reasonToLeaveOut } from './columns.js';
 import type { OpenReference } from './guesses.js';
 import { idColumn, partKeys } from './keys.js';
 import { isPeople } from './paths.js';
@@ -83,13 +84,26 @@ function reasonWithout(table: Table, given: Given): string | undefined {
     return `its column ${other.name} (${other.type}) is of another type than the workspaces, or refers to something else`;
   if (!workspaces.has(table))
     return `it has no column ${tenant.column} and no required reference to a table with one: ${remedyWithout(table, given)}`;
-  if (idColumn(table, tenant) === undefined)
-    return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
+  if (idColumn(table, tenant) === undefined) return reasonWithoutId(table);
   return undefined;
+}
+
+function reasonWithoutId({ name, columns, primaryKey }: Table): string {
+  const hidden = columns.filter((column) => primaryKey.includes(column.name) && reasonToLeaveOut(column));
+  const shown = hidden.map((column) => `${name}.${column.name}`).join();
+  if (hidden.length > 0)
+    return `its primary key has ${hidden.map((column) => `${column.name} (${reasonToLeaveOut(column)})`).join(', ')}: where clients may see that, name ${shown} in --show`;
+  return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
 }
 
 /** The remedy for a table whose rows have no workspace: what leads to one although it can be NULL, or the other way. */
 function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: Given): string {
+  const above = open.find((each) => each.table === table && each.to.length > 0);
+  if (above)
+    return `its ${above.type.name} and ${above.id.name} name its record, so show it by a view of your own with a join for each kind of record`;
+  const below = open.find(({ table: other, to }) => workspaces.has(other) && to.includes(table));
+  if (below)
+    return `rows of ${below.table.quoted} name it by ${below.type.name} and ${below.id.name}, so show it by a view of your own with that join, as long as one row names each`;
   const optional = table.foreignKeys.flatMap(({ table: name, columns }) => {
     const [from, to] = [columnOf(table, columns[0]), all.find((each) => each.name === name)];
     return columns.length === 1 && from && !from.notNull && to && to !== users && workspaces.has(to)
@@ -108,12 +122,6 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: G
   );
   if (guess)
     return `no foreign key proves that its ${guess.columns[0]} leads to ${guess.table}, and its foreign keys lead elsewhere: give it that foreign key and draft again`;
-  const above = open.find((each) => each.table === table && each.to.length > 0);
-  if (above)
-    return `its ${above.type.name} and ${above.id.name} name its record, so show it by a view of your own with a join for each kind of record`;
-  const below = open.find(({ table: other, to }) => workspaces.has(other) && to.includes(table));
-  if (below)
-    return `rows of ${below.table.quoted} name it by ${below.type.name} and ${below.id.name}, so show it by a view of your own with that join, as long as one row names each`;
   const next = table.foreignKeys
     .filter((key) => key.table !== table.name && key.columns.length === 1)
     .map((key) => ({ from: key.columns[0], to: all.find(({ name }) => name === key.table) as Table }))
@@ -122,7 +130,7 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: G
     return `its ${next.from} leads to ${next.to.quoted}, whose people have no workspace: show it by a view of your own that joins their memberships`;
   if (next)
     return `its ${next.from} leads to ${next.to.quoted}, which has none either: give one of them that column, or show it by a view of your own`;
-  return 'if every workspace may see all its rows, show it by a view of your own with a row for each workspace';
+  return 'show it by a view of your own: with a row for each workspace if all may see its rows, otherwise with a join that tells whose they are';
 }
 
 function findParts(given: Given): ReadonlyMap<Table, readonly Table[]> {

@@ -77,6 +77,9 @@ export function insideJson(column: Column, isId: boolean): Readonly<Record<strin
 
 /** SQL of a composed id: texts of free form last, and where there are several, with a mark before each hyphen of their own. */
 function composedText(columns: readonly Column[]): string {
+  const [only, ...others] = columns;
+  // Beside the workspace itself: PostgreSQL would order no index by a column that it knows to be the same.
+  if (only?.type === 'text' && others.length === 0) return `${textInKey(only)} || ''`;
   const free = columns.filter(isFreeText);
   const texts = [...columns.filter((column) => !isFreeText(column)), ...free].map((column) => {
     const text = textInKey(column) as string;
@@ -141,7 +144,10 @@ const reasonsByName: Reasons = {
   'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
   // A count of tokens and the lifetime of a session are no secrets, but a PIN can be stored as a number.
   'secrets, by the name': (column) =>
-    holdsValue(column) && speaksOf('secret', column) && (!isNumber(column) || isNamed('numericSecret', column.name)),
+    holdsValue(column) &&
+    speaksOf('secret', column) &&
+    (!isNumber(column) || isNamed('numericSecret', column.name)) &&
+    !isReference(column),
   'secrets, by the names of table and column': (column) => isSecretInTable(column),
   // A telephone number may be stored as a number, and a count of mails is none; a day of birth is a date.
   'personal data, by the name': (column) =>
@@ -153,6 +159,11 @@ const reasonsByName: Reasons = {
 /** Whether the name means such a value, not one about it, such as its type or its lifetime. */
 function speaksOf(purpose: Purpose, { name }: Column): boolean {
   return isNamed(purpose, name) && !isNamed('aboutSecret', name);
+}
+
+/** Whether it names a record with a secret, not the secret; the id of a session can be one. */
+function isReference({ name, refers }: Column): boolean {
+  return refers && /_id$/.test(snakeCase(name)) && !/session_id$/.test(snakeCase(name));
 }
 
 /** Whether the name means a secret in a table of that name, such as the code of a passcode, or the id of a session that is a text. */

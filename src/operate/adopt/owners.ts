@@ -56,13 +56,16 @@ function membersIn(
   const lead = workspace.steps[0]?.from ?? workspace.tenant;
   const pair = [lead.name, user.from.name];
   const isUnique = table.indexes.some(
-    (index) => index.isUnique && index.columns.length === 2 && pair.every((name) => index.columns.includes(name)),
+    ({ isUnique, columns }) =>
+      isUnique &&
+      pair.every((name) => columns.includes(name)) &&
+      columns.every((name) => name !== null && (pair.includes(name) || isNamed('deleted', name))),
   );
   const hasRole = table.columns.some(
     ({ name }) => /(^|_)(role|rol)(_id)?$/.test(snakeCase(name)) || isNamed('ownerFlag', name),
   );
   const signs = [isNamed('membership', table.name), isUnique, hasRole].filter(Boolean).length;
-  if (signs === 0) return [];
+  if (signs === 0 || isNamed('invitation', table.name)) return [];
   return [
     { owners: { table, ...workspace, user }, rank: signs * 10 - workspace.steps.length - table.columns.length / 100 },
   ];
@@ -83,7 +86,13 @@ function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: '
     .map((from) => ({ from, to: id as Column }));
   const found = keys.length > 0 ? keys : guessed;
   const isFit = ({ from }: { from: Column }): boolean => isNamed(purpose, named(from.name));
-  return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? found[0] : undefined);
+  const others = purpose === 'member' ? found.filter(({ from }) => !isOfWriter(named(from.name))) : found;
+  return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? others[0] : undefined);
+}
+
+/** Whether the name means who wrote a row, such as an invitation, and no member. */
+function isOfWriter(name: string): boolean {
+  return /(^|_)(by|creator|author|inviter|sender|reviewer|approver|editor)$/.test(name);
 }
 
 function withRole(owners: Owners, tables: readonly Table[]): Owners {

@@ -46,8 +46,8 @@ export function workspacesOf(
         // Neither the wall nor the author tells whose row it is, if the record that it is about is a guess.
         if (all.some((key) => isUnproven(key) && !key.isOfPerson && nearer.has(key.step.table)) && takesPeople)
           continue;
-        const isTaken = ({ isBack, isOfPerson }: Key): boolean =>
-          (takesBack || !isBack) && (takesPeople || !isOfPerson);
+        const isTaken = ({ step, isOfPerson }: Key): boolean =>
+          (takesBack || !step.isBack) && (takesPeople || !isOfPerson);
         const keys = all.filter((key) => !isUnproven(key) && isTaken(key));
         const ways = keys.flatMap(({ step, isOfPerson }) => {
           const above = nearer.get(step.table);
@@ -65,8 +65,6 @@ export function workspacesOf(
 interface Key {
   readonly step: Step;
   readonly isOfPerson: boolean;
-  /** Whether it is the key of the other table. */
-  readonly isBack?: true;
 }
 
 /** The tables without the column whose foreign keys lead to a workspace: `check` refuses rows of them that another reference tells. */
@@ -105,7 +103,7 @@ function keysBack(table: Table, tables: readonly Table[]): Key[] {
       );
       if (key.table !== table.name || other === table || key.isGuess || key.columns.length !== 1) return [];
       return from && to && isOfOne
-        ? [{ step: { from, table: other, to }, isOfPerson: isPeople(other), isBack: true }]
+        ? [{ step: { from, table: other, to, isBack: true }, isOfPerson: isPeople(other) }]
         : [];
     }),
   );
@@ -115,23 +113,32 @@ function isOfAuthor({ name }: Column): boolean {
   return isNamed('author', name);
 }
 
+/** The column of a step: that of the row, or with its table that of the other. */
+function nameOf({ from, table, to, isBack }: Step): string {
+  return isBack ? `${table.name}.${to.name}` : from.name;
+}
+
 export function pathPoints({ table, steps, rivals }: Subject): (string | SharedPoint)[] {
   if (steps.length === 0) return [];
   const said = (way: readonly Step[]): string =>
-    way.map(({ from, table }) => `${from.name} of ${table.quoted}`).join(', ');
+    way
+      .map((step) =>
+        step.isBack ? `${nameOf(step)}, which refers to it` : `${step.from.name} of ${step.table.quoted}`,
+      )
+      .join(', ');
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
     {
       text: `its workspace is that of ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
       all: 'The workspace is that of another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
-      of: `${table.name} (${steps.map(({ from }) => from.name).join(', ')})`,
+      of: `${table.name} (${steps.map(nameOf).join(', ')})`,
     },
     ...(rivals.length > 0
       ? [
           {
             text: `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
             all: 'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
-            of: `${table.name} (${[steps, ...rivals.map((rival) => rival.steps)].map(([step]) => step?.from.name).join(' before ')})`,
+            of: `${table.name} (${[steps, ...rivals.map((rival) => rival.steps)].map(([step]) => step && nameOf(step)).join(' before ')})`,
           },
         ]
       : []),

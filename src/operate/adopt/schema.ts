@@ -127,6 +127,8 @@ export interface Step {
   readonly to: Column;
   /** No foreign key says so. */
   readonly isGuess?: true;
+  /** Whether the other row refers to this one. */
+  readonly isBack?: true;
 }
 
 export interface WorkspaceOf {
