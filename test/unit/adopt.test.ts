@@ -3,7 +3,7 @@ import test from 'ava';
 import type pg from 'pg';
 import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
 import { sample } from '../../src/operate/adopt/catalog.js';
-import { insideJson, reasonNotToShow, reasonToLeaveOut, shown } from '../../src/operate/adopt/columns.js';
+import { insideJson, reasonToLeaveOut, shown } from '../../src/operate/adopt/columns.js';
 import { deletedPoints, keptConditions } from '../../src/operate/adopt/deletion.js';
 import { fieldsOf } from '../../src/operate/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
@@ -488,56 +488,6 @@ test('names in one word, and those of papers, cards and codes, speak of personal
   for (const name of words(`
     secretary microphone tokenizer card cardinality bank code postal_code passed nationality_id`))
     t.is(reasonToLeaveOut(column(name)), undefined, name);
-});
-
-test('a secret is known by its name, by that of its table, and by its form, and nothing else is taken for one', (t) => {
-  const reason = (path: string, type = 'text', ...values: string[]) => {
-    const [name = '', own = ''] = path.split('.');
-    return reasonNotToShow({ ...column(own, type, ...values), table: name }, []);
-  };
-  for (const path of words(`
-    logins.one_time_code logins.loginCode users.mfa_code users.scratchCodes users.nonce users.otp users.smsPin users.magic_link users.verifyUrl
-    users.confirmationLink users.invite_code users.auth_code users.reset_hash members.pass_code users.two_factor_code forms.csrf_nonce`))
-    t.is(reason(path), 'secrets, by the name', path);
-  for (const path of words(`
-    passcodes.code Passcode.value otps.value user_otps.code one_time_codes.code api_keys.key ApiKey.value invites.link team_invitations.code
-    verifications.value verificationRecords.code email_confirmations.code confirmations.code magic_links.url nonces.value credentials.data
-    password_resets.key account_recoveries.code login_challenges.code webhooks.url webhook_endpoints.url sessions.id user_sessions.sid
-    sessions.payload django_session.data oauth_codes.value activations.key`))
-    t.is(reason(path), 'secrets, by the names of table and column', path);
-  for (const [path, type] of [
-    ['passcodes.code', 'integer'],
-    ['invitations.key', 'uuid'],
-    ['verifications.data', 'jsonb'],
-  ] as const)
-    t.is(reason(path, type), 'secrets, by the names of table and column', path);
-  for (const path of words(`
-    countries.code work_orders.code coupons.code currencies.code orders.country_code orders.postal_code orders.status_code authors.author_code
-    invitations.state invitations.role invitations.language_code webhooks.name webhook_events.data training_sessions.id training_sessions.data
-    session_types.code verifications.type custom_field_values.value settings.value job_tokens_used.data secretariats.code order_confirmations.code
-    challenges.code recoveries.code links.url api_keys.name pins.title tokens.created_by spin_codes.code hash_tags.value`))
-    t.is(reason(path), undefined, path);
-  t.is(reason('sessions.id', 'bigint'), undefined);
-  t.is(reasonToLeaveOut({ ...column('secret_id'), refers: true }), undefined, 'a reference');
-  t.is(reasonToLeaveOut(column('secret_id')), 'secrets, by the name');
-  t.is(reasonToLeaveOut({ ...column('session_id'), refers: true }), 'secrets, by the name');
-  t.is(reasonToLeaveOut(column('email_domain')), undefined);
-  t.is(reason('sessions.id', 'uuid'), undefined);
-  t.is(reason('passcodes.code', 'boolean'), undefined);
-  const sent = [
-    'Your verification code is 493 021.',
-    'Uw inlogcode: 493021',
-    'One-time password 4930',
-    'otpauth://totp/x?secret=y',
-  ];
-  for (const text of sent) t.is(reason('messages.body', 'text', text), 'keys, tokens or cookies, by the values', text);
-  for (const text of [
-    'Work order code 493021',
-    'Verify the code of 2026',
-    'access control on floor 12',
-    'The code is 493021',
-  ])
-    t.is(reason('messages.body', 'text', text), undefined, text);
 });
 
 test('a column of e-mail addresses is left out, whatever its name and type', (t) => {
