@@ -6,6 +6,7 @@ import { differences, generators, largeGenerators } from '../support/generators.
 import { serveProcess } from '../support/serve-process.js';
 import type { Figures } from './figures.js';
 
+const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken', 'write:installaties'];
 const largeTools = join(toolsFolder, 'generators');
 
 /** Clients of every generator read and write through a gateway. Their packages: `npm install --prefix test/tools[/generators]`. */
@@ -16,7 +17,7 @@ export async function soakGenerators(): Promise<Figures> {
   try {
     const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }));
     try {
-      const env = { BASE: `${serving.url}/api/v1`, TOKEN: await setUp.token() };
+      const env = { BASE: `${serving.url}/api/v1`, TOKEN: await setUp.token({ scopes }) };
       const document = await (await fetch(`${env.BASE}/openapi.json`)).text();
       const figures: Record<string, number> = {};
       for (const [name, generator] of Object.entries({ ...generators, ...largeGenerators })) {

@@ -104,7 +104,7 @@ export const largeGenerators: Readonly<Record<string, Generator>> = {
         import { pluginTs } from '@kubb/plugin-ts';
         import { pluginZod } from '@kubb/plugin-zod';
         const plugins = [pluginOas({ validate: false, generators: [] }), pluginTs(), pluginZod({ version: '3' })];
-        export default defineConfig({ input: { path: './openapi.json' }, output: { path: './client' }, plugins });`,
+        export default defineConfig({ input: { path: './openapi.json' }, output: { path: './client', extension: { '.ts': '' } }, plugins });`,
     },
     client: `import * as zod from './client/zod';
       ${asked}
