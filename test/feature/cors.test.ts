@@ -5,6 +5,7 @@ import { listen } from '../../src/serve/http/listeners.js';
 import { browserMissing, launchBrowser, openPage } from '../support/browser.js';
 import type { ApiReply } from '../support/client.js';
 import { records } from '../support/lists.js';
+import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const addIn = 'https://addin.example.com';
@@ -16,20 +17,14 @@ test('without CORS_ORIGINS no response lets a page of another origin read it', a
   const headers = { origin: addIn, 'access-control-request-method': 'GET' };
   for (const method of ['GET', 'OPTIONS']) {
     const reply = await t.context.client.request(method, '/klanten', { headers });
-    t.deepEqual(granted(reply), [], method);
-    t.false((reply.headers.vary ?? '').includes('Origin'));
+    t.deepEqual([...granted(reply), /Origin/.test(reply.headers.vary ?? '')], [false], method);
   }
 });
 
 allowing('a page of a listed origin reads pages, problems and their headers, without credentials', async (t) => {
-  for (const [path, status] of [
-    ['/klanten?perPage=1', 200],
-    ['/klanten?perPage=0', 400],
-    ['/klanten/x', 404],
-  ] as const)
+  for (const path of ['/klanten?perPage=1', '/klanten?perPage=0', '/klanten/x'])
     for (const origin of [addIn, 'http://localhost:3000']) {
       const reply = await t.context.client.get(path, { headers: { origin } });
-      t.is(reply.status, status);
       t.is(reply.headers['access-control-allow-origin'], origin);
       t.is(reply.headers['access-control-expose-headers'], exposedHeaders);
       t.true((reply.headers.vary ?? '').split(', ').includes('Origin'));
@@ -37,58 +32,40 @@ allowing('a page of a listed origin reads pages, problems and their headers, wit
     }
 });
 
+const others = `http://addin.example.com ${addIn}:443 ${addIn}.evil.test https://ADDIN.example.com null ${addIn}/
+  https://sub.addin.example.com http://localhost:3001 ${addIn},${addIn}`;
+
 allowing('only the exact origin is allowed, and another gets the response that it cannot read', async (t) => {
-  const others = [
-    'http://addin.example.com',
-    `${addIn}:443`,
-    `${addIn}.evil.test`,
-    'https://ADDIN.example.com',
-    'null',
-  ];
-  for (const origin of [
-    ...others,
-    `${addIn}/`,
-    'https://sub.addin.example.com',
-    'http://localhost:3001',
-    `${addIn}, ${addIn}`,
-  ]) {
+  for (const origin of words(others)) {
     const reply = await t.context.client.get('/klanten?perPage=1', { headers: { origin } });
     t.is(reply.status, 200);
-    t.deepEqual(granted(reply), [], String(origin));
+    t.deepEqual(granted(reply), [], origin);
     t.regex(reply.headers.vary as string, /Origin/);
   }
 });
 
-allowing(
-  'a preflight of a listed origin is answered without token and limit, of another origin as before',
-  async (t) => {
-    const { client } = t.context;
-    const headers = {
-      origin: addIn,
-      'access-control-request-method': 'PATCH',
-      'access-control-request-headers': 'if-match',
-    };
-    for (const path of ['/installaties/x', '/klanten?perPage=1', '/klanten?perPage=2', '/token']) {
-      const reply = await client.request('OPTIONS', path, { headers, token: null, unchecked: true });
-      t.is(reply.status, 204);
-      t.is(reply.headers['access-control-allow-origin'], addIn);
-      t.regex(reply.headers['access-control-allow-methods'] as string, /\bPATCH\b/);
-      for (const name of ['Authorization', 'If-Match', 'Idempotency-Key', 'Content-Type'])
-        t.true(reply.headers['access-control-allow-headers']?.split(', ').includes(name));
-      t.is(reply.headers['access-control-max-age'], '86400');
-    }
-    const elsewhere = { ...headers, origin: 'https://evil.test' };
-    const ask = () => client.request('OPTIONS', '/klanten', { headers: elsewhere, token: null });
-    const replies = [await ask(), await ask()];
-    t.deepEqual(
-      replies.map((reply) => [reply.status, granted(reply)]),
-      [
-        [204, []],
-        [429, []],
-      ],
-    );
-  },
-);
+allowing('a preflight of a listed origin is answered without token and limit, of another as before', async (t) => {
+  const ask = (path: string, origin = addIn) => {
+    const headers = { origin, 'access-control-request-method': 'PATCH' };
+    return t.context.client.request('OPTIONS', path, { headers, token: null, unchecked: true });
+  };
+  for (const path of ['/installaties/x', '/klanten?perPage=1', '/klanten?perPage=2', '/token']) {
+    const { status, headers } = await ask(path);
+    t.is(status, 204);
+    t.is(headers['access-control-allow-origin'], addIn);
+    t.is(headers['access-control-max-age'], '86400');
+    t.regex(headers['access-control-allow-methods'] as string, /\bPATCH\b/);
+    for (const name of ['Authorization', 'If-Match', 'Idempotency-Key', 'Content-Type'])
+      t.true(headers['access-control-allow-headers']?.split(', ').includes(name));
+  }
+  // The description that the test's client reads counts against the limit of two.
+  const replies = [await ask('/klanten', 'https://evil.test'), await ask('/klanten', 'https://evil.test')];
+  t.deepEqual(
+    replies.map(({ status }) => status),
+    [204, 429],
+  );
+  t.deepEqual(replies.flatMap(granted), []);
+});
 
 test('pages may read every header of a response that says something about its record, page or limit', (t) => {
   const { headers, names } = JSON.parse(projectText('config/openapi/headers.json'));
