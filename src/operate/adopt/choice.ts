@@ -6,11 +6,10 @@ import { idColumn, partKeys } from './keys.js';
 import { isPeople } from './paths.js';
 import { AdoptRefused, columnOf, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
 
-// The choice of the tables that become resources or parts, and the reason and the remedy for each of the others.
+// Which tables become resources or parts, and the reason and the remedy for the others.
 
-/** Tables beyond these are resources of their own: each part is a query per record, and `sync` takes no more. */
+/** Others are resources of their own: each part is a query per record, and `sync` takes no more. */
 const partsMax = 8;
-/** A gateway has no more resources. */
 export const draftsMax = 100;
 
 interface Given {
@@ -27,7 +26,6 @@ interface Given {
 
 interface Choice extends Pick<Survey, 'leftOut'> {
   readonly chosen: readonly Table[];
-  /** The tables whose rows are shown as lists in the records of a table. */
   readonly partsIn: (table: Table) => readonly Table[];
 }
 
@@ -60,7 +58,7 @@ export function chooseTables(given: Given): Choice {
   return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...leftOut, ...beyond] };
 }
 
-/** As many tables as a gateway has resources: those that the operator named, then by their size and by the tables that refer to them. */
+/** Those that the operator named, then by size and by the tables that refer to them. */
 function mostImportant(tables: readonly Table[], { all, keep }: Given): Table[] {
   const weight = (table: Table): number =>
     Math.log10(1 + table.rows) +
@@ -148,7 +146,7 @@ function findParts(given: Given): ReadonlyMap<Table, readonly Table[]> {
   return found;
 }
 
-/** The table of which this one holds parts: it refers to that one alone, no table refers to it, and it has no time of its own. */
+/** The only table it refers to, when no table refers to it and it has no time of its own. */
 function parent(table: Table, { all, tenant, users }: Given): Table | undefined {
   const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
   const keys = table.foreignKeys.filter(({ isGuess }) => !isGuess);
@@ -160,7 +158,7 @@ function parent(table: Table, { all, tenant, users }: Given): Table | undefined 
   return all.find((each) => above.has(each.name) && !isPeople(each));
 }
 
-/** Relations of the schema that are no tables, and that an app may show like one. */
+/** An app may show them like tables. */
 export async function otherRelations(client: pg.Client, schema: string): Promise<Survey['leftOut']> {
   const { rows } = await client.query<{ name: string; quoted: string; kind: 'm' | 'f' }>(
     `select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.relkind as kind

@@ -6,19 +6,17 @@ import { isNamed, type Purpose, snakeCase } from '../words.js';
 import { singular } from './names.js';
 import type { Column, SharedPoint, Table } from './schema.js';
 
-/** A column of a view, made of one of the table. */
 export interface Shown {
   readonly type: FieldType;
-  /** SQL of its value, with the alias of the table before the column. */
+  /** With the alias of the table before the column. */
   readonly select: string;
 }
 
-/** The alias of the table in every view. */
 export const alias = 't';
-/** The column of a view that shows which transaction wrote the row; sync needs it. */
+/** The transaction that wrote the row, for sync. */
 export const rowXid = 'row_xid';
 
-/** Types that the API has as they are. Others are shown as text, as PostgreSQL prints them. */
+/** Others are shown as text, as PostgreSQL prints them. */
 const types: Readonly<Record<string, FieldType>> = {
   uuid: 'uuid',
   bigint: 'integer',
@@ -38,7 +36,6 @@ const types: Readonly<Record<string, FieldType>> = {
   jsonb: 'json',
 };
 
-/** The column as a field shows it. */
 export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Column): Shown {
   if (composedOf) return { type: 'text', select: composedText(composedOf) };
   const column = `${alias}.${quoted}`;
@@ -52,7 +49,7 @@ export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Colum
   return { type: 'timestamp', select: `${column} at time zone 'UTC'` };
 }
 
-/** The column as an identifier: of the record itself, or of another. A number becomes text in JSON, so that no client loses digits. */
+/** A number becomes text in JSON, so that no client loses digits. */
 export function shownId(column: Column): Shown {
   const { type, select } = shown(column);
   if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
@@ -62,7 +59,7 @@ export function shownId(column: Column): Shown {
 
 const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$)|(^|\.)citext$/;
 
-/** The type of a value within JSON that a view makes; an id is a text there, too. Types that it does not know are JSON as PostgreSQL makes it. */
+/** An id is a text there, too; unknown types are JSON as PostgreSQL makes it. */
 export function insideJson(column: Column, isId: boolean): Readonly<Record<string, unknown>> {
   const { type, isArray, values } = column;
   if (isArray) {
@@ -75,7 +72,7 @@ export function insideJson(column: Column, isId: boolean): Readonly<Record<strin
   return { type: type === 'timestamp without time zone' ? 'timestamp' : (own(types, type) ?? 'json') };
 }
 
-/** SQL of a composed id: texts of free form last, and where there are several, with a mark before each hyphen of their own. */
+/** Texts of free form last; among several a mark stands before each hyphen of their own. */
 function composedText(columns: readonly Column[]): string {
   const [only, ...others] = columns;
   // Beside the workspace itself: PostgreSQL would order no index by a column that it knows to be the same.
@@ -92,7 +89,7 @@ function isFreeText(column: Column): boolean {
   return isTextual(column) || typeName(column) === 'citext';
 }
 
-/** SQL of a value as text that an index can have: each function in it is immutable. Undefined: its type has none, such as an enumerated one. */
+/** Each function in it is immutable. Undefined: no index can have the type, such as an enumerated one. */
 export function textInKey(column: Column): string | undefined {
   const { type, isArray, quoted } = column;
   const value = `${alias}.${quoted}`;
@@ -103,12 +100,10 @@ export function textInKey(column: Column): string | undefined {
   return type === 'date' || type === 'timestamp without time zone' ? `extract(epoch from ${value})::text` : undefined;
 }
 
-/** Whether the type is a character type, whose values can be encoded. */
 export function isTextual({ type }: Column): boolean {
   return own(types, type) === 'text';
 }
 
-/** Whether the type is an integer type. */
 export function isInteger({ type }: Column): boolean {
   return own(types, type) === 'integer';
 }
@@ -117,12 +112,11 @@ function isNumber(column: Column): boolean {
   return isInteger(column) || /^(numeric|real|double precision|money)$/.test(column.type);
 }
 
-/** Whether its type is one of documents or lists. */
 export function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
 }
 
-/** Whether its type is one of documents, or its texts begin as JSON, YAML, XML or a printed hstore do. */
+/** Or its texts begin as JSON, YAML, XML or a printed hstore do. */
 export function holdsDocuments(column: Column): boolean {
   const isText =
     isTextual(column) &&
@@ -130,33 +124,33 @@ export function holdsDocuments(column: Column): boolean {
   return isText || isDocument(column);
 }
 
-/** The name of the type without its schema: that of an extension can be in any. */
+/** Without its schema: that of an extension can be in any. */
 function typeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }
 
-/** Why no field shows a column: the first whose condition holds. */
+/** The first whose condition holds is why no field shows a column. */
 type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
 
 const reasonsByName: Reasons = {
   'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
   'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
   'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
-  // A count of tokens and the lifetime of a session are no secrets, but a PIN can be stored as a number.
+  // A count of tokens is no secret, but a PIN can be stored as a number.
   'secrets, by the name': (column) =>
     holdsValue(column) &&
     speaksOf('secret', column) &&
     (!isNumber(column) || isNamed('numericSecret', column.name)) &&
     !isReference(column),
   'secrets, by the names of table and column': (column) => isSecretInTable(column),
-  // A telephone number may be stored as a number, and a count of mails is none; a day of birth is a date.
+  // A telephone number may be stored as a number; a count of mails is none, and a day of birth is a date.
   'personal data, by the name': (column) =>
     (column.type !== 'boolean' && isNamed('birth', column.name)) ||
     (holdsValue(column) && speaksOf('contact', column) && !(isInteger(column) && /mail/i.test(column.name))),
   'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
 };
 
-/** Whether the name means such a value, not one about it, such as its type or its lifetime. */
+/** The value itself, not its type or lifetime. */
 function speaksOf(purpose: Purpose, { name }: Column): boolean {
   return isNamed(purpose, name) && !isNamed('aboutSecret', name);
 }
@@ -175,7 +169,7 @@ function isSecretInTable(column: Column): boolean {
     : holdsValue(column) && (!isNumber(column) || isNamed('numericSecret', name));
 }
 
-/** The reason of sealed values: which codec opens them, and what clients may see of them, is for the operator to say. */
+/** The operator decides which codec opens them, and what clients may see. */
 export const sealed =
   'sealed values, by the values: name their codec in the definition, as docs/adopt/adapting.md shows';
 
@@ -190,13 +184,13 @@ const reasonsByValues: Reasons = {
   [sealed]: ({ values }, form) => form === 'sealed' && !isPreset(values),
 };
 
-/** Why no field shows the column, by its type or its name; undefined: one does. */
+/** By type or name; undefined: a field shows it. */
 export function reasonToLeaveOut(column: Column): string | undefined {
   if (column.isWanted) return undefined;
   return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
 }
 
-/** Why no field shows the column, by its name, its type and its values; undefined: one does. */
+/** By name, type and values; undefined: a field shows it. */
 export function reasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
   if (column.isWanted) return undefined;
   const { kind } = formOfColumn(column);
@@ -213,13 +207,12 @@ function isSecretSetting(name: string): boolean {
   return /^[\w.:/-]+$/.test(name) && isNamed('secret', name) && !isNamed('aboutSecret', name);
 }
 
-/** The columns that can be shown, and the names of the others with the reasons. */
 export interface Judged {
   readonly shown: readonly Column[];
   readonly leftOut: readonly (readonly [reason: string, name: string])[];
 }
 
-/** Judges columns each by itself, then those that others tell of: generated ones, such as a search text, and ids of keys. */
+/** Each by itself, then those that others determine: generated ones, such as a search text, and ids of keys. */
 export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
   const own = columns.map(reasonOf);
   const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
@@ -237,7 +230,7 @@ export function judged(columns: readonly Column[], reasonOf: (column: Column) =>
   };
 }
 
-/** The open points of columns that are left out, a sentence per reason. */
+/** A sentence per reason. */
 export function leftPoints(table: Table, of: string, leftOut: Judged['leftOut']): SharedPoint[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
@@ -250,13 +243,13 @@ export function leftPoints(table: Table, of: string, leftOut: Judged['leftOut'])
   });
 }
 
-/** The form of the values of a text or bytea column; those of others are plain. */
+/** Of a text or bytea column; others are plain. */
 export function formOfColumn(column: Column): Form {
   if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
   return formOf(column.values, column.type === 'bytea');
 }
 
-/** The preset of config/codecs.json whose values are known by how they begin. */
+/** Its values are known by how they begin. */
 export const preset = 'aes-256-gcm';
 
 function isPreset(values: readonly string[]): boolean {
@@ -267,13 +260,13 @@ function holdsValue({ type }: Column): boolean {
   return type !== 'boolean' && type !== 'enum' && !/^(timestamp|date|time|interval)/.test(type);
 }
 
-/** Whether all values are times in UTC (RFC 3339) that are kept as texts. */
+/** RFC 3339 in UTC, kept as texts. */
 export function isMoments(values: readonly string[]): boolean {
   const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
   return values.length > 0 && values.every((value) => moment.test(value));
 }
 
-/** SQL of the time in a text: immutable, as the cast of the whole text is not, so that an index can hold it. */
+/** Immutable, as the cast of the whole text is not, so that an index can hold it. */
 export function momentOf(text: string): string {
   const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
   return (

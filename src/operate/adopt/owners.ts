@@ -15,14 +15,14 @@ import {
 } from './schema.js';
 import { as, fromOf, literal, workspaceSql } from './sql.js';
 
-// The users who may have tokens made: users of one workspace, or members of several.
+// Users who may have tokens: of one workspace, or members of several.
 
-// Aliases beside those of the way to the workspace.
+// Beside those of the way to the workspace.
 const users = 'u';
 const persons = 'p';
 const roles = 'r';
 
-/** The rows that tell the owners: users with a workspace, else memberships, else the workspaces with their owner. */
+/** Users with a workspace, otherwise memberships, otherwise workspaces with their owner. */
 export function findOwners(
   tables: readonly Table[],
   tenant: Tenant,
@@ -42,7 +42,7 @@ export function findOwners(
   return own && withRole({ table: people, ...own }, tables);
 }
 
-/** The memberships that a table holds: each row names a user and a workspace, and a unique index or the names say what it is. */
+/** Each row names a user and a workspace, and a unique index or the names say what it is. */
 function membersIn(
   table: Table,
   people: Table,
@@ -71,7 +71,7 @@ function membersIn(
   ];
 }
 
-/** The column that names a user: by a foreign key, or by its name alone. Of several the one whose name is of the purpose. */
+/** By a foreign key or by name; of several the one whose name is of the purpose. */
 function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
   const id = userId(people, tenant);
   const named = (name: string): string => snakeCase(name).replace(/_(id|uuid|key)$/, '');
@@ -110,7 +110,7 @@ function withRole(owners: Owners, tables: readonly Table[]): Owners {
   return owners;
 }
 
-/** The SQL of gateway.token_owners: the users who are marked as owners; else all of them. */
+/** The users marked as owners, otherwise all. */
 export function ownersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
   if (people === undefined || owners === undefined)
     return {
@@ -148,11 +148,11 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
 
 interface Address {
   readonly column: Column;
-  /** The reference to the person whose address it is; absent: the user has one. */
+  /** The person whose address it is; absent: the user has one. */
   readonly via?: Step;
 }
 
-/** By what a user is known: an address of the user or of the person that the user is, else the name to log in with. */
+/** Of the user or of the person that the user is; otherwise the login. */
 function addressOf(people: Table, tables: readonly Table[]): Address | undefined {
   const named = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
     columns.find(({ name }) => isNamed(purpose, name));
@@ -173,10 +173,7 @@ function userId(people: Table, tenant: Tenant): Column | undefined {
   return id?.composedOf ? columnOf(people, 'id') : (id ?? columnOf(people, 'id'));
 }
 
-/**
- * The table of people who log in, by its name and an address or a login; else one with a password. One with a column of the workspace
- * goes before others.
- */
+/** By its name and an address or a login, otherwise by a password. One with a column of the workspace first. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   const known = tables.filter((table) => addressOf(table, tables) !== undefined);
   const named = known.filter(({ name }) => isNamed('users', name));
