@@ -18,13 +18,6 @@ const wordsMax: readonly (readonly [beginning: string, words: number])[] = [
 const cellWordsMax = 15;
 const tableShareMax = 0.15;
 
-/** Pages that still have long cells or too many words: mend one and take it out. */
-const toMend: ReadonlySet<string> = new Set([
-  'docs/adopt/adapting.md',
-  'docs/adopt/keys.md',
-  'docs/operate/scaling.md',
-]);
-
 /** As `wc -w` counts, blocks of code included. */
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length;
 
@@ -47,19 +40,17 @@ test('a page is short enough for one reader with one task', (t) => {
   const tooLong = pages.flatMap(({ path, text }) => {
     const [, max] = wordsMax.find(([beginning]) => path.startsWith(beginning)) as (typeof wordsMax)[number];
     const words = countWords(text);
-    return words > max && !toMend.has(path) ? [`${path}: ${words} words, at most ${max}`] : [];
+    return words > max ? [`${path}: ${words} words, at most ${max}`] : [];
   });
   t.deepEqual(tooLong, []);
 });
 
 test(`a cell of a table is a value to look up, of ${cellWordsMax} words at most`, (t) => {
-  const tooLong = pages
-    .filter(({ path }) => !toMend.has(path))
-    .flatMap(({ path, text }) =>
-      cellsOf(text)
-        .filter((cell) => countWords(cell) > cellWordsMax)
-        .map((cell) => `${path}: ${countWords(cell)} words: ${cell}`),
-    );
+  const tooLong = pages.flatMap(({ path, text }) =>
+    cellsOf(text)
+      .filter((cell) => countWords(cell) > cellWordsMax)
+      .map((cell) => `${path}: ${countWords(cell)} words: ${cell}`),
+  );
   t.deepEqual(tooLong, []);
 });
 
@@ -67,5 +58,5 @@ test(`of the words outside docs/reference at most ${tableShareMax * 100} % stand
   const counted = pages.filter(({ path }) => !path.startsWith('docs/reference/'));
   const inTables = counted.flatMap(({ text }) => cellsOf(text)).reduce((sum, cell) => sum + countWords(cell), 0);
   const all = counted.reduce((sum, { text }) => sum + countWords(text), 0);
-  t.true(inTables <= all * tableShareMax || toMend.size > 0, `${inTables} of ${all} words`);
+  t.true(inTables <= all * tableShareMax, `${inTables} of ${all} words`);
 });
