@@ -4,7 +4,7 @@ import { atMost } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
-/** 64 hexadecimal digits of the MAC, and the id (sql/core/002_workspace.sql). */
+/** 64 hexadecimal digits of the MAC, U+001F, and the id (sql/core/002_workspace.sql). */
 export type Seal = (workspace: WorkspaceId) => string;
 
 /** Sealed by a key that the database does not have. */
@@ -19,7 +19,7 @@ export function sealWith(wallKey: string): Seal {
   return (workspace) => {
     const known = sealed.get(workspace);
     if (known !== undefined) return known;
-    const made = `${createHmac('sha256', key).update(workspace).digest('hex')}${workspace}`;
+    const made = `${createHmac('sha256', key).update(workspace).digest('hex')}\x1f${workspace}`;
     sealed.set(workspace, made);
     return made;
   };

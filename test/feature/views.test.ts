@@ -25,7 +25,7 @@ const migrate = (t: ExecutionContext<TestContext>): Promise<CommandResult> => ru
 async function oids({ context }: ExecutionContext<TestContext>): Promise<string> {
   const { rows } = await context.database.primary.query<{ oids: string }>(
     `select string_agg(oid::text, ' ' order by oid) as oids from pg_class
-     where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v'`,
+     where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v' and relname <> 'sealed_workspace'`,
   );
   return rows[0]?.oids ?? '';
 }

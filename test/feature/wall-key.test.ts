@@ -33,18 +33,19 @@ async function asThief<T>(
 test('a workspace without its MAC shows nothing, and neither does a forged one', async (t) => {
   const { database } = t.context;
   const [own, other] = database.workspaces.map(({ id }) => id) as [string, string];
-  const mac = sealed(own).slice(0, 64);
+  const [mac = ''] = sealed(own).split('\x1f');
   const forged = [
     own,
-    `${mac}${other}`,
-    `${mac.toUpperCase()}${own}`,
-    `${mac.slice(1)}${own}`,
-    `0${mac}${own}`,
-    `${mac}${own} `,
-    `${mac}`,
-    `${'0'.repeat(64)}${own}`,
-    `${sealed(other).slice(0, 64)}${own}`,
-    `${mac.slice(0, 63)}${mac.endsWith('0') ? '1' : '0'}${own}`,
+    ...[mac.toUpperCase(), mac.slice(1), `0${mac}`, ` ${mac}`, '', '0'.repeat(64)].map((each) => `${each}\x1f${own}`),
+    `${mac.slice(0, 63)}${mac.endsWith('0') ? '1' : '0'}\x1f${own}`,
+    `${mac}\x1f${other}`,
+    `${sealed(other).split('\x1f')[0]}\x1f${own}`,
+    `${mac}\x1f${own} `,
+    `${mac}${own}`,
+    `${own}\x1f${mac}`,
+    mac,
+    `${mac}\x1f`,
+    '\x1f',
     '\\x',
     "'",
   ];
@@ -83,6 +84,7 @@ test('no login can read the key, change the function that compares, or stand in 
       await run('set default_transaction_read_only = off');
       for (const sql of [
         'select * from gateway.wall_keys',
+        'select * from gateway.sealed_workspace',
         'explain select from gateway.wall_keys where inner_pad > $$x$$',
         "insert into gateway.wall_keys values ('x', 'x')",
         'delete from gateway.wall_keys',
@@ -92,7 +94,7 @@ test('no login can read the key, change the function that compares, or stand in 
       ])
         t.is(await run(sql), denied, `${login}: ${sql}`);
       await run(`set search_path = app, gateway, public`);
-      await run("select set_config('gateway.workspace_id', $1, false)", [`${'0'.repeat(64)}x`]);
+      await run("select set_config('gateway.workspace_id', $1, false)", [`${'0'.repeat(64)}\x1fx`]);
       t.is(await run('select gateway.workspace()'), wrongMac);
     });
   const { rows } = await database.primary.query<{ flags: string; body: string }>(

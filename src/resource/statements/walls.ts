@@ -243,7 +243,7 @@ function logWall(rules: readonly LoggedAs[]): Wall {
  */
 function created({ view, source, columns, computed = [], orderBy = '', texts = [], isWrite = false }: Made): string {
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
-  const workspace = `(select ${ofStatement})`;
+  const workspace = `(select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::{type of ${source}})`;
   const shown = isWrite ? [workspaceColumn, ...columns] : columns;
   const asText = (column: string): string => `${quoted(column)}::text as ${quoted(column)}`;
   const items = shown.map((column) => (texts.includes(column) ? asText(column) : quoted(column)));

@@ -57,12 +57,13 @@ function scansOf(plan: Plan): Scans {
   const ctes = new Map(
     nodes.flatMap((node) => (node['Subplan Name']?.startsWith('CTE ') ? [[node['Subplan Name'].slice(4), node]] : [])),
   );
-  const workspaces = new Set(nodes.flatMap(workspaceParameters));
+  const sealed = new Set(nodes.filter(readsSeal).map(parameterOf));
+  const workspaces = new Set(nodes.flatMap((node) => workspaceParameters(node, sealed)));
   const tables = new Map<string, string>();
   const subqueries = new Map<string, string[]>();
   for (const node of nodes) {
     const { Alias: alias, Schema: schema, 'Relation Name': relation, 'CTE Name': cte } = node;
-    if (alias === undefined) continue;
+    if (alias === undefined || readsSeal(node)) continue;
     if (relation !== undefined) tables.set(alias, `${schema}.${relation}`);
     else subqueries.set(alias, aliasesOf((cte === undefined ? undefined : ctes.get(cte)) ?? node));
   }
@@ -85,11 +86,24 @@ function aliasesOf(plan: Plan): string[] {
   return allNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
+/** Of gateway.sealed_workspace. */
+function readsSeal({ Schema: schema, 'Relation Name': relation }: Plan): boolean {
+  return schema === 'gateway' && relation === 'wall_keys';
+}
+
 /** "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
-function workspaceParameters({ 'Subplan Name': name = '', Output = [] }: Plan): string[] {
+function parameterOf({ 'Subplan Name': name = '' }: Plan): string | undefined {
   const [, initPlan, parameter] = /^(InitPlan \d+)(?: \(returns (\$\d+)\))?$/.exec(name) ?? [];
-  if (initPlan === undefined || Output.length !== 1 || !isWorkspace(bare(Output[0] as string))) return [];
-  return [parameter ?? `(${initPlan}).col1`];
+  return parameter ?? (initPlan && `(${initPlan}).col1`);
+}
+
+/** The workspace by itself, or the one that is sealed first. */
+function workspaceParameters(plan: Plan, sealed: ReadonlySet<string | undefined>): string[] {
+  const name = parameterOf(plan);
+  const { Output: [output = '', ...others] = [] } = plan;
+  const [, first, second] = /^COALESCE\((\(.*\)\.col1|\$\d+), (.*)\)$/.exec(bare(output)) ?? [];
+  const isOne = first === undefined ? isWorkspace(bare(output)) : sealed.has(first) && isWorkspace(second as string);
+  return name !== undefined && isOne && others.length === 0 ? [name] : [];
 }
 
 function isWorkspace(text: string): boolean {
