@@ -2,10 +2,10 @@ import { suggest } from '../base/nearest-name.js';
 import { projectText } from '../base/paths.js';
 import { type Command, errText, oneLine, outputEnded, outText, UsageError } from './command.js';
 
-// // pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
+// pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
 
-// // A reader that is gone (EPIPE, for example of `head`) or a full disk must not end a command midway.
+// A reader that is gone (EPIPE, for example of `head`) or a full disk must not end a command midway.
 let stdoutFault: NodeJS.ErrnoException | undefined;
 process.stdout.on('error', (error) => {
   stdoutFault ??= error;

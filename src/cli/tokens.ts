@@ -194,7 +194,7 @@ function parseTokenId([text, ...others]: readonly string[]): string {
   if (text === undefined || others.length > 0)
     throw new UsageError('Give the id of one token; `tokens list` shows it.');
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text;
-  // // The text is not repeated: it may be the token itself.
+  // The text is not repeated: it may be the token itself.
   throw new UsageError('That is not the id of a token; `tokens list` shows it.');
 }
 

@@ -90,7 +90,7 @@ function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => v
         ...address,
       });
     };
-    // // `close` comes once, and `on` is cheaper than `once`. Bound, so that the log line has the trace id.
+    // `close` comes once, and `on` is cheaper than `once`. Bound, so that the log line has the trace id.
     ctx.res.on('close', context.bind(context.active(), finished));
   };
 }

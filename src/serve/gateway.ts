@@ -310,7 +310,7 @@ function databasesOf(settings: Settings, opening: Opening) {
     start: async () => {
       await primary?.nodes.start();
       await Promise.all(replicas.map((replica) => replica.start()));
-      // // Again, the primary first: a replica ahead of a later sample follows another history.
+      // Again, the primary first: a replica ahead of a later sample follows another history.
       await primary?.nodes.sample();
       await Promise.all(replicas.map((replica) => replica.probe()));
     },

@@ -135,7 +135,7 @@ export async function noteCoreFunctions(client: pg.ClientBase): Promise<void> {
 
 export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
   const { message, hint, detail, position, internalPosition, internalQuery } = error as pg.DatabaseError;
-  // // Other internal positions belong to statements inside a statement.
+  // Other internal positions belong to statements inside a statement.
   const place = internalQuery === undefined ? position : internalQuery === sql ? internalPosition : undefined;
   const line = place === undefined ? '' : `:${sql.slice(0, Number(place) - 1).split('\n').length}`;
   const more = detail ?? hint;

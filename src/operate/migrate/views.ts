@@ -24,7 +24,7 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
     const before = await schemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
     const changed = await notApplied(client, files);
-    // // With the files that depend on them: their objects go, too.
+    // With the files that depend on them: their objects go, too.
     await client.query('savepoint trial');
     for (const statement of dropsOf(objectsOf(await appliedFiles(client, changed))))
       await client.query(`${statement} cascade`);

@@ -9,7 +9,7 @@ import { filterKind } from './filter-kinds.js';
 import { canFail, partSchema, readSchema, writeSchema } from './record-schema.js';
 import { type DefinitionFile, type Field, leaves, type Part, placeOf, pointer } from './resource.js';
 
-// // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
+// Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 
 export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
@@ -120,7 +120,7 @@ function namedColumns(
     named.push({ column, at: `/filters/${name}/column`, role, types, mayBeNull: true });
   }
   for (const [column, move] of Object.entries(write?.onChange ?? {})) {
-    // // A time in another form for clients has a column of its own in the write view, which `check` looks for.
+    // A time in another form for clients has a column of its own in the write view, which `check` looks for.
     if (move === 'now' && !fields.has(column)) continue;
     const types: readonly FieldType[] = move === 'now' ? ['timestamp'] : versions;
     named.push({ column, at: `/write/onChange/${column}`, role: `moved by ${move}`, types });
@@ -155,7 +155,7 @@ function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): 
     }
   };
   for (const { part, at: place } of partsOf(field, at)) {
-    // // A type's own schema needs no test, and compiling it costs a start some milliseconds.
+    // A type's own schema needs no test, and compiling it costs a start some milliseconds.
     if (part.schema === undefined && part.example === undefined) continue;
     const fits = compiled(part === field ? readSchema(field) : partSchema(part), `${place}/schema`);
     if (part.example !== undefined && fits?.(part.example) === false)

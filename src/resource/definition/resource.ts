@@ -3,7 +3,7 @@ import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
 import type { Filter } from './filter-kinds.js';
 
-// // config/resource.schema.json explains the keys that have no comment here.
+// config/resource.schema.json explains the keys that have no comment here.
 
 /** Only fields with `write` are in the write scope. */
 export interface WriteRule {

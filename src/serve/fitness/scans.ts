@@ -131,7 +131,7 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
   const bound =
     Alias !== undefined ? new Set([Alias]) : join && join in boundSide ? side(boundSide[join] as string) : undefined;
   const own = [node['Index Cond'], node['Recheck Cond'], node['Hash Cond'], node['Merge Cond'], node['Join Filter']];
-  // // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
+  // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
   const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
   const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(withoutCache);
   return [

@@ -8,7 +8,7 @@ import { type LoginKind, sessionSettings } from '../../postgres/wire/session.js'
 import { announcedPid, Login, streamOf } from '../../postgres/wire/wire.js';
 import { failure, type Item, verdict, warning } from './finding.js';
 
-// // The connection of the checks, what its ends mean, and the transactions in which they try statements.
+// The connection of the checks, what its ends mean, and the transactions in which they try statements.
 
 const statementTimeoutMs = 5000;
 

@@ -147,7 +147,7 @@ function usesOf({ code, object }: Item, resources: readonly Resource[]): [resour
       : []),
   ]);
   const named = uses.filter(([, , isNamed]) => isNamed);
-  // // Otherwise it is of all resources, or of the log into which every write inserts.
+  // Otherwise it is of all resources, or of the log into which every write inserts.
   const meant = named.length > 0 ? named : uses.filter(([, use]) => object === '' || use === 'write');
   return meant.map(([name, use]) => [name, use]);
 }

@@ -42,7 +42,7 @@ const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 /** Throws 415. Other parameters than charset are ignored (RFC 2045 §1). */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   const { 'content-type': plain = '', 'content-encoding': coding } = ctx.req.headers;
-  // // The usual header first: headersDistinct copies all of them.
+  // The usual header first: headersDistinct copies all of them.
   if (mediaTypes.includes(plain) && coding === undefined && headerCount(ctx.req, 'content-type') === 1) return;
   const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
   const [, type = '', parameters = ''] =

@@ -58,7 +58,7 @@ export async function drain(server: Server, drainMs: number): Promise<void> {
   const idle = setInterval(() => {
     if (performance.now() - startedMs > idleMs && !isSending(server)) server.closeIdleConnections();
   }, 50);
-  // // close() of an HTTP server would close idle connections at once.
+  // close() of an HTTP server would close idle connections at once.
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   clearTimeout(deadline);
   clearInterval(idle);

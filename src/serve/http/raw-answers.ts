@@ -69,7 +69,7 @@ export class ResponseOrder {
       void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
     });
     server.on('connect', (_, socket: Duplex) => {
-      // // Node has removed its listeners: a reset would end the process, and a response would wait for ever.
+      // Node has removed its listeners: a reset would end the process, and a response would wait for ever.
       socket.on('error', () => socket.destroy());
       socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
       void this.#answer(socket, notAllowed('CONNECT'), false);

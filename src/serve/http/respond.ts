@@ -106,7 +106,7 @@ async function sendPieces(
     await untilTaken(res, (done) => body.end(done));
     await compressed;
   } catch (error) {
-    // // An HTTP/1.0 body ends with its connection: an orderly end would look complete.
+    // An HTTP/1.0 body ends with its connection: an orderly end would look complete.
     res.socket?.resetAndDestroy();
     res.destroy();
     const gone = error instanceof ClientGone;

@@ -93,7 +93,7 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     const isLarge = request.perPage > deps.reads.chunkRowsMax;
     if (isLarge) await enterLargePage(deps, ctx, access);
     const reply = await inSpan('read', () => readList(deps.reads, request));
-    // // A page of heavy rows is sent in chunks, however few they are.
+    // A page of heavy rows is sent in chunks, however few they are.
     if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, access);
     return reply;
   });
@@ -224,7 +224,7 @@ const acceptCharactersMax = 1000;
 function requireJsonAccepted(ctx: Context): void {
   const { accept = '*/*' } = ctx.req.headers;
   if (accept === '*/*' || accept === 'application/json' || accept.length > acceptCharactersMax) return;
-  // // Some clients ask for a charset although JSON defines none.
+  // Some clients ask for a charset although JSON defines none.
   if (ctx.accepts('application/json', 'application/json; charset=utf-8') === false)
     throw new Problem('not_acceptable', 'Only application/json is available.');
 }

@@ -19,7 +19,7 @@ type HeaderData = { readonly headers: object; readonly sets: Sets; readonly name
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
   const values = commonValues(resources, options);
   const { headers, names, sets } = fill(readData('headers.json'), values) as HeaderData;
-  // // A later component replaces an earlier component of the same header.
+  // A later component replaces an earlier component of the same header.
   const reference = (name: string) => [names[name] ?? name, component('headers', name)];
   const headersOf = (set: readonly string[]): ApiResponse['headers'] =>
     Object.fromEntries(expand(['every', ...set], sets).map(reference));

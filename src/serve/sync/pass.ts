@@ -75,7 +75,7 @@ export class Pass {
     const timeline = this.#latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
-    // // An older copy of the same server began here, and wrote as much since in fewer transactions.
+    // An older copy of the same server began here, and wrote as much since in fewer transactions.
     if (before !== null && mark.lsn >= before.lsn && mark.xmax < before.xmin) throw expired();
     return { mark, timeline };
   }

@@ -7,7 +7,7 @@ import { sumOfCounts } from '../ops/recent.js';
 import type { Readiness } from '../ops/status.js';
 import { type BatchDefinitions, reportMs, type WorkerReport } from './reports.js';
 
-// // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
+// Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
 
 /** Periods without a report after which readiness no longer counts. */
 const periodsReady = 3;
@@ -58,9 +58,9 @@ export class Supervisor {
   constructor(observe: Observe, onEnd: (worker: Worker) => void) {
     this.#observe = observe;
     this.#onEnd = onEnd;
-    // // By default the parent hands sockets over, and those handed to a frozen worker are never answered.
+    // By default the parent hands sockets over, and those handed to a frozen worker are never answered.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    // // The release of this process: a link can lead to another one by now.
+    // The release of this process: a link can lead to another one by now.
     cluster.setupPrimary({ exec: realpathSync(process.argv[1] as string) });
     cluster.on('message', (worker: Worker, message: WorkerReport) => {
       if (message?.type === 'report') this.#handleReport(worker, message.readiness);
@@ -228,7 +228,7 @@ export class Supervisor {
     this.#observe({ type: 'worker_died', workerPid, code, signal, silent: watched.isSilent, restartMs });
     const restart = (): void => {
       if (this.#isStopping) return;
-      // // The first new worker does not serve yet; and a reload goes on although one of the next has died.
+      // The first new worker does not serve yet; and a reload goes on although one of the next has died.
       const serving = [...this.#watched.values()].filter(({ batch }) => batch <= this.#batch);
       if (serving.length < this.#count) this.#fork();
       else if (serving.some(({ batch }) => batch < this.#batch)) this.#replaceNext();
