@@ -25,10 +25,9 @@ export function isPeople({ name, columns }: Table): boolean {
 export function workspacesOf(
   tables: readonly Table[],
   { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
+  keysOf = keysIn(tables),
 ): ReadonlyMap<Table, WorkspaceOf> {
-  const byName = new Map(tables.map((table) => [table.name, table]));
   const told = toldTables(tables, columnIn);
-  const keysOf = new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
   const found = new Map<Table, WorkspaceOf>();
   for (const table of tables) {
     const tenant = columnIn(table);
@@ -67,16 +66,22 @@ interface Key {
   readonly isOfPerson: boolean;
 }
 
+/** The references by which each table can have a workspace. */
+export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly Key[]> {
+  const byName = new Map(tables.map((table) => [table.name, table]));
+  return new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
+}
+
 /** The tables without the column whose foreign keys lead to a workspace: `check` refuses rows of them that another reference tells. */
 function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): ReadonlySet<Table> {
-  const reached = new Set(tables.filter((table) => columnIn(table)));
-  const leads = ({ foreignKeys }: Table): boolean =>
-    foreignKeys.some((key) => !key.isGuess && [...reached].some(({ name }) => name === key.table));
+  const others = tables.filter((table) => !columnIn(table));
+  const reached = new Set(tables.filter((table) => !others.includes(table)).map(({ name }) => name));
   for (let before = -1; before < reached.size; ) {
     before = reached.size;
-    for (const table of tables) if (leads(table)) reached.add(table);
+    for (const { name, foreignKeys } of others)
+      if (foreignKeys.some((key) => !key.isGuess && reached.has(key.table))) reached.add(name);
   }
-  return new Set([...reached].filter((table) => !columnIn(table)));
+  return new Set(others.filter(({ name }) => reached.has(name)));
 }
 
 /** Of one column each, those that delete the row first. */
@@ -97,11 +102,11 @@ function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
 function keysBack(table: Table, tables: readonly Table[]): Key[] {
   return tables.flatMap((other) =>
     other.foreignKeys.flatMap((key): Key[] => {
+      if (key.table !== table.name || other === table || key.isGuess || key.columns.length !== 1) return [];
       const [from, to] = [columnOf(table, key.references[0]), columnOf(other, key.columns[0])];
       const isOfOne = other.indexes.some(
         ({ isUnique, condition, columns }) => isUnique && condition === null && columns.join() === to?.name,
       );
-      if (key.table !== table.name || other === table || key.isGuess || key.columns.length !== 1) return [];
       return from && to && isOfOne
         ? [{ step: { from, table: other, to, isBack: true }, isOfPerson: isPeople(other) }]
         : [];

@@ -1,6 +1,6 @@
 import { own } from '../../base/own.js';
 import { isNamed, snakeCase } from '../words.js';
-import { isPeople, workspacesOf } from './paths.js';
+import { isPeople, keysIn, workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 
 /** By the kind of their values; `check` tries the wall with these. */
@@ -102,6 +102,7 @@ function columnLike(table: Table, name: string): Column | undefined {
 
 /** The likeliest first: by tables with its column, by those that lead to it, and by name. */
 function candidatesOf(tables: readonly Table[]): Candidate[] {
+  const keys = keysIn(tables);
   return tables
     .flatMap((table): Candidate[] => {
       const root = rootOf(table, tables);
@@ -111,7 +112,6 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
       const isOf = isNamed('workspaces', table.name) || isNamed('workspaceColumn', root.column);
       const share = count / tables.length;
       const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
-      const reach = workspacesOf(tables, { columnIn }).size / tables.length;
       const hasPeople = tables.some(
         (each) => isPeople(each) && each.foreignKeys.some((key) => key.table === table.name),
       );
@@ -119,6 +119,7 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
       // Most rows name the user who made them, but they belong to that user's workspace.
       if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
         return [];
+      const reach = workspacesOf(tables, { columnIn }, keys).size / tables.length;
       return [{ ...root, count, score: share + reach + (isOf ? 0.15 : 0) }];
     })
     .sort((a, b) => b.score - a.score);
