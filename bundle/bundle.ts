@@ -38,6 +38,19 @@ const fewMediaTypes: Plugin = {
     }),
 };
 
+/** Parts of knex that only its other dialects, connections, schemas and migrations need: it composes statements of PostgreSQL alone. */
+const unusedOfKnex =
+  /\/(migrations|schema)\/|\/execution\/[\w-]+$|\/pool$|^\.\/(better-sqlite3|cockroachdb|mariadb|mssql|mysql2?|oracle(db)?|parse-connection|pgnative|redshift|sqlite3)$|^(pg-query-stream|tarn)$/;
+const composingKnex: Plugin = {
+  name: 'composing-knex',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: unusedOfKnex }, ({ path, importer }) =>
+      /[\\/]node_modules[\\/]knex[\\/]/.test(importer) ? { path, namespace: 'unused' } : undefined,
+    );
+    onLoad({ filter: /^/, namespace: 'unused' }, () => ({ contents: 'module.exports = class {};' }));
+  },
+};
+
 /** Leads the imports of packages that are loaded later to their files. */
 const laterFiles: Plugin = {
   name: 'later-files',
@@ -87,7 +100,7 @@ async function writeProgram(): Promise<void> {
     target: 'node20',
     charset: 'ascii',
     external: ['pg-native'], // a driver of pg that the gateway has no use for
-    plugins: [fewMediaTypes, laterFiles],
+    plugins: [fewMediaTypes, composingKnex, laterFiles],
     define: { 'import.meta.url': 'moduleUrl' },
     logLevel: 'warning',
   });

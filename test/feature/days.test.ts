@@ -12,8 +12,11 @@ const filters = {
 } as const;
 
 /** The condition of the filter for the day and the zone of these columns. */
-const condition = (name: keyof typeof filters, day: string): string =>
-  filterCondition(name, { filters }).replaceAll(`{${name}}`, `(${day})`).replaceAll('{timeZone}', 'zone');
+const condition = (name: keyof typeof filters, day: string): string => {
+  const { sql, bindings } = filterCondition(name, { filters }).toSQL();
+  const places = bindings.map((bound) => ((bound as { name: string }).name === name ? `(${day})` : 'zone'));
+  return sql.replaceAll('?', () => places.shift() as string);
+};
 
 /**
  * The days of 2015 to 2035 on which, or beside which, a zone changes its offset: elsewhere midnight comes once. `first` is the first quarter of

@@ -5,7 +5,7 @@ import { readText } from '../../base/paths.js';
 import { loadCodecModule } from '../projection/codec.js';
 import type { Keyring } from '../projection/keyring.js';
 import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
-import { type Cut, compileStatements, type ResourceStatements } from '../statements/statements.js';
+import { compileStatements, type FieldSelection, type ResourceStatements } from '../statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../statements/sync-statements.js';
 import { compileWriteStatements } from '../statements/write-statements.js';
 import { filterRanges } from './filter-kinds.js';
@@ -21,8 +21,8 @@ export interface CompiledResource {
   /** Null: the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
   readonly serializer: RowSerializer;
-  /** The cut that leaves the members of these names, and `id`; null: they are all members. */
-  readonly cut: (fields: ReadonlySet<string>) => CompiledCut | null;
+  /** The selection of the members of these names, and `id`; null: they are all members. */
+  readonly select: (fields: ReadonlySet<string>) => CompiledSelection | null;
   /** Filters that are the two ends of a range. */
   readonly filterRanges: ReturnType<typeof filterRanges>;
   /** Columns of the entity tag of a detail; null without a version. */
@@ -31,13 +31,13 @@ export interface CompiledResource {
   readonly write: CompiledWrite | null;
 }
 
-/** A cut with its serializer. Made when a client first asks for it, and kept. */
-export interface CompiledCut extends Cut {
+/** A selection with its serializer. Made when a client first asks for it, and kept. */
+export interface CompiledSelection extends FieldSelection {
   readonly serializer: RowSerializer;
 }
 
-/** How many cuts are kept; the least recently used one makes room. */
-const cutsKept = 32;
+/** How many selections are kept; the least recently used one makes room. */
+const selectionsKept = 32;
 
 /** All that is made for the sync of a resource. */
 export interface CompiledSync {
@@ -87,15 +87,19 @@ export function compileResource(
     statements: compileStatements(resource),
     sync: sync && { statements: sync, rows: compileResource(versioned, options, observe) },
     serializer,
-    cut: compileCuts(resource, options, observe),
+    select: compileSelections(resource, options, observe),
     filterRanges: filterRanges(resource.filters),
     tag,
     write: write && tag ? compileWrite({ ...resource, write }, options, observe, { serializer, tag }) : null,
   };
 }
 
-function compileCuts(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledResource['cut'] {
-  const cuts = new LRUCache<string, CompiledCut>({ max: cutsKept });
+function compileSelections(
+  resource: Resource,
+  options: ProjectionOptions,
+  observe: Observe,
+): CompiledResource['select'] {
+  const selections = new LRUCache<string, CompiledSelection>({ max: selectionsKept });
   const all = leaves(resource);
   return (asked) => {
     const members = all.filter(({ field, path }) => field.column === 'id' || asked.has(path[0] as string));
@@ -103,13 +107,13 @@ function compileCuts(resource: Resource, options: ProjectionOptions, observe: Ob
     const fields = [...new Set(members.map(({ path }) => path[0] as string))];
     const columns = columnsOf(resource, members);
     const name = JSON.stringify(fields);
-    const cut = cuts.get(name) ?? {
+    const selection = selections.get(name) ?? {
       fields,
       columns,
       serializer: compileSerializer(resource, options, observe, members, columns),
     };
-    cuts.set(name, cut);
-    return cut;
+    selections.set(name, selection);
+    return selection;
   };
 }
 

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../base/errors.js';
-import { quoted, type Sql, typed } from '../statements/sql.js';
+import { type Fragment, Parameter, sql } from '../statements/sql.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
 
 /** All that follows from the kind of a filter. */
@@ -8,9 +8,9 @@ interface FilterKindRow {
   readonly columnTypes: readonly FieldType[];
   /** Values in the query string; absent: those of the column's type. */
   readonly form?: QueryForm;
-  /** The condition is `column operator value`, of the parameter and of the same as the column's type. */
+  /** The condition is `column operator value`; the value is SQL of `:given`, and of the same as the column's type. */
   readonly operator: '=' | '>=' | '<';
-  readonly value: (parameter: Sql, typed: Sql, type: FieldType) => Sql;
+  readonly value: (given: string, typed: string, type: FieldType) => string;
   /** Whether the value is a list of values, separated by commas. */
   readonly isList?: true;
   /** Which end of a range it gives: of two filters on one column, the lower must not be above the upper. */
@@ -32,17 +32,17 @@ const dateOrInstant: QueryForm = {
 };
 
 /** A date as it is compared with a column of the type: of a timestamp it is the first moment of the day. */
-const startOf = (date: Sql, type: FieldType): Sql => (type === 'date' ? date : firstMoment(`${date}::timestamp`));
+const startOf = (date: string, type: FieldType): string => (type === 'date' ? date : firstMoment(`${date}::timestamp`));
 
 /**
  * Of a midnight that comes twice PostgreSQL takes the second, in standard time. The first is where the clock of the day before shows it, unless
  * the clock went back before it was reached. No subquery, so that PostgreSQL still prunes partitions before it runs.
  */
-function firstMoment(midnight: Sql): Sql {
-  const usual = `(${midnight} at time zone {timeZone})`;
-  const clockOfDayBefore = `((${usual} - interval '24 hours') at time zone {timeZone} + interval '24 hours')`;
+function firstMoment(midnight: string): string {
+  const usual = `(${midnight} at time zone :timeZone)`;
+  const clockOfDayBefore = `((${usual} - interval '24 hours') at time zone :timeZone + interval '24 hours')`;
   const sooner = `(${usual} - (${clockOfDayBefore} - ${midnight}))`;
-  return `case when ${sooner} < ${usual} and ${sooner} at time zone {timeZone} >= ${midnight} then ${sooner} else ${usual} end`;
+  return `case when ${sooner} < ${usual} and ${sooner} at time zone :timeZone >= ${midnight} then ${sooner} else ${usual} end`;
 }
 
 /** Values in a list. */
@@ -108,6 +108,12 @@ export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
 }
 
+/** A value as it is compared with a column of the type: no number is out of range. */
+export function typed(type: FieldType, value: string): string {
+  const { comparedAs } = fieldType(type);
+  return comparedAs === undefined ? value : `${value}::${comparedAs}`;
+}
+
 /**
  * The column has the value, in the form for a statement whose order begins with the column: PostgreSQL reads an index of that order. After
  * an equality alone it ignores the order and takes any index: where it expects one row in a workspace, all look alike, and it was seen to
@@ -116,12 +122,12 @@ export function filterKind(kind: FilterKind): FilterKindRow {
  * before the column read one value. A text is compared as the type of its column: no value of a
  * character(n) with spaces at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
  */
-export function hasValue(column: string, value: Sql, type: FieldType): Sql {
+export function hasValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {
   const { comparedAs, columnTypes } = fieldType(type);
-  const each = typed(type, value);
-  const ofColumn = `array[case when true then ${each} else ${column} end]`;
+  const each = typed(type, ':value');
+  const ofColumn = `array[case when true then ${each} else :column: end]`;
   const list = type === 'text' ? ofColumn : `array[${each}]::${comparedAs ?? (columnTypes[0] as string)}[]`;
-  return `${column} = any(${list}) and ${column} >= ${each} and ${column} <= ${each}`;
+  return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
 }
 
 /**
@@ -132,15 +138,15 @@ export function filterCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },
   farEnd: 'lower' | 'upper' | null = null,
-): Sql {
+): Fragment {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
   const { operator, value: made, end } = filterKind(kind);
-  const given = `{${name}}`;
-  const compared = quoted(column);
-  if (nearlyUnique) return hasValue(compared, given, type);
-  const value = made(given, typed(type, given), type);
-  if (end === undefined || end !== farEnd) return `${compared} ${operator} ${value}`;
-  return `(${compared}, true) ${operator} (${value}, true)`;
+  const given = new Parameter(name);
+  if (nearlyUnique) return hasValue(column, given, type);
+  const value = made(':given', typed(type, ':given'), type);
+  const isRow = end !== undefined && end === farEnd;
+  const condition = isRow ? `(:column:, true) ${operator} (${value}, true)` : `:column: ${operator} ${value}`;
+  return sql.raw(condition, { column, given, timeZone: new Parameter('timeZone') });
 }
 
 /** Values that the parameter of a filter takes. */

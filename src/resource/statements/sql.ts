@@ -1,32 +1,44 @@
+import knex, { type Knex } from 'knex';
 import { prepared, type Statement } from '../../postgres/statement.js';
-import { type FieldType, fieldType } from '../definition/field-types.js';
 
-/**
- * SQL of which a statement is made. `{name}` in it is a value that is bound; each place has a number of its own, so that PostgreSQL finds a
- * type for each. Names of a definition stand in it quoted, values never.
- */
-export type Sql = string;
+/** Composes SQL, without a connection. In a raw fragment no `:name` may be that of a type: `::text` would be taken for it. */
+export const sql = knex.knex({ client: 'pg' });
 
-/** A column or a view, whose names are letters, digits and underscores: gateway.klanten → "gateway"."klanten". */
-export const quoted = (name: string): Sql => `"${name.replaceAll('.', '"."')}"`;
-export const quotedList = (names: readonly string[]): Sql => names.map(quoted).join(', ');
+export type Fragment = Knex.Raw;
+export type Query = Knex.QueryBuilder;
 
-/** ` where …`; nothing without conditions. */
-export const where = (conditions: readonly Sql[]): Sql =>
-  conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
-
-export const orderBy = (columns: readonly string[], direction: 'asc' | 'desc' = 'asc'): Sql =>
-  ` order by ${columns.map((column) => `${quoted(column)} ${direction}`).join(', ')}`;
-
-/** A value as it is compared with a column of the type: no number is out of range. */
-export function typed(type: FieldType, value: Sql): Sql {
-  const { comparedAs } = fieldType(type);
-  return comparedAs === undefined ? value : `${value}::${comparedAs}`;
+/** A value that is bound by its name. Each place has a number of its own, so that PostgreSQL finds a type for each. */
+export class Parameter {
+  readonly [member: string]: unknown; // as knex types a binding
+  constructor(readonly name: string) {}
 }
 
-/** The statement of an SQL text, whose parameters are numbered in their order. */
-export function statement(label: string, sql: Sql, inTableOrder?: true): Statement {
-  const parameters: string[] = [];
-  const text = sql.replace(/\{([\w.-]+)\}/g, (_, parameter: string) => `$${parameters.push(parameter)}`);
+/** The rows of a view or of a subquery that meet all conditions. */
+export const rowsOf = (from: string | Fragment, conditions: readonly Fragment[] = []): Query =>
+  conditions.reduce((rows: Query, condition) => rows.where(condition), sql.queryBuilder().from(from));
+
+/** A number of the program's own in `limit` and `offset`, not bound. */
+export const asLiteral = { skipBinding: true } as const;
+
+const limit = (query: Query): Fragment => sql.raw('? limit ?', [query, new Parameter('limit')]);
+
+/** How a query ends. `limit` of knex takes numbers alone; PostgreSQL drops the parentheses around the query. */
+export const ends = {
+  limit,
+  limitAfterSkipped: (query: Query): Fragment => sql.raw('? offset ?', [limit(query), new Parameter('skip')]),
+  none: (query: Query): Fragment => sql.raw('?', [query]),
+};
+
+/** Columns as `orderBy` takes them. */
+export const inOrder = (columns: readonly string[], order: 'asc' | 'desc') =>
+  columns.map((column) => ({ column, order }));
+
+/** The statement of a query. Throws an error when a value is part of it that has no name. */
+export function statement(label: string, query: Fragment | Query, inTableOrder?: true): Statement {
+  const { sql: text, bindings } = query.toSQL().toNative();
+  const parameters = bindings.map((bound) => {
+    if (bound instanceof Parameter) return bound.name;
+    throw new TypeError(`${label} binds a value without a name.`);
+  });
   return prepared(label, text, parameters, inTableOrder);
 }

@@ -1,8 +1,8 @@
 import type { Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
 import { type OrderColumn, type Resource, type ResourceSync, xidColumn } from '../definition/resource.js';
-import { orderBy, quoted, quotedList, type Sql, statement, where } from './sql.js';
-import { type Bounds, bounded, byBounds, limit, limitBehindSkipped } from './statements.js';
+import { ends, type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
+import { type Bounds, bounded, byBounds } from './statements.js';
 import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
 
 /** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
@@ -34,16 +34,19 @@ const tokenIdsMax = 4_000_000_000;
  * age() has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older. A row that is newer
  * than the next id looks old: it is in the next pass. The subquery runs once per statement.
  */
-const since = '{since}';
-const changedSince: Sql = `(age(${quoted(xidColumn)})::bigint & 4294967295) <= (select
-    case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - ${since}::bigint < ${tokenIdsMax}
-      then age((${since}::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`;
+const changedSince = (): Fragment =>
+  sql.raw(
+    `(age(:column:)::bigint & 4294967295) <= (select
+      case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - :since::bigint < ${tokenIdsMax}
+        then age((:since::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`,
+    { column: xidColumn, since: new Parameter('since') },
+  );
 
 /** The first 8 bytes of the SHA-256 of a text, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
 const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
 /** SHA-256 of a text, 64 hexadecimal digits. */
 const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
-const hasPrefix = (hash: string): Sql => `${hash} ^@ any({prefixes}::text[])`;
+const hasPrefix = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])`, [new Parameter('prefixes')]);
 /** The id as it is shown. A cast would drop the spaces at the end of a character(n). */
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
@@ -57,7 +60,7 @@ interface Rows {
   /** The view shows parts: of those of one record, the first that meets the condition is enough. */
   readonly onePerRecord?: true;
   /** Rows of an earlier moment are not read. */
-  readonly horizon?: Sql | false;
+  readonly horizon?: Fragment | undefined;
 }
 
 /** Builds the statements; null for a resource without sync. */
@@ -65,7 +68,8 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const { sync, name, view, order, idType } = resource;
   if (sync === undefined) return null;
   const idColumn: OrderColumn = { column: 'id', type: idType };
-  const horizon = sync.appendOnly !== undefined && `${quoted(order[0]?.column as string)} >= {horizon}::timestamptz`;
+  const [{ column: first }] = order as [OrderColumn];
+  const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
   const rowsIn = (each: readonly OrderColumn[], part: string): Rows => ({
     ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
   });
@@ -77,7 +81,9 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   });
   return {
     // In the order of the table: else all rows would be sorted before the condition leaves a few of them.
-    changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((rows) => compileSection(rows, changedSince, true)),
+    changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((each) =>
+      compileSection(each, changedSince(), true),
+    ),
     hashed: compileSection(hashed, hasPrefix(hashOf(textOf('id', idType)))),
     digest: byBounds((bounds) => digestOf(resource, sync, hashed, bounds)),
     versions: byBounds((bounds) => versionsOf(resource, sync, hashed, bounds)),
@@ -85,18 +91,17 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
 }
 
 /** The rows that meet the condition; `inTableOrder` where it is on a column that no index has. */
-function compileSection(rows: Rows, condition: Sql, inTableOrder?: true): Section {
-  const { name, order, horizon, onePerRecord } = rows;
+function compileSection(rows: Rows, condition: Fragment, inTableOrder?: true): Section {
+  const { name, view, order, inOrder, horizon, onePerRecord } = rows;
   const keys = keysOf(order);
-  const within = (bounds: Bounds): Sql[] => [...bounded(order, bounds), ...(horizon ? [horizon] : [])];
-  const inOrder = (bounds: Bounds): Sql =>
-    `select ${quotedList(keys)} from ${quoted(rows.inOrder)}${where(within(bounds))}`;
+  const within = (bounds: Bounds): Fragment[] => [...bounded(order, bounds), ...(horizon ? [horizon] : [])];
   const ahead = (bounds: 'all' | 'after'): Statement =>
-    statement(`${name}.ahead-${bounds}`, `${inOrder(bounds)}${limitBehindSkipped}`);
-  const [view, sorted] = inTableOrder ? [rows.view, orderBy(keys)] : [rows.inOrder, ''];
+    statement(`${name}.ahead-${bounds}`, ends.limitAfterSkipped(rowsOf(inOrder, within(bounds)).select(keys)));
   const find = (bounds: Bounds): Statement => {
-    const found = `select ${onePerRecord ? 'distinct on (id) ' : ''}${quotedList(keys)} from ${quoted(view)}${where([...within(bounds), condition])}${sorted}${limit}`;
-    return statement(`${name}.find-${bounds}`, found, inTableOrder);
+    const found = rowsOf(inTableOrder ? view : inOrder, [...within(bounds), condition]).select(keys);
+    if (onePerRecord) found.distinctOn('id');
+    if (inTableOrder) found.orderBy(keys);
+    return statement(`${name}.find-${bounds}`, ends.limit(found), inTableOrder);
   };
   return {
     order,
@@ -115,31 +120,35 @@ function versioned(
   sync: ResourceSync,
   { order }: Rows,
   bounds: Bounds,
-): Sql {
-  const within = where(bounded(order, bounds));
-  const parts = Object.values(sync.parts).map(
-    (part, kind) => ` union all select id, false, ${partVersion(kind)} from ${quoted(part.view)}${within}`,
+): Query {
+  const within = bounded(order, bounds);
+  const own = `true as is_record, ${recordVersion(sourceColumn)} as version`;
+  const records = rowsOf(view, within).select('id', sql.raw(own));
+  const parts = Object.values(sync.parts).map((part, kind) =>
+    rowsOf(part.view, within).select('id', sql.raw(`false, ${partVersion(kind)}`)),
   );
-  const found = `select id, true as is_record, ${recordVersion(sourceColumn)} as version from ${quoted(view)}${within}`;
-  return `select ${textOf('id', idType)} as id, ${hexVersion('bit_xor(version)', versionSeed)} as version
-    from (${found}${parts.join('')}) as found group by found.id having bool_or(is_record)`;
+  const version = hexVersion('bit_xor(version)', versionSeed);
+  return rowsOf(sql.raw('? as found', [parts.length === 0 ? records : records.unionAll(parts)]))
+    .select(sql.raw(`${textOf('id', idType)} as id, ${version} as version`))
+    .groupBy('found.id')
+    .havingRaw('bool_or(is_record)');
 }
 
-/** Count and hash of ids and versions by prefix of the hash of the id. */
+/** Count and hash of ids and versions by prefix of the hash of the id. Of depth 0 no id is hashed. */
 function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
+  const prefix = `case :depth::int when 0 then '' else left(${shortHashOf('id')}, :depth::int) end as prefix`;
   const hash = `bit_xor(('x' || ${shortHashOf('id || chr(10) || version')})::bit(64))::text`;
-  const depth = `{depth}::int`;
-  // Of depth 0 no id is hashed.
-  const digest = `select case ${depth} when 0 then '' else left(${shortHashOf('id')}, ${depth}) end as prefix, count(*), ${hash}
-    from (${versioned(resource, sync, rows, bounds)}) as versions group by 1`;
+  const digest = rowsOf(sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]))
+    .select(sql.raw(`${prefix}, count(*), ${hash}`, { depth: new Parameter('depth') }))
+    .groupByRaw('1');
   return statement(`${rows.name}.digest-${bounds}`, digest, true);
 }
 
 /** Ids and versions of the rows whose hash begins with a prefix. */
 function versionsOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
-  const versions = `select id, version from (${versioned(resource, sync, rows, bounds)}) as versions
-    ${where([hasPrefix(hashOf('id'))])}${limit}`;
-  return statement(`${rows.name}.versions-${bounds}`, versions, true);
+  const versions = sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]);
+  const found = rowsOf(versions, [hasPrefix(hashOf('id'))]).select('id', 'version');
+  return statement(`${rows.name}.versions-${bounds}`, ends.limit(found), true);
 }
 
 /** A version as it is shown: 16 hexadecimal digits. */

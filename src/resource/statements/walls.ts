@@ -10,7 +10,7 @@ import {
   versionColumn,
   xidColumn,
 } from '../definition/resource.js';
-import { orderBy, quoted, quotedList } from './sql.js';
+import { inOrder, rowsOf, sql } from './sql.js';
 
 // The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
 // `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement
@@ -28,8 +28,8 @@ export interface Wall {
 }
 
 function wall(name: string, statements: readonly string[]): Wall {
-  const sql = statements.map((statement) => `${statement};\n`).join('');
-  return { name, sql, hash: createHash('sha256').update(sql).digest('hex') };
+  const text = statements.map((each) => `${each};\n`).join('');
+  return { name, sql: text, hash: createHash('sha256').update(text).digest('hex') };
 }
 
 const nameBytesMax = 63;
@@ -70,13 +70,13 @@ export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): s
 }
 
 /** A view that `migrate` makes of another. */
-interface Made {
+interface GeneratedView {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
   /** Columns that are computed, as SQL. */
   readonly computed?: readonly string[];
-  readonly orderBy?: string;
+  readonly order?: ReturnType<typeof inOrder>;
   /** Columns that are shown as text. */
   readonly texts?: readonly string[];
   readonly isWrite?: boolean;
@@ -86,35 +86,35 @@ interface Made {
 const workspaceColumn = 'workspace_id';
 
 /** The views that read a resource: that of the records, without an order and with each, and those of their parts. */
-function readViews(resource: Resource): Made[] {
+function readViews(resource: Resource): GeneratedView[] {
   const { view, sync, filters } = resource;
   const columns = columnsOf(resource);
-  const of = {
+  const shown = {
     source: recordsOf(view),
     columns,
     computed: sync ? [rowVersion(resource, sync)] : [],
     texts: labelColumns(resource),
   };
-  const inOrder = (by: readonly string[], direction: Direction): Made => ({
-    ...{ ...of, view: viewInOrder(resource, by, direction), orderBy: orderBy(by, direction) },
+  const ordered = (by: readonly string[], direction: Direction): GeneratedView => ({
+    ...{ ...shown, view: viewInOrder(resource, by, direction), order: inOrder(by, direction) },
   });
   const key = resource.order.map(({ column }) => column);
   const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
     const by = orderFrom(column, resource);
-    if (nearlyUnique) return [inOrder(by, 'asc'), inOrder(by, 'desc')];
-    return ownIndex ? [inOrder(by, 'asc')] : [];
+    if (nearlyUnique) return [ordered(by, 'asc'), ordered(by, 'desc')];
+    return ownIndex ? [ordered(by, 'asc')] : [];
   });
   const plain = {
-    ...of,
+    ...shown,
     view,
     columns: [...columns, ...(sync ? [xidColumn] : [])],
-    computed: sync ? [...of.computed, `${digestOf(resource)} as ${sourceColumn}`] : [],
+    computed: sync ? [...shown.computed, `${digestOf(resource)} as ${sourceColumn}`] : [],
   };
-  const parts = Object.values(sync?.parts ?? {}).flatMap((part): Made[] => {
-    const made = { view: part.view, source: recordsOf(part.view), columns: partColumns };
-    return [made, { ...made, view: partInOrder(part.view), orderBy: orderBy(['id', 'part_id']) }];
+  const parts = Object.values(sync?.parts ?? {}).flatMap((part): GeneratedView[] => {
+    const unordered = { view: part.view, source: recordsOf(part.view), columns: partColumns };
+    return [unordered, { ...unordered, view: partInOrder(part.view), order: inOrder(['id', 'part_id'], 'asc') }];
   });
-  const views = [plain, inOrder(key, 'asc'), inOrder(key, 'desc'), inOrder(['id'], 'asc'), ...ofFilters, ...parts];
+  const views = [plain, ordered(key, 'asc'), ordered(key, 'desc'), ordered(['id'], 'asc'), ...ofFilters, ...parts];
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 
@@ -169,13 +169,14 @@ export const entryOf = (columns: AuditColumns): readonly (readonly [column: stri
 
 function wallOf(resource: Resource, isReferredTo: boolean): Wall {
   const { view, write } = resource;
-  const made = readViews(resource);
-  const plain = made.filter((each) => plainViewsOf(resource).includes(each.view));
+  const views = readViews(resource);
+  const plain = views.filter((each) => plainViewsOf(resource).includes(each.view));
+  const readers = `gateway_reader${write ? ', gateway_writer' : ''}`;
   return wall(resource.name, [
-    ...plain.map(({ source, columns }) => granted('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
-    ...made.map(created),
-    `grant select on ${quotedList(made.map((each) => each.view))} to gateway_reader${write ? ', gateway_writer' : ''}`,
-    ...(isReferredTo && !write ? [granted('select', ['id'], view, 'gateway_writer')] : []),
+    ...plain.map(({ source, columns }) => grantSql('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
+    ...views.map(createViewSql),
+    sql.raw(`grant select on ?? to ${readers}`, [views.map((each) => each.view)]).toQuery(),
+    ...(isReferredTo && !write ? [grantSql('select', ['id'], view, 'gateway_writer')] : []),
     ...(write ? writeSql(resource, write) : []),
   ]);
 }
@@ -186,11 +187,14 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
  * not ask for it.
  */
 function rowVersion(resource: Resource, sync: ResourceSync): string {
-  const parts = Object.values(sync.parts).map((part, kind) => {
-    return ` # coalesce((select bit_xor(${partVersion(kind)}) from ${quoted(recordsOf(part.view))} part
-      where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id), 0)`;
-  });
-  return `${recordVersion(digestOf(resource))}${parts.join('')} as ${quoted(versionColumn)}`;
+  const parts = Object.values(sync.parts).map((part, kind) =>
+    sql.raw(
+      ` # coalesce((select bit_xor(${partVersion(kind)}) from ?? part
+      where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id), 0)`,
+      [recordsOf(part.view)],
+    ),
+  );
+  return `${recordVersion(digestOf(resource))}${parts.join('')} as ${versionColumn}`;
 }
 
 /** Column with a digest of the operator's view, a bigint. */
@@ -199,12 +203,10 @@ export const sourceColumn = 'sync_source';
 const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
 
 /** The share of a row in the version of its record; `source` is the digest of the operator's view. */
-export const recordVersion = (source: string): string =>
-  `hash_record_extended(row(${quoted(xidColumn)}, ${source}), 0)`;
+export const recordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
 
 /** The share of a part: the version differs when one is added, changed, deleted or moved. */
-export const partVersion = (kind: number): string =>
-  `hash_record_extended(row(${kind}, part_id, ${quoted(xidColumn)}), 0)`;
+export const partVersion = (kind: number): string => `hash_record_extended(row(${kind}, part_id, ${xidColumn}), 0)`;
 
 const sourceName = 'source';
 
@@ -215,13 +217,13 @@ function writeSql(resource: Resource, { view, records, ids, onChange }: NonNulla
   const updated = [...writable, ...Object.keys(onChange)];
   const all = [...new Set([...columns, ...updated])];
   return [
-    granted('select', [workspaceColumn, ...all], records, 'gateway_owner'),
-    granted('insert', [workspaceColumn, ...inserted], records, 'gateway_owner'),
-    granted('update', updated, records, 'gateway_owner'),
-    created({ view, source: records, columns: all, isWrite: true }),
-    granted('select', columns, view, 'gateway_writer'),
-    granted('insert', inserted, view, 'gateway_writer'),
-    granted('update', updated, view, 'gateway_writer'),
+    grantSql('select', [workspaceColumn, ...all], records, 'gateway_owner'),
+    grantSql('insert', [workspaceColumn, ...inserted], records, 'gateway_owner'),
+    grantSql('update', updated, records, 'gateway_owner'),
+    createViewSql({ view, source: records, columns: all, isWrite: true }),
+    grantSql('select', columns, view, 'gateway_writer'),
+    grantSql('insert', inserted, view, 'gateway_writer'),
+    grantSql('update', updated, view, 'gateway_writer'),
   ];
 }
 
@@ -230,9 +232,9 @@ function logWall(rules: readonly LoggedAs[]): Wall {
   const { view, records } = rules[0] as LoggedAs;
   const entryColumns = [...new Set(rules.flatMap(({ columns }) => entryOf(columns).map(([column]) => column)))];
   return wall(view.slice(view.indexOf('.') + 1), [
-    granted('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
-    created({ view, source: records, columns: entryColumns, isWrite: true }),
-    granted('insert', entryColumns, view, 'gateway_writer'),
+    grantSql('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
+    createViewSql({ view, source: records, columns: entryColumns, isWrite: true }),
+    grantSql('insert', entryColumns, view, 'gateway_writer'),
   ]);
 }
 
@@ -241,24 +243,24 @@ function logWall(rules: readonly LoggedAs[]): Wall {
  * them. Only a write view has the column of the workspace, which a new row needs: it has a default that no login can change, and no login may
  * read it. The check option keeps a row in its workspace on the way in.
  */
-function created({ view, source, columns, computed = [], orderBy = '', texts = [], isWrite = false }: Made): string {
+function createViewSql(generated: GeneratedView): string {
+  const { view, source, columns, computed = [], order = [], texts = [], isWrite } = generated;
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
   const workspace = `(select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::{type of ${source}})`;
   const shown = isWrite ? [workspaceColumn, ...columns] : columns;
-  const asText = (column: string): string => `${quoted(column)}::text as ${quoted(column)}`;
-  const items = shown.map((column) => (texts.includes(column) ? asText(column) : quoted(column)));
-  return `create view ${quoted(view)} with (security_barrier) as
-  select ${[...items, ...computed].join(', ')}
-  from ${quoted(source)} ${sourceName}
-  where workspace_id = ${workspace}${orderBy}${isWrite ? '\n  with cascaded check option' : ''};
-alter view ${quoted(view)} owner to gateway_owner${
-    isWrite
-      ? `;
-alter view ${quoted(view)} alter ${workspaceColumn} set default ${ofStatement}`
-      : ''
-  }`;
+  const asText = (column: string) => sql.raw('??::text as ??', [column, column]);
+  const rows = rowsOf(sql.raw(`?? ${sourceName}`, [source]), [sql.raw(`${workspaceColumn} = ${workspace}`)])
+    .select(shown.map((column) => (texts.includes(column) ? asText(column) : column)))
+    .select(computed.map((each) => sql.raw(each)))
+    .orderBy(order);
+  const statements = [
+    `create view ?? with (security_barrier) as\n  ${rows}${isWrite ? '\n  with cascaded check option' : ''}`,
+    `alter view ?? owner to gateway_owner`,
+    ...(isWrite ? [`alter view ?? alter ${workspaceColumn} set default ${ofStatement}`] : []),
+  ];
+  return statements.map((each) => sql.raw(each, [view])).join(';\n');
 }
 
-function granted(privilege: string, columns: readonly string[], view: string, role: string): string {
-  return `grant ${privilege} (${quotedList([...new Set(columns)])}) on ${quoted(view)} to ${role}`;
+function grantSql(privilege: string, columns: readonly string[], view: string, role: string): string {
+  return sql.raw(`grant ${privilege} (??) on ?? to ${role}`, [[...new Set(columns)], view]).toQuery();
 }

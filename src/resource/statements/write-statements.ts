@@ -1,75 +1,105 @@
 import { createHash } from 'node:crypto';
 import { projectText } from '../../base/paths.js';
-import type { Statement } from '../../postgres/statement.js';
-import { columnsOf, leaves, type Move, type Resource, type ResourceWrite } from '../definition/resource.js';
-import { quoted, quotedList, type Sql, statement, typed } from './sql.js';
+import { prepared, type Statement } from '../../postgres/statement.js';
+import { typed } from '../definition/filter-kinds.js';
+import { columnsOf, type Leaf, leaves, type Move, type Resource, type ResourceWrite } from '../definition/resource.js';
+import { type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
 import { entryOf } from './walls.js';
 
 type Writable = Resource & { readonly write: ResourceWrite };
 
 /** The new value of a column that a PATCH moves. */
-const moves: Readonly<Record<Move, (column: string) => string>> = {
-  increment: (column) => `${column} + 1`,
-  now: () => 'clock_timestamp()',
+const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
+  increment: (column) => sql.raw('?? + 1', [column]),
+  now: () => sql.raw('clock_timestamp()'),
 };
 
+const keys = 'gateway.idempotency';
+const givenKey = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
+
+/** The parameters $1 to $4 of sql/check/refused.sql. */
+const refusedParameters = ['column', 'constraint', 'schema', 'table'].map((each) => `refused.${each}`);
+
 /** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
-const claimed = `select from gateway.idempotency where token_id = {claim.token} and key = {claim.key} and status is null`;
+const claimed = (): Query => sql(keys).select('key').where(givenKey()).whereNull('status');
+
+type Value = Parameter | Fragment;
+type Entry = readonly [column: string, value: Value];
+
+/** Adds a row of the values for each row of a relation; an insert of knex itself would sort the columns by name. */
+function insertInto(view: string, entries: readonly Entry[], rows: Query): Query {
+  const columns = entries.map(([column]) => column);
+  return sql(sql.raw('?? (??)', [view, columns])).insert(
+    rows.select(entries.map(([, value]) => sql.raw('?', [value]))),
+  );
+}
 
 /**
- * Builds the statements of the writes of a resource. They go through its write view; rows have the columns of a read, in the same order.
+ * Composes the statements of the writes of a resource. They go through its write view; rows have the columns of a read, in the same order.
  * Parameters are named after the members that they take; the name of no member has a dot.
  */
 export function compileWriteStatements(resource: Writable) {
-  const { ids, onChange } = resource.write;
-  const view = quoted(resource.write.view);
-  const columns = quotedList(columnsOf(resource));
+  const { ids, onChange, view } = resource.write;
+  const columns = columnsOf(resource);
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
-  const own = `id = ${typed(resource.idType, '{id}')}`;
   const references = writable.filter(({ field }) => field.write?.references !== undefined);
-  /** A reference that is not given, NULL, is no unknown one. */
-  const known = references.map(
-    ({ field: { type, write }, path: [name] }) => `({${name}}::text is null
-      or exists (select from ${quoted(write?.references as string)} where id = ${typed(type, `{${name}}`)}))`,
-  );
-  const values = writable.map(({ field, path }) => [quoted(field.column), `{${path[0]}}`] as const);
-  const inserted = [...(ids === 'gateway' ? [['id', '{id}']] : []), ...values];
-  const moved = Object.entries(onChange).map(([column, move]) => [quoted(column), moves[move](quoted(column))]);
-  const set = [...values, ...moved].map(([column, value]) => `${column} = ${value}`);
-  const read = `select ${columns} from ${view} where ${own}`;
-  const texts = {
-    /** Takes the key, unless it was used or a reference names no record of the workspace. */
-    claim: `insert into gateway.idempotency (token_id, key, fingerprint)
-        select {claim.token}, {claim.key}, {claim.fingerprint}
-        where ${['true', ...known].join(' and ')} on conflict do nothing returning true`,
-    /** The row as it is, locked against other writers until the transaction ends; no row unless this transaction claimed the key. */
-    lock: `select ${columns} from ${view} where exists (${claimed}) and ${own} for update`,
-    /** Adds the record and its audit entry, stores the row under the key and returns it as a JSON array; does nothing unless this transaction claimed the key. */
-    create: stored(
-      resource,
-      201,
-      `insert into ${view} (${inserted.map(([column]) => column).join(', ')})
-          select ${inserted.map(([, value]) => value).join(', ')} from claimed returning ${columns}`,
-      newId(resource),
-    ),
-    /** The same with a record that is there. Sets every writable column; those not in the patch keep the value of the locked row. */
-    update: stored(resource, 200, `update ${view} set ${set.join(', ')} where ${own} returning ${columns}`, '{id}'),
+  const known = references.map(referenceIsKnown);
+  const values = writable.map(({ field, path }): Entry => [field.column, new Parameter(path[0] as string)]);
+  const inserted: Entry[] = ids === 'gateway' ? [['id', new Parameter('id')], ...values] : values;
+  const moved = Object.entries(onChange).map(([column, move]): Entry => [column, moves[move](column)]);
+  const row = sql.raw(`id = ${typed(resource.idType, '?')}`, [new Parameter('id')]);
+  const read = () => rowsOf(view, [row]).select(columns);
+  const create = insertInto(view, inserted, sql.from('claimed'));
+  const update = rowsOf(view, [row]).update(Object.fromEntries([...values, ...moved]));
+  const queries = {
+    claim: claim(known),
+    /** The row, locked until the transaction ends, if this transaction claimed the key. */
+    lock: sql(view).select(columns).whereExists(claimed()).where(row).forUpdate(),
+    /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
+    create: stored(resource, 201, create.returning(columns), newId(resource)),
+    /** Sets every writable column; those not in the patch keep the value of the locked row. */
+    update: stored(resource, 200, update.returning(columns), new Parameter('id')),
     /** Stores and returns a row that stays as it is. */
-    keep: stored(resource, 200, read),
-    /** The outcome that is stored under the key, NULLs where it is free, and then for each reference whether its record exists. */
-    recall: `select held.fingerprint = {claim.fingerprint}, held.status, held.record_id, held.may_read,
-        ${[`case when held.shape = '${shapeOf(resource)}' then held.record end`, ...known].join(', ')} from (select) as once left join gateway.idempotency held
-        on held.token_id = {claim.token} and held.key = {claim.key}`,
-    read,
-    /** The columns of the write view that PostgreSQL refused. */
-    refused: withShown('refused', resource.write.view),
+    keep: stored(resource, 200, read()),
+    recall: recall(resource, known),
+    read: read(),
   };
-  const made = Object.entries(texts).map(([part, sql]) => [part, statement(`${resource.name}.${part}`, sql)]);
-  const statements: Record<keyof typeof texts, Statement> = Object.fromEntries(made);
+  const named = Object.entries(queries).map(([part, query]) => [part, statement(`${resource.name}.${part}`, query)]);
+  const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(named);
   return {
     ...statements,
-    /** In the order of `recall`. */ references: references.map(({ path }) => path[0] as string),
+    /** The columns of the write view that PostgreSQL refused. */
+    refused: prepared(`${resource.name}.refused`, withShown('refused', view), refusedParameters),
+    /** In the order of `recall`. */
+    references: references.map(({ path }) => path[0] as string),
   };
+}
+
+/** Takes the key, unless it was used or a reference names no record of the workspace. */
+function claim(known: readonly Fragment[]): Query {
+  const row = Object.entries({ ...givenKey(), fingerprint: new Parameter('claim.fingerprint') });
+  const rows = known.reduce((query: Query, each) => query.where(each), sql.queryBuilder());
+  return insertInto(keys, row, rows).onConflict().ignore().returning(sql.raw('true'));
+}
+
+/** Whether a reference names a record of the workspace. One that is not given, NULL, is no unknown one. */
+function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
+  const record = `select from :view: where id = ${typed(type, ':id')}`;
+  return sql.raw(`(:id::text is null or exists (${record}))`, {
+    id: new Parameter(name),
+    view: write?.references ?? '',
+  });
+}
+
+/** The outcome that is stored under the key, NULLs where it is free, and then for each reference whether its record exists. */
+function recall(resource: Writable, known: readonly Fragment[]): Query {
+  const { token_id, key } = givenKey();
+  const isSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
+  const record = sql.raw(`case when held.shape = '${shapeOf(resource)}' then held.record end`);
+  return sql
+    .select(isSame, 'held.status', 'held.record_id', 'held.may_read', record, ...known)
+    .from(sql.raw('(select) as once'))
+    .leftJoin({ held: keys }, (held) => held.onVal('held.token_id', token_id).onVal('held.key', key));
 }
 
 /**
@@ -77,30 +107,43 @@ export function compileWriteStatements(resource: Writable) {
  * key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
  * must not run then. `written` writes a row, `loggedId` is the id of its audit entry; without it there is none.
  */
-function stored(resource: Writable, status: number, written: Sql, loggedId?: Sql): Sql {
+function stored(resource: Writable, status: number, written: Query, loggedId?: Value): Query {
+  const { token_id, key } = givenKey();
   const { audit } = resource.write;
-  const entry = audit && loggedId !== undefined ? entryOf(audit.columns) : [];
-  const columns = columnsOf(resource).map((column) => `written.${quoted(column)}`);
-  /** As PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end. */
-  const texts = columns.map((column) => `case when ${column} is not null then concat(${column}) end`);
-  const logged =
-    audit && entry.length > 0
-      ? `logged as (insert into ${quoted(audit.view)} (${quotedList(entry.map(([column]) => column))})
-        select ${entry.map(([, parameter]) => (parameter === 'id' ? loggedId : `{${parameter}}`)).join(', ')} from written),`
-      : '';
-  return `with claimed as (${claimed}), written as (${written}), ${logged}
-      stored as (update gateway.idempotency held set status = ${status}, record_id = written.id,
-          may_read = {may-read}, shape = '${shapeOf(resource)}', record = array_to_json(array[${texts.join(', ')}])::text
-        from written where held.token_id = {claim.token} and held.key = {claim.key} returning held.record)
-    select record, width_bucket(0, 0, 1, (select count(*)::integer from stored)) from claimed left join stored on true`;
+  const columns = columnsOf(resource).map((column) => `written.${column}`);
+  // As PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end.
+  const texts = columns.map(() => 'case when ?? is not null then concat(??) end');
+  const row = sql({ held: keys })
+    .update({
+      status: sql.raw(String(status)),
+      record_id: sql.ref('written.id'),
+      may_read: new Parameter('may-read'),
+      shape: sql.raw(`'${shapeOf(resource)}'`),
+      record: sql.raw(
+        `array_to_json(array[${texts.join(', ')}])::text`,
+        columns.flatMap((each) => [each, each]),
+      ),
+    })
+    .updateFrom('written')
+    .where({ 'held.token_id': token_id, 'held.key': key })
+    .returning('held.record');
+  const query = sql.with('claimed', claimed()).with('written', written);
+  if (audit && loggedId !== undefined) {
+    const loggedValue = (name: string): Value => (name === 'id' ? loggedId : new Parameter(name));
+    const entry = entryOf(audit.columns).map(([column, name]): Entry => [column, loggedValue(name)]);
+    query.with('logged', insertInto(audit.view, entry, sql.from('written')));
+  }
+  const failIfNone = sql.raw('width_bucket(0, 0, 1, (select count(*)::integer from stored))');
+  return query.with('stored', row).select('record', failIfNone).from('claimed').joinRaw('left join stored on true');
 }
 
 /** The id of a new record in its audit entry. A text that the database made is read as the log's own type, which may be another. */
-function newId({ idType, write }: Writable): Sql {
-  if (write.ids === 'gateway') return '{id}';
-  if (idType !== 'text' || !write.audit) return `written.id`;
+function newId({ idType, write }: Writable): Value {
+  if (write.ids === 'gateway') return new Parameter('id');
+  if (idType !== 'text' || !write.audit) return sql.raw('written.id');
   const { view, columns } = write.audit;
-  return `(json_populate_record(null::${quoted(view)}, json_build_object('${columns.entityId}', written.id))).${quoted(columns.entityId)}`;
+  const id = columns.entityId;
+  return sql.raw(`(json_populate_record(null::??, json_build_object('${id}', written.id))).??`, [view, id]);
 }
 
 /** Differs when rows of the resource have other columns, or columns of other types. */
@@ -113,7 +156,7 @@ function shapeOf(resource: Resource): string {
 }
 
 /** The text of sql/check/NAME.sql, with the CTE of the columns that a view shows. */
-export function withShown(name: string, view: string): Sql {
-  const shown = projectText('sql/check/shown.sql').replace('{view}', quoted(view));
+export function withShown(name: string, view: string): string {
+  const shown = projectText('sql/check/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
   return projectText(`sql/check/${name}.sql`).replace('{shown}', () => shown);
 }

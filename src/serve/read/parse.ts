@@ -2,7 +2,7 @@ import { type FieldError, type FieldErrorCode, invalid } from '../../base/errors
 import { suggest } from '../../base/nearest-name.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Caller } from '../../postgres/statement.js';
-import type { CompiledCut, CompiledResource } from '../../resource/definition/compiled.js';
+import type { CompiledResource, CompiledSelection } from '../../resource/definition/compiled.js';
 import { filterKind, listedValues, listValuesMax, parseFilter } from '../../resource/definition/filter-kinds.js';
 import type { Direction } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/definition/row-serializer.js';
@@ -79,7 +79,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
   const order = choice(given, 'order', ['asc', 'desc'], 'asc', faults);
   const fields = lists.get('fields');
-  const cut = parseFields(compiled, fields, faults);
+  const selection = parseFields(compiled, fields, faults);
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('page')) {
@@ -97,8 +97,8 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   }
   if (faults.length > 0) throw invalid(faults);
   return {
-    statements: compiled.statements.list(Object.keys(filters), order, cut),
-    serializer: (cut ?? compiled).serializer,
+    statements: compiled.statements.list(Object.keys(filters), order, selection),
+    serializer: (selection ?? compiled).serializer,
     fields,
     filters,
     values,
@@ -113,10 +113,10 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
 
 /** The members of a record that are asked for, those of a pass by the name of their version as well; null: all. */
 export function parseFields(
-  { cut, resource }: CompiledResource,
+  { select, resource }: CompiledResource,
   given: readonly string[] | undefined,
   faults: FieldError[],
-): CompiledCut | null {
+): CompiledSelection | null {
   if (given === undefined) return null;
   const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
   const names = given.flatMap((value) => value.split(',')); // no name has a comma
@@ -127,7 +127,7 @@ export function parseFields(
     const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${suggest(topLevel, known)}`;
     faults.push({ parameter: 'fields', code: 'unknown_field', detail });
   }
-  return faults.length > 0 ? null : cut(asked);
+  return faults.length > 0 ? null : select(asked);
 }
 
 /** For endpoints that take no parameters; throws invalid() naming those given. */

@@ -84,7 +84,7 @@ async function pageOfFound(
   request: FeedRequest,
   since: SyncPlace['since'],
 ): Promise<FeedPage> {
-  const { compiled, perPage, prefix, cut } = request;
+  const { compiled, perPage, prefix, selection } = request;
   const values = {
     since: String(since?.xmin ?? 0),
     horizon: horizonOf(request, since),
@@ -92,7 +92,11 @@ async function pageOfFound(
   };
   const place: ScanPlace = request.place ?? { section: 0, after: null };
   const { ids, asOfMs, next } = await scan(read, sectionsOf(request, prefix), place, values, perPage);
-  const found = { ...list, statements: compiled.statements.list(['ids'], 'asc', cut), values: { ids: arrayText(ids) } };
+  const found = {
+    ...list,
+    statements: compiled.statements.list(['ids'], 'asc', selection),
+    values: { ids: arrayText(ids) },
+  };
   const first = await readFirstChunk(reads, found, null, Math.max(1, ids.length), pass.requirement);
   return { first, until: null, foundMs: 0, list: found, asOfMs, next: () => next };
 }

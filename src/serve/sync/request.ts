@@ -1,6 +1,6 @@
 import { type FieldError, invalid } from '../../base/errors.js';
 import type { Caller } from '../../postgres/statement.js';
-import type { CompiledCut, CompiledResource } from '../../resource/definition/compiled.js';
+import type { CompiledResource, CompiledSelection } from '../../resource/definition/compiled.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { cursorContext } from '../read/page-ends.js';
 import { type ListLimits, parseFields, parseQuery, type Reading, sizeOf } from '../read/parse.js';
@@ -26,9 +26,9 @@ export interface FeedRequest extends SyncCall, Reading {
   readonly place: SyncPlace | null;
   /** As given, for links; null: all rows. */
   readonly prefix: string | null;
-  /** As given, for links; `cut` is null for whole records. */
+  /** As given, for links; `selection` is null for whole records. */
   readonly fields: readonly string[] | undefined;
-  readonly cut: CompiledCut | null;
+  readonly selection: CompiledSelection | null;
   /** Tokens and cursors are bound to them. */
   readonly contexts: { readonly token: string; readonly cursor: string };
 }
@@ -51,7 +51,7 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const { given, lists } = parseQuery(call.query, known, faults, (name) => name === 'fields');
   const perPage = sizeOf(given, limits, faults);
   const fields = lists.get('fields');
-  const cut = parseFields(call.compiled, fields, faults);
+  const selection = parseFields(call.compiled, fields, faults);
   const prefix = given.get('prefix') ?? null;
   prefixesOf(prefix, faults);
   const contexts = contextsOf(call, prefix);
@@ -71,15 +71,15 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
-  const reading = readingOf(call, perPage, cut);
-  return { ...call, ...reading, since, place: place as SyncPlace | null, prefix, contexts, fields, cut };
+  const reading = readingOf(call, perPage, selection);
+  return { ...call, ...reading, since, place: place as SyncPlace | null, prefix, contexts, fields, selection };
 }
 
-function readingOf({ compiled }: SyncCall, perPage: number, cut: CompiledCut | null) {
+function readingOf({ compiled }: SyncCall, perPage: number, selection: CompiledSelection | null) {
   return {
     perPage,
-    statements: compiled.statements.list([], 'asc', cut),
-    serializer: (cut ?? compiled).serializer,
+    statements: compiled.statements.list([], 'asc', selection),
+    serializer: (selection ?? compiled).serializer,
     values: {},
   };
 }
