@@ -135,7 +135,9 @@ class SqlCopy implements Copy {
       const ids = `select ${id} from ${main} where ${isIn(id)}`;
       for (const { name, owner } of this.#resource.parts) {
         const column = quoted(owner);
-        await this.#run(`delete from ${at(name)} where ${isIn(column)} and ${column} not in (${ids})`);
+        // PostgreSQL compares each row with each id by NOT IN, once the ids exceed work_mem.
+        const hasRecord = `exists (select 1 from ${main} m where m.${id} = p.${column})`;
+        await this.#run(`delete from ${at(name)} p where ${isIn(`p.${column}`)} and not ${hasRecord}`);
       }
       const differing = `select id from (${this.#hashes(isIn)}) c where c.computed is distinct from c.stored`;
       const repeated = `${ids} group by ${id} having count(*) > 1`;
