@@ -56,7 +56,7 @@ test('the walls and keysets of integer tenants and of times in text are conditio
   await replica.query(`set gateway.workspace_id = '${sealed('102')}'; set random_page_cost = 1.1`);
   t.regex(
     await explain('select id from gateway.klanten_asc limit 10'),
-    /Limit[^\n]*\n[^\n]*Subquery Scan[^\n]*\n[^\n]*Index Only Scan[^\n]*\n *Index Cond: \(tenant_id = (\(InitPlan 1\)|\$0)/,
+    /Limit[^\n]*\n[^\n]*Subquery Scan[^\n]*\n[^\n]*Index Only Scan[^\n]*\n *Index Cond: \(tenant_id = (\(InitPlan \d+\)|\$\d)/,
   );
   const moment = `'2024-05-01 00:00:00+00'::timestamptz`;
   t.regex(

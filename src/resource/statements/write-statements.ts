@@ -50,7 +50,7 @@ export function compileWriteStatements(resource: Writable) {
   const row = sql.raw(`id = ${typed(resource.idType, '?')}`, [new Parameter('id')]);
   const read = () => rowsOf(view, [row]).select(columns);
   const create = insertInto(view, inserted, sql.from('claimed'));
-  const update = rowsOf(view, [row]).update(Object.fromEntries([...values, ...moved]));
+  const update = updateOf(view, [...values, ...moved], row, columns);
   const queries = {
     claim: claim(known),
     /** The row, locked until the transaction ends, if this transaction claimed the key. */
@@ -58,7 +58,7 @@ export function compileWriteStatements(resource: Writable) {
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
     create: stored(resource, 201, create.returning(columns), newId(resource)),
     /** Sets every writable column; those not in the patch keep the value of the locked row. */
-    update: stored(resource, 200, update.returning(columns), new Parameter('id')),
+    update: stored(resource, 200, update, new Parameter('id')),
     /** Stores and returns a row that stays as it is. */
     keep: stored(resource, 200, read()),
     recall: recall(resource, known),
@@ -73,6 +73,12 @@ export function compileWriteStatements(resource: Writable) {
     /** In the order of `recall`. */
     references: references.map(({ path }) => path[0] as string),
   };
+}
+
+/** Sets the columns of a row and returns it. `update` of knex itself drops a column with the name `constructor`. */
+function updateOf(view: string, entries: readonly Entry[], row: Fragment, returned: readonly string[]): Fragment {
+  const set = entries.map(() => '?? = ?').join(', ');
+  return sql.raw(`update ?? set ${set} where ? returning ??`, [view, ...entries.flat(), row, [...returned]]);
 }
 
 /** Takes the key, unless it was used or a reference names no record of the workspace. */
@@ -107,7 +113,7 @@ function recall(resource: Writable, known: readonly Fragment[]): Query {
  * key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
  * must not run then. `written` writes a row, `loggedId` is the id of its audit entry; without it there is none.
  */
-function stored(resource: Writable, status: number, written: Query, loggedId?: Value): Query {
+function stored(resource: Writable, status: number, written: Query | Fragment, loggedId?: Value): Query {
   const { token_id, key } = givenKey();
   const { audit } = resource.write;
   const columns = columnsOf(resource).map((column) => `written.${column}`);
