@@ -141,20 +141,32 @@ test('a client that disconnects in the middle of a page is no failure of the rep
   t.is(await gateway.metric('gateway_replica_failures_total'), 0);
 });
 
-test('a page that breaks does not look whole to an HTTP/1.0 client either', async (t) => {
-  await setUp.pace(1);
-  const ending = new Promise<string>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () =>
-      socket.write(`GET /api/v1/installaties?perPage=3500 HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`),
+/** How a page ends for an HTTP/1.0 client, whose body ends with its connection. */
+function endOverHttp10(url: string, onFirst: () => void): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
+      socket.write(`GET /api/v1/installaties?perPage=3000 HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`),
     );
-    socket.once('data', () => void setUp.cluster.replicas[0]?.kill9());
+    socket.once('data', onFirst);
     socket.on('error', (error: NodeJS.ErrnoException) => resolve(String(error.code)));
     socket.on('end', () => resolve('an orderly end'));
   });
-  const end = await ending;
+}
+
+test('a page that loses its replica does not look whole to an HTTP/1.0 client either', async (t) => {
+  await setUp.pace(1);
+  const end = await endOverHttp10(gateway.url(''), () => void setUp.cluster.replicas[0]?.kill9());
   await setUp.cluster.replicas[0]?.start();
   await setUp.pace(0);
   t.is(end, 'ECONNRESET');
+});
+
+test('a page that takes too long does not look whole to an HTTP/1.0 client either', async (t) => {
+  const hasty = await setUp.gateway({ chunkRowsMax: 100, pageTimeMaxMs: 1000 });
+  await setUp.pace(2);
+  t.is(await endOverHttp10(hasty.url(''), () => undefined), 'ECONNRESET');
+  await setUp.pace(0);
+  await hasty.stop();
 });
 
 for (const [encoding, pages] of [

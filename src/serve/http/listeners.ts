@@ -71,7 +71,7 @@ function isSending(server: Server): boolean {
 }
 
 function breakConnections(server: Server): void {
-  for (const socket of openOn(server)) socket.destroy();
+  for (const socket of openOn(server)) socket.resetAndDestroy(); // a page that is cut must not look complete
 }
 
 function openOn(server: Server): Socket[] {

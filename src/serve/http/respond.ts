@@ -97,7 +97,7 @@ async function sendPieces(
 ): Promise<void> {
   const { res } = ctx;
   res.setMaxListeners(20); // a compressor in front of it brings several of its own
-  const overtime = setTimeout(() => res.destroy(new Error('page time exceeded')), pageTimeMaxMs);
+  const overtime = setTimeout(() => breakOff(res, new Error('page time exceeded')), pageTimeMaxMs);
   try {
     const compressed = compressor === null ? null : pipeline(compressor, res);
     compressed?.catch(() => {}); // writing to the compressor rejects as well
@@ -106,14 +106,18 @@ async function sendPieces(
     await untilTaken(res, (done) => body.end(done));
     await compressed;
   } catch (error) {
-    // An HTTP/1.0 body ends with its connection: an orderly end would look complete.
-    res.socket?.resetAndDestroy();
-    res.destroy();
+    breakOff(res);
     const gone = error instanceof ClientGone;
     if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: reasonOf(error as Error) });
   } finally {
     clearTimeout(overtime);
   }
+}
+
+/** An HTTP/1.0 body ends with its connection: an orderly end would look complete. */
+function breakOff(res: ServerResponse, reason?: Error): void {
+  res.socket?.resetAndDestroy();
+  res.destroy(reason);
 }
 
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ECANCELED']);

@@ -37,9 +37,10 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
   server.maxConnections = bounds.clientConnectionsMax;
   server.timeout = bounds.slowClientMs;
   server.on('timeout', (socket) => {
-    if (socket.writableLength > 0) observe({ type: 'client_too_slow' });
-    else if (ends.isAnswering(socket)) return; // the response waits for the database
-    socket.destroy();
+    if (socket.writableLength > 0) {
+      observe({ type: 'client_too_slow' });
+      socket.resetAndDestroy(); // see breakOff
+    } else if (!ends.isAnswering(socket)) socket.destroy(); // otherwise the response waits for the database
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     ends.inTurn(request, response, () => refuseExpectation(request, response)),
