@@ -198,6 +198,10 @@ export const events = {
     }),
   }),
   resource_admitted: event<Pick<RefusedResource, 'resource' | 'use'>>('info'),
+  resource_locked: event<{ resource: string; server: string }>('warn', {
+    metrics: counter('resource_locks', 'Times a lock was found that holds a resource.', { resource: null }),
+  }),
+  resource_unlocked: event<{ resource: string; server: string; seconds: number }>('info'),
   look_failed: event<{ server: string; reason: string }>('warn', {
     repeats: ['server', 'reason'],
     metrics: counter(

@@ -14,9 +14,11 @@ export const tuning = {
   publicRequestsPerMinute: 60,
   /** Per minute and client address whose failed authentications are used up. */
   lookUpsPerMinute: 10,
-  /** Before 503 overloaded. */
-  queueWaitMs: 200,
+  /** Of a single record, before 503 overloaded. */
+  detailWaitMs: 200,
   queueMax: 1000,
+  /** A statement without a byte for so long waits on a connection of its own. */
+  quietMs: 150,
   /** JSON of a large page's chunk for a fast client. */
   chunkBytes: 1_000_000,
   /** Larger pages are read in chunks. */

@@ -3,7 +3,7 @@ import { databaseErrorKind, Problem, StatementEnded } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { errorCode, isOfOlderConnection } from './connection.js';
 import type { ConnectionPool } from './connection-pool.js';
-import type { Replica, ReplicaState } from './replica.js';
+import type { ReadableResource, Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
 // `choose` picks a replica that meets the requirement; `withServer` runs the read there, and repeats it elsewhere or on the primary.
@@ -31,7 +31,7 @@ export interface ReadTarget {
 export interface Requirement {
   /** The server that the page began on: changing it with each chunk, the page would fail with any server. */
   readonly ofPage?: object;
-  readonly view?: string;
+  readonly resource?: ReadableResource;
   readonly replayed?: Lsn;
   readonly asOfMs?: number | null;
   /** It must show the workspace's last write, and the primary may answer. */
@@ -55,7 +55,7 @@ export interface Attempt {
 export interface Candidate {
   readonly state: ReplicaState;
   readonly inFlight: number;
-  mayRead(view: string): boolean;
+  mayRead(resource: ReadableResource): boolean;
 }
 
 /** Beyond any number of statements in flight. */
@@ -72,7 +72,7 @@ export function choose<R extends Candidate>(
   let equals = 0;
   for (const replica of replicas) {
     const { healthy, replayed, asOfMs } = replica.state;
-    if (!healthy || (requirement.view !== undefined && !replica.mayRead(requirement.view))) continue;
+    if (!healthy || (requirement.resource && !replica.mayRead(requirement.resource))) continue;
     if (requirement.replayed !== undefined && replayed < requirement.replayed) continue;
     if (requirement.asOfMs != null && (asOfMs ?? 0) < requirement.asOfMs) continue;
     const hasFailed = failed?.has(replica) ?? false;

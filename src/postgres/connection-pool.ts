@@ -3,8 +3,10 @@ import { ConnectionLost, Problem, StatementEnded } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../base/flow/gate.js';
 import { inSqlSpan } from '../base/tracing.js';
-import { type Connect, type Connection, errorCode, type Run } from './connection.js';
+import { type Connect, type Connection, errorCode, type Run, StatementMoved } from './connection.js';
+import { type Locks, lockNotAvailable, ResourceLocked } from './locks.js';
 import type { Row } from './row.js';
+import { resourceOf } from './statement.js';
 
 /** Bounds of a pool; times in milliseconds. */
 export interface PoolLimits {
@@ -17,6 +19,7 @@ export interface PoolLimits {
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
+  readonly quietMs: number;
 }
 
 /** How to run a statement. */
@@ -48,9 +51,22 @@ const detailsMs = 1000;
 /** How long a statement may run after its request was aborted: most end sooner, and a new connection costs more than their rest. */
 const abandonedMsMax = 100;
 
+/** Longest wait for a first connection that is not aside. */
+const openingMsMax = 1000;
+
+/** For how long after a quiet statement those of its resource have connections of their own. */
+const slowMs = 1000;
+/** Pause before a statement that looks for the end of a lock, and its longest time, which is more than lock_timeout. */
+const [trialPauseMs, trialMsMax] = [100, 3000];
+
 /**
  * A bounded set of connections to one server, with a bounded, fair queue. Short statements share connections by pipelining
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
+ *
+ * A statement that gets no byte for quietMs, because of a lock or a slow plan, is set aside: its connection no longer counts against the bound,
+ * and what waits behind it goes elsewhere. Until it is over its resource has as many connections as the pool, aside, and those of the pool
+ * are left to the others. At most twice the bound is aside. After a lock_timeout its resource is locked: only one statement, on a connection of
+ * its own, waits for the end of the lock, and all others are refused at once.
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
@@ -60,7 +76,7 @@ export class ConnectionPool {
   readonly #connections = new Set<Connection>();
   /** By workspace. */
   readonly #gate: Gate;
-  /** The connection of the entry that the gate lets in. */
+  /** The connection of the entry that the gate lets in, unless it is slow. */
   #free: Connection | null = null;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
@@ -68,11 +84,20 @@ export class ConnectionPool {
   #resets = 0;
   #closed = false;
   #chunksRunning = 0;
+  readonly #locks: Locks;
+  /** The connections set aside, with the resource of their statement. */
+  readonly #aside = new Map<Connection, string>();
+  /** Until when a resource counts as slow. */
+  readonly #slowUntilMs = new Map<string, number>();
+  /** Connections that look for the end of a lock. */
+  readonly #trials = new Set<Connection>();
   /** When the last statement of a workspace began. */
   #startedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: PoolLimits, connect: Connect, details?: ConnectionPool) {
+  constructor(limits: PoolLimits, connect: Connect, locks: Locks, details?: ConnectionPool) {
     this.#limits = limits;
+    this.#locks = locks;
+    locks.listen((resource) => this.#gate.failAll(new ResourceLocked(), (lane) => lane.startsWith(`${resource} `)));
     this.#connect = connect;
     this.#details = details;
     const { perWorkspace, sharing, queueMax } = limits;
@@ -84,12 +109,12 @@ export class ConnectionPool {
         return this.#free !== null;
       },
       // Without any usable connection the server is at fault, and another can answer; with connections the gateway is overloaded.
-      refusal: (reason) =>
-        reason === 'late' && ![...this.#connections].some(({ usable }) => usable)
-          ? new ConnectionLost('no connection in time')
-          : overloaded(),
+      refusal: (reason, lane) => {
+        if (reason === 'late' && !this.#isUsable) return new ConnectionLost('no connection in time');
+        return this.#isSlow(lane.split(' ')[0] as string) ? slow() : overloaded();
+      },
     });
-    const sweepMs = Math.min(250, limits.statementTimeoutMs / 4);
+    const sweepMs = Math.min(50, limits.statementTimeoutMs / 4);
     this.#sweeper = setInterval(() => void drainSocketReads().then(() => this.#sweep()), sweepMs).unref();
   }
 
@@ -116,7 +141,9 @@ export class ConnectionPool {
   #run(run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.#limits.sharing?.activeWorkspaces.touch(workspace);
-    return this.#enter(workspace, options, (connection) => this.#start(connection, run, options, onRow));
+    const resource = resourceOf(run.statement);
+    if (this.#locks.has(resource)) return Promise.reject(new ResourceLocked());
+    return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
   /**
@@ -124,23 +151,30 @@ export class ConnectionPool {
    * Rejects as `run` does.
    */
   hold<T>(workspace: string, waitMs: number, atMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#enter(workspace, { waitMs }, async (connection) => {
+    return this.#enter(workspace, '', { waitMs }, async (connection) => {
       const release = this.#gate.take(workspace);
       return connection.hold(() => work(connection), atMs).finally(release);
     });
   }
 
   /** Begins on a connection that is free, now or after a wait. */
-  #enter<T>(workspace: string, options: RunOptions, begin: (connection: Connection) => Promise<T>): Promise<T> {
-    const { waitMs, signal, isContinuation = false } = options;
+  #enter<T>(
+    workspace: string,
+    resource: string,
+    options: RunOptions,
+    begin: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
+    const { signal, isContinuation = false } = options;
+    // While all connections are aside another one opens, and tells by its failure that the server is away.
+    const waitMs = this.#aside.size > 0 && !this.#isUsable ? Math.max(options.waitMs, openingMsMax) : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const free = this.#mayStart(workspace, options) ? this.#leastBusy() : null;
+    const free = this.#mayStart(workspace, resource, options) ? this.#leastBusy(this.#depthOf(resource)) : null;
     if (free !== null) return begin(free);
-    // A page that begins waits for queueWaitMs only, so it does not queue behind the chunks of the workspace's other pages.
-    const lane = isContinuation ? `${workspace} continuations` : workspace;
+    // A page that begins does not wait for all chunks of the workspace's other pages, and no resource for another one.
+    const lane = `${resource} ${workspace}${isContinuation ? ' continuations' : ''}`;
     return this.#gate.wait(
-      () => this.#mayStart(workspace, options),
-      () => begin(this.#free as Connection),
+      () => this.#mayStart(workspace, resource, options),
+      () => begin(this.#isSlow(resource) ? (this.#leastBusy(1) as Connection) : (this.#free as Connection)),
       { lane, waitMs, signal, isExempt: isContinuation },
     );
   }
@@ -153,7 +187,7 @@ export class ConnectionPool {
   /** Breaks every connection. Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
     this.#resets++;
-    for (const connection of this.#connections) connection.destroy();
+    for (const connection of [...this.#connections, ...this.#trials]) connection.destroy();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
   }
 
@@ -166,12 +200,40 @@ export class ConnectionPool {
     this.#closed = true;
     clearInterval(this.#sweeper);
     this.renew();
+    for (const connection of this.#trials) connection.destroy();
     this.#gate.failAll(new Problem('overloaded', 'The gateway is stopping.'));
   }
 
   /** Statements without a workspace, such as token look-ups, count against no share. */
-  #mayStart(workspace: string, options: RunOptions): boolean {
-    return (workspace === '' || !this.#gate.isFull(workspace)) && !(options.isChunk && this.#isBusy(options));
+  #mayStart(workspace: string, resource: string, options: RunOptions): boolean {
+    if (workspace !== '' && this.#gate.isFull(workspace)) return false;
+    if (options.isChunk && this.#isBusy(options)) return false;
+    return (
+      !this.#isSlow(resource) || (this.#asideOf(resource) < this.#limits.connections && this.#leastBusy(1) !== null)
+    );
+  }
+
+  #isSlow(resource: string): boolean {
+    return performance.now() < (this.#slowUntilMs.get(resource) ?? 0) || this.#asideOf(resource) > 0;
+  }
+
+  #asideOf(resource: string): number {
+    return this.#aside.size === 0 ? 0 : [...this.#aside.values()].filter((each) => each === resource).length;
+  }
+
+  /** Statements on the connection of one of the resource: a slow one has no other behind it. */
+  #depthOf(resource: string): number {
+    return this.#isSlow(resource) ? 1 : this.#limits.depth;
+  }
+
+  /** Whether a connection takes statements, now or later. */
+  get #isUsable(): boolean {
+    return [...this.#connections].some((each) => each.usable && !this.#aside.has(each));
+  }
+
+  /** Connections against the bound. */
+  get #counted(): number {
+    return this.#connections.size - this.#aside.size + this.#opening;
   }
 
   /**
@@ -186,20 +248,20 @@ export class ConnectionPool {
     return areRead && this.#chunksRunning >= chunksMax;
   }
 
-  /** Returns the usable connection with the fewest statements in flight, and opens another when none is idle. */
-  #leastBusy(): Connection | null {
+  /** Returns the usable connection with the fewest statements in flight, less than `depth`, and opens another when none is idle. */
+  #leastBusy(depth = this.#limits.depth): Connection | null {
     let best: Connection | null = null;
     for (const connection of this.#connections) {
       if (
         connection.usable &&
-        connection.inFlight < this.#limits.depth &&
+        !this.#aside.has(connection) &&
+        connection.inFlight < depth &&
         connection.inFlight < (best?.inFlight ?? Infinity)
       ) {
         best = connection;
       }
     }
-    if ((best === null || best.inFlight > 0) && this.#connections.size + this.#opening < this.#limits.connections)
-      void this.#openOne();
+    if ((best === null || best.inFlight > 0) && this.#counted < this.#limits.connections) void this.#openOne();
     return best;
   }
 
@@ -207,6 +269,8 @@ export class ConnectionPool {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.#limits.depth === 1;
     const startedMs = performance.now();
+    const resource = resourceOf(run.statement);
+    if (this.#isSlow(resource)) this.#aside.set(connection, resource);
     const release = this.#gate.take(run.workspace ?? '', cost);
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
@@ -230,8 +294,11 @@ export class ConnectionPool {
         clearTimeout(grace);
         signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
+        if (connection.inFlight === 0) this.#takeBack(connection, startedMs);
         release();
         if (error === null) return resolve(true);
+        if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
+        if (meetsLock(error) && this.#locks.add(resource)) void this.#outwait(run);
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
         reject(isCancelled ? new StatementEnded() : error);
@@ -248,12 +315,13 @@ export class ConnectionPool {
       this.#connections.add(connection);
       connection.onEnd = () => {
         this.#connections.delete(connection);
+        this.#aside.delete(connection);
         if (this.#gate.waiting > 0) this.#leastBusy();
       };
       if (this.#closed || resets !== this.#resets) connection.close();
     } catch (error) {
       // Without any connection waiters try another server at once.
-      if (this.#connections.size === 0) this.#gate.failAll(error as Error);
+      if (!this.#isUsable) this.#gate.failAll(error as Error);
       else await sleep(failedLoginPauseMs, undefined, { ref: false });
     } finally {
       this.#opening--;
@@ -262,9 +330,55 @@ export class ConnectionPool {
   }
 
   #sweep(): void {
+    const { connections, quietMs, statementTimeoutMs } = this.#limits;
     const now = performance.now();
-    for (const connection of this.#connections) connection.destroyIfOverdue(now, this.#limits.statementTimeoutMs);
+    for (const connection of this.#connections) {
+      connection.destroyIfOverdue(now, statementTimeoutMs);
+      const resource = connection.quietResource(now, quietMs);
+      if (resource === null || this.#aside.size >= 2 * connections || this.#aside.has(connection)) continue;
+      this.#aside.set(connection, resource);
+      connection.moveOthers();
+      this.#gate.serve();
+    }
   }
+
+  /** Takes a connection back when its statement has ended; one too many closes. */
+  #takeBack(connection: Connection, startedMs: number): void {
+    const resource = this.#aside.get(connection);
+    if (resource === undefined) return;
+    const nowMs = performance.now();
+    if (nowMs - startedMs > this.#limits.quietMs) this.#slowUntilMs.set(resource, nowMs + slowMs);
+    this.#aside.delete(connection);
+    if (this.#counted > this.#limits.connections) connection.close();
+  }
+
+  /** Repeats a statement that met a lock, until it meets none: then its resource is read again. */
+  async #outwait(run: Run): Promise<void> {
+    do await sleep(trialPauseMs, undefined, { ref: false });
+    while (!this.#closed && (await this.#meetsLock(run)));
+    this.#locks.delete(resourceOf(run.statement));
+  }
+
+  /** Whether the statement is cancelled by lock_timeout. Its first row, and any other fault, shows that it is not. */
+  async #meetsLock(run: Run): Promise<boolean> {
+    const trial = await this.#connect().catch(() => null);
+    if (trial === null) return false;
+    this.#trials.add(trial);
+    const deadline = setTimeout(() => trial.destroy(), trialMsMax);
+    const error = await new Promise<Error | null>((resolve) => {
+      trial.start({ ...run, onMark: undefined }, () => resolve(null), resolve, undefined, true);
+    });
+    clearTimeout(deadline);
+    trial.destroy();
+    this.#trials.delete(trial);
+    return meetsLock(error);
+  }
+}
+
+const meetsLock = (error: Error | null): boolean => error !== null && errorCode(error) === lockNotAvailable;
+
+function slow(): Problem {
+  return new Problem('replica_unavailable', 'The database answers too slowly for this resource now; try again.');
 }
 
 function overloaded(): Problem {

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { ConnectionLost } from '../base/errors.js';
 import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
-import type { Statement, Values, WorkspaceId } from './statement.js';
+import { resourceOf, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
 import { boundValues, guardOf, type Part, RoundTrip } from './wire/queries.js';
 import { reusingSocket, tapRows } from './wire/row-tap.js';
@@ -34,8 +34,17 @@ export type Connect = () => Promise<Connection>;
 /** The name of the gateway's sessions in pg_stat_activity. */
 export const applicationName = 'workspace-data-gateway';
 
-/** A statement in flight; `isOverdue` once it has exceeded its time limit. */
-type Started = { readonly atMs: number; readonly stallMsMax: number; isOverdue: boolean };
+/** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction has no resource, and cannot move. */
+interface Started {
+  readonly atMs: number;
+  readonly stallMsMax: number;
+  readonly resource: string | null;
+  readonly move: () => void;
+  isOverdue: boolean;
+}
+
+/** PostgreSQL has not begun the statement, which waits behind another one: it is to be sent on another connection. */
+export class StatementMoved extends ConnectionLost {}
 
 /** The statement exceeded its time limit. It is not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 function statementTimeout(): Error {
@@ -156,17 +165,22 @@ export class Connection {
     stallMsMax = Number.POSITIVE_INFINITY,
     isAlone = false,
   ): void {
-    const started = { atMs: performance.now(), stallMsMax, isOverdue: false };
+    const move = (): void => {
+      roundTrip.abandon();
+      ended(new StatementMoved('the statement was sent elsewhere'));
+    };
+    const resource = resourceOf(run.statement);
+    const started: Started = { atMs: performance.now(), stallMsMax, resource, move, isOverdue: false };
     const ended = (error: Error | null): void => {
-      this.#started.delete(started);
+      if (!this.#started.delete(started)) return; // it was moved
       this.#endedMs = performance.now();
       if (error || !this.usable) this.close();
       if (error === null) done(null);
       else done(started.isOverdue ? statementTimeout() : this.#dated(error));
     };
-    let parts: readonly Part[];
+    let roundTrip: RoundTrip;
     try {
-      parts = partsOf(run, this.#seal, onRow);
+      roundTrip = new RoundTrip(partsOf(run, this.#seal, onRow), this.#named, ended);
     } catch (error) {
       return done(error as Error); // a value of the statement is missing
     }
@@ -176,7 +190,20 @@ export class Connection {
       stream.cork();
       setImmediate(() => stream.uncork());
     }
-    this.#client.query(new RoundTrip(parts, this.#named, ended));
+    this.#client.query(roundTrip);
+  }
+
+  /** The resource of the oldest statement, if it has got no byte for so long. */
+  quietResource(nowMs: number, quietMs: number): string | null {
+    const [oldest] = this.#started;
+    if (oldest === undefined) return null;
+    return nowMs - Math.max(oldest.atMs, this.#readAtMs, this.#endedMs) > quietMs ? oldest.resource : null;
+  }
+
+  /** Leaves the connection to its oldest statement: the others are to be sent elsewhere. */
+  moveOthers(): void {
+    const [, ...others] = this.#started;
+    for (const { move } of others) move();
   }
 
   /**
@@ -184,7 +211,8 @@ export class Connection {
    * is closed if `work` threw, or has called `close`.
    */
   async hold<T>(work: () => Promise<T>, atMs: number): Promise<T> {
-    const started = { atMs, stallMsMax: Number.POSITIVE_INFINITY, isOverdue: false };
+    const none = { stallMsMax: Number.POSITIVE_INFINITY, resource: null, move: () => undefined };
+    const started: Started = { atMs, isOverdue: false, ...none };
     this.#started.add(started);
     try {
       return await work();

@@ -1,5 +1,6 @@
 import { databaseErrorKind, Problem } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
+import { Gate } from '../base/flow/gate.js';
 import {
   type Connect,
   type Connection,
@@ -11,6 +12,7 @@ import {
 } from './connection.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
+import { Locks } from './locks.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import type { TextRow } from './row.js';
 import type { Seal } from './seal.js';
@@ -41,16 +43,21 @@ export class Primary {
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
   readonly #pool: ConnectionPool;
+  /** Leaves a connection to the other resources while the writes of one wait for a lock. */
+  readonly #ofResource: Gate;
   /** Counts the moves to another primary. */
   #moves = 0;
 
-  /** `connect` leads to the primary of the moment. */
-  constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe) {
+  /** `connect` leads to the primary of the moment; `isShared` where clients write several resources. */
+  constructor(connect: Connect, bounds: PrimaryBounds, isShared: boolean, observe: Observe) {
     this.#bounds = bounds;
     this.#observe = observe;
     const { primaryConnections: connections, queueMax, writeTimeoutMs: statementTimeoutMs } = bounds;
-    const limits = { connections, depth: 1, perWorkspace: connections, queueMax, statementTimeoutMs };
-    this.#pool = new ConnectionPool(limits, connect);
+    const shares = { depth: 1, perWorkspace: connections, quietMs: Number.POSITIVE_INFINITY };
+    const limits = { ...shares, connections, queueMax, statementTimeoutMs };
+    this.#pool = new ConnectionPool(limits, connect, new Locks('primary', observe));
+    const share = isShared ? Math.max(1, connections - 1) : connections;
+    this.#ofResource = new Gate({ share: () => share, queueMax, refusal: () => primaryUnavailable() });
   }
 
   /**
@@ -59,7 +66,13 @@ export class Primary {
    * primary_unavailable, after `writeTimeoutMs` and a wait for a connection at the latest. A repetition names no statements, so
    * that it meets none that was prepared before DDL.
    */
-  async transaction<T>(workspace: WorkspaceId, work: Work<T>): Promise<TransactionResult<T>> {
+  async transaction<T>(workspace: WorkspaceId, resource: string, work: Work<T>): Promise<TransactionResult<T>> {
+    const waiting = { waitMs: this.#bounds.writeWaitMs, lane: workspace };
+    const leave = await this.#ofResource.enter([resource], waiting);
+    return this.#repeat(workspace, work).finally(leave);
+  }
+
+  async #repeat<T>(workspace: WorkspaceId, work: Work<T>): Promise<TransactionResult<T>> {
     const beganMs = performance.now();
     let [failures, failedMs] = [0, 0]; // of the first failure
     for (;;) {

@@ -4,6 +4,7 @@ import type { ActiveKeys } from '../base/flow/gate.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
+import { type LockedResource, Locks } from './locks.js';
 import { type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
 import type { Lsn } from './wal-position.js';
 
@@ -22,8 +23,14 @@ export interface ReplicaState {
   readonly lagMs: number | null;
 }
 
+/** A resource, and the view that it is read from. */
+export interface ReadableResource {
+  readonly name: string;
+  readonly view: string;
+}
+
 /** Bounds of a replica. */
-export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' | 'statementTimeoutMs'> {
+export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' | 'statementTimeoutMs' | 'quietMs'> {
   readonly shortConnections: number;
   readonly shortDepth: number;
   readonly shortPerWorkspace: number;
@@ -48,6 +55,7 @@ export class Replica {
     asOfMs: null,
     lagMs: null,
   };
+  readonly #locks: Locks;
   readonly #heartbeat: Heartbeat;
   readonly #lagMaxMs: number;
   readonly #observe: Observe;
@@ -82,13 +90,19 @@ export class Replica {
     const short = { connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace };
     const long = { connections: longConnections, depth: 1, perWorkspace: longPerWorkspace };
     const sharing = (divisor: number) => ({ sharing: { activeWorkspaces, divisor } });
-    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(8) }, connect);
-    this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.short);
+    this.#locks = new Locks(name, observe);
+    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(8) }, connect, this.#locks);
+    this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.#locks, this.short);
   }
 
-  /** Whether the view may be read here; it must not while it could not be checked. */
-  mayRead(view: string): boolean {
-    return !this.#check?.result.uncheckedViews.has(view);
+  /** Whether the resource may be read here: its view was checked, and no lock holds it. */
+  mayRead({ name, view }: ReadableResource): boolean {
+    return !this.#locks.has(name) && !this.#check?.result.uncheckedViews.has(view);
+  }
+
+  /** The resources that a lock holds here. */
+  get locked(): readonly LockedResource[] {
+    return this.#locks.all();
   }
 
   get inFlight(): number {

@@ -11,6 +11,7 @@ import { type ConnectionOptions, connectTo } from '../postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
 import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
+import { Locks } from '../postgres/locks.js';
 import {
   Primary,
   type PrimaryBounds,
@@ -210,7 +211,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
     tracing: settings.otelExporterOtlpEndpoint !== '',
     listLimits: settings,
     reads: {
-      ...pick(settings, 'queueWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),
+      ...pick(settings, 'queueWaitMs', 'detailWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),
       ...pick(settings, 'chunkRowsMax', 'chunkBytes', 'skipRowsMax'),
       replicas,
       heartbeat,
@@ -277,12 +278,13 @@ function databasesOf(settings: Settings, opening: Opening) {
   const bounds = {
     ...probing,
     ...pick(settings, 'shortConnections', 'shortDepth', 'shortPerWorkspace', 'longConnections', 'longPerWorkspace'),
-    ...pick(settings, 'queueMax', 'statementTimeoutMs', 'lagMaxMs'),
+    ...pick(settings, 'queueMax', 'statementTimeoutMs', 'quietMs', 'lagMaxMs'),
     activeWorkspaces: new ActiveKeys(),
   };
   const ofPrimary = {
     ...{ ...connecting, ...probing, session: sessionSettings('primary', settings) },
-    ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs', 'queueMax', 'statementTimeoutMs'),
+    ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs', 'queueMax'),
+    ...pick(settings, 'statementTimeoutMs', 'quietMs'),
   };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   /** With a late check for servers that the start could not check. */
@@ -300,7 +302,7 @@ function databasesOf(settings: Settings, opening: Opening) {
   const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
   });
-  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
+  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, resources, heartbeat, observe);
   return {
     replicas,
     heartbeat,
@@ -340,7 +342,8 @@ function watchedServers(
 /** Writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
 function primaryOf(
   all: readonly PrimaryNode[],
-  bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs'>,
+  bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs' | 'quietMs'>,
+  resources: readonly Resource[],
   heartbeat: Heartbeat,
   observe: Observe,
 ) {
@@ -350,8 +353,12 @@ function primaryOf(
     reads.reset();
   });
   const connect = connectTo(() => nodes.url, bounds);
-  const writes = new Primary(connect, bounds, observe);
+  const writes = new Primary(connect, bounds, resources.filter(({ write }) => write !== null).length > 1, observe);
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
-  const reads = new ConnectionPool({ ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs') }, connect);
+  const reads = new ConnectionPool(
+    { ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs', 'quietMs') },
+    connect,
+    new Locks('primary', observe),
+  );
   return { nodes, writes, reads };
 }

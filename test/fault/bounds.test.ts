@@ -23,14 +23,18 @@ test.after.always(() => setUp?.stop());
 const one = { shortConnections: 1, shortDepth: 1, shortPerWorkspace: 1, longConnections: 1, longPerWorkspace: 1 };
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('with every connection asleep a request gets 503 soon', async (t) => {
-  const gateway = await setUp.gateway(one);
-  for (const each of [token, other]) await readPage(gateway.url('/klanten?perPage=1'), { token: each });
+test('with every connection asleep a single record gets 503 soon', async (t) => {
+  const gateway = await setUp.gateway({ ...one, quietMs: 10_000 });
+  const path = async (each: string): Promise<string> => {
+    const { data } = JSON.parse((await readPage(gateway.url('/klanten?perPage=1'), { token: each })).body);
+    return gateway.url(`/klanten/${data[0].id}`);
+  };
+  const [ours, theirs] = [await path(token), await path(other)];
   await setUp.pace(20);
   const sleeper = readPage(gateway.url('/installaties?perPage=100'), { token });
   await until(() => gateway.gateway.replicas[0]?.short.inFlight === 1, 2000, 1);
   const refused = await Promise.all(
-    [token, other, other].map((each) => readPage(gateway.url('/klanten?perPage=1'), { token: each })),
+    [token, other, other].map((each) => readPage(each === token ? ours : theirs, { token: each })),
   );
   for (const { status, body, headers, totalMs } of refused) {
     t.is(status, 503);
@@ -45,6 +49,26 @@ test('with every connection asleep a request gets 503 soon', async (t) => {
   t.is((await readPage(gateway.url('/klanten?perPage=1'), { token })).status, 200);
   await setUp.pace(0);
   await gateway.backToNormal(t);
+  await gateway.stop();
+});
+
+test('forty clients that begin a walk at once wait for each other, and none gets 503', async (t) => {
+  const gateway = await setUp.gateway();
+  const tokens = await Promise.all(Array.from({ length: 40 }, () => setUp.token({ workspace: 1 })));
+  await setUp.pace(2); // their first pages together take many times what a single record waits
+  const walk = async (each: string, perPage: number): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (let url: string | null = gateway.url(`/installaties?perPage=${perPage}`); url !== null; ) {
+      const { status, body } = await readPage(url, { token: each });
+      statuses.push(status);
+      url = status === 200 ? JSON.parse(body).pagination.next : null;
+    }
+    return statuses;
+  };
+  const walks = await Promise.all(tokens.map((each, i) => walk(each, [20, 300, 10_000][i % 3] as number)));
+  t.deepEqual([...new Set(walks.flat())], [200]);
+  t.is(await gateway.metric('gateway_requests_shed_total'), 0);
+  await setUp.pace(0);
   await gateway.stop();
 });
 

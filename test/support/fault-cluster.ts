@@ -124,7 +124,8 @@ async function fill(
         fitnessIntervalMs: 3_600_000, // tests change views by hand
         logLevel: 'debug',
         ...{ connectTimeoutMs: limitMs(1000), probeDeadlineMs: limitMs(1000), resumeMs: limitMs(2500) },
-        ...{ queueWaitMs: limitMs(200), writeWaitMs: limitMs(4000), writeTimeoutMs: Math.min(60_000, limitMs(5000)) },
+        ...{ detailWaitMs: limitMs(200), writeWaitMs: limitMs(4000), writeTimeoutMs: Math.min(60_000, limitMs(5000)) },
+        ...(overrides.queueWaitMs !== undefined && { detailWaitMs: overrides.queueWaitMs }),
         ...overrides,
       },
     );

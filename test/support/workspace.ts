@@ -32,7 +32,7 @@ export const allScopes = [
  * the gateway's clocks run on, and housekeeping would add statements to those that a test counts. Tests of these set them themselves.
  */
 const unhurried = {
-  queueWaitMs: 30_000,
+  detailWaitMs: 30_000,
   probeDeadlineMs: 10_000,
   connectTimeoutMs: 10_000,
   resumeMs: 10_000,

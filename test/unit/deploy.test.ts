@@ -211,7 +211,7 @@ function metricsIn(expr: string): string[] {
 const pool = { open: 0, inFlight: 0, waiting: 0 };
 const state = { healthy: true, lagMs: 0, asOfMs: 0 };
 const sources = {
-  replicas: [{ name: 'replica1', state, short: pool, long: pool }] as never,
+  replicas: [{ name: 'replica1', state, short: pool, long: pool, locked: [] }] as never,
   primary: { reachable: true, reason: null },
   unfit: [],
   refused: () => [],

@@ -11,6 +11,7 @@ import {
 } from '../../src/base/flow/rate-limiter.js';
 import type { Connection } from '../../src/postgres/connection.js';
 import { ConnectionPool } from '../../src/postgres/connection-pool.js';
+import { Locks } from '../../src/postgres/locks.js';
 
 const gateOf = (share: number, queueMax = 10) =>
   new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
@@ -124,8 +125,8 @@ test('a connection that was asked for before a reset is not used: it can lead to
   ours.hold = (work) => work();
   const asked: ((connection: Connection) => void)[] = [];
   const connect = (): Promise<Connection> => new Promise((resolve) => asked.push(resolve));
-  const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000 };
-  const pool = new ConnectionPool(limits, connect);
+  const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
+  const pool = new ConnectionPool(limits, connect, new Locks('a', () => undefined));
   t.teardown(() => pool.close());
   const name = () => pool.hold('a', 1000, 0, async (connection) => (connection as unknown as { name: string }).name);
   const before = name();

@@ -10,7 +10,7 @@ interface Named extends Candidate {
 }
 
 function replica(name: string, inFlight = 0, state: object = {}): Named {
-  const mayRead = (view: string): boolean => view !== 'unchecked';
+  const mayRead: Candidate['mayRead'] = ({ view }) => view !== 'unchecked';
   const [healthy, replayed, asOfMs, probe] = [true, 5n, 1000, async () => {}];
   return Object.assign({ name, inFlight, mayRead, state: { healthy, replayed, asOfMs, ...state } as never }, { probe });
 }
@@ -37,7 +37,7 @@ test('a replica is chosen that is healthy, current and calm, of equals the one o
     ['good', [out, late, good], { replayed: 5n }],
     ['good', [late, good], { asOfMs: 1000 }],
     ['none', [late], { asOfMs: 1000 }],
-    ['none', [own], { view: 'unchecked' }],
+    ['none', [own], { resource: { name: 'a', view: 'unchecked' } }],
     ['good', [busy, good], { ofPage: busy }],
     ['own', [replica('a'), own, replica('b')], { ofPage: own }],
     ['busy', [own, busy], { ofPage: own }, new Set([own])],

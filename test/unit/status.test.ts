@@ -17,6 +17,7 @@ const ready: Readiness = {
   primary: { healthy: true, reason: null },
   unfit: [],
   refused: [],
+  locked: [],
   recent: [],
   reloadRefused: null,
   redis: null,
@@ -159,7 +160,7 @@ test('a log line of malformed JSON does not quote it; that of a bug has its mess
 async function scraped(...events: Event[]): Promise<string> {
   const pool = { open: 0, inFlight: 0, waiting: 0 };
   const sources = {
-    replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool }] as never,
+    replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool, locked: [] }] as never,
     primary: null,
     unfit: [],
     refused: () => [],

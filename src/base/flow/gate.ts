@@ -11,7 +11,7 @@ export interface GateBounds {
   /** Whether any entry may begin now, beside the shares; default: yes. */
   readonly isOpen?: () => boolean;
   /** For an entry that is evicted from a full queue, or that waited too long. */
-  readonly refusal: (reason: 'full' | 'late') => Error;
+  readonly refusal: (reason: 'full' | 'late', lane: string) => Error;
 }
 
 export interface Waiting {
@@ -81,7 +81,7 @@ export class Gate {
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       // A busy process first reads the answers that arrived: they make room.
-      const giveUp = (): void => void drainSocketReads().then(() => leave(this.#bounds.refusal('late')));
+      const giveUp = (): void => void drainSocketReads().then(() => leave(this.#bounds.refusal('late', lane)));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
@@ -122,8 +122,8 @@ export class Gate {
     }
   }
 
-  failAll(error: Error): void {
-    for (const [lane, waiters] of [...this.#lanes])
+  failAll(error: Error, isMeant: (lane: string) => boolean = () => true): void {
+    for (const [lane, waiters] of [...this.#lanes].filter(([name]) => isMeant(name)))
       for (const waiter of [...waiters]) if (this.#remove(lane, waiter)) waiter.fail(error);
   }
 
@@ -133,7 +133,7 @@ export class Gate {
     const [lane, waiters] = lanes.reduce((longest, each) => (each[1].size > longest[1].size ? each : longest));
     const newest = [...waiters].at(-1) as Waiter;
     this.#remove(lane, newest);
-    newest.fail(this.#bounds.refusal('full'));
+    newest.fail(this.#bounds.refusal('full', lane));
   }
 
   /** Returns whether the waiter was still waiting. */

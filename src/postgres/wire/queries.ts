@@ -42,6 +42,11 @@ export class RoundTrip extends pg.Query {
     wire.sync();
   }
 
+  /** Takes no further row. */
+  abandon(): void {
+    this.#failure = new ConnectionLost('the statement was sent elsewhere');
+  }
+
   handleDataRow({ fields }: { fields: Row | TextRow }): void {
     if (this.#failure !== null) return;
     try {

@@ -165,6 +165,7 @@ function compileWrite(
   const all = leaves(resource);
   const shown = all.filter(({ field }) => visibleToWriteScope(resource, field));
   return {
+    resource: resource.name,
     ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
     /** How writes appear in the app's audit log; false: the app logs them itself. */

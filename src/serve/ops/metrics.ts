@@ -229,6 +229,17 @@ export const gauges = {
         }),
       ),
   },
+  resource_locked: {
+    help: '1 while a lock holds the resource on a replica, which does not read it.',
+    labels: ['resource', 'replica'],
+    ofWorkers: 'max',
+    samples: ({ replicas, resources }) =>
+      replicas.flatMap(({ name: replica, locked }) =>
+        resources.map(({ name }): Sample => {
+          return [{ resource: name, replica }, Number(locked.some(({ resource }) => resource === name))];
+        }),
+      ),
+  },
   reload_refused: {
     help: '1 after a reload that was refused, until one succeeds: the definitions before it serve.',
     labels: [],

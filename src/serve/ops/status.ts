@@ -1,4 +1,5 @@
 import type { RefusedResource, UnfitServer } from '../../base/events.js';
+import type { LockedResource } from '../../postgres/locks.js';
 import type { Replica } from '../../postgres/replica.js';
 import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
@@ -14,6 +15,8 @@ export interface Readiness {
   readonly unfit: readonly UnfitServer[];
   /** Resources that are answered 503 because the database no longer fits them. */
   readonly refused: readonly RefusedResource[];
+  /** Resources that are answered 503 while a lock holds them on a replica. */
+  readonly locked: readonly LockedResource[];
   /** Faults that clients met in the last minute. */
   readonly recent: readonly RecentCount[];
   /** Why the last reload was refused; null after one that succeeded, and without workers. */
@@ -76,6 +79,7 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
     unfit,
     refused: refused(),
+    locked: replicas.flatMap(({ locked }) => locked),
     recent: recent(),
     reloadRefused: null,
     redis: redis(),
@@ -168,10 +172,13 @@ function refusals(refused: readonly RefusedResource[]): Named[] {
   return [...names].map(([sentence, of]) => ['refused', sentence.replace('{}', () => of.join(', '))]);
 }
 
-function failures({ reasons, primary, refused }: Readiness): Named[] {
+function failures({ reasons, primary, refused, locked }: Readiness): Named[] {
   const sentence = `Writes fail: the primary cannot be used: ${primary?.reason}.`;
   const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
-  return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused)];
+  const locks = locked.map(({ resource, server, seconds }): Named => {
+    return ['locked', `A lock on ${server} has held ${resource} for ${seconds} s: its reads are refused with 503.`];
+  });
+  return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
 }
 
 /** Age of the newest data at which it is old, as in the alert GatewayDataOld. */

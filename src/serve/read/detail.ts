@@ -50,7 +50,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
   };
   const { record, asOfMs } = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
     const found: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
-    await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+    await target.short.run(run, { waitMs: deps.detailWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
       found[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });

@@ -1,7 +1,7 @@
 import { Problem } from '../../base/errors.js';
 import { type Attempt, type Requirement, type Servers, unavailable, withServer } from '../../postgres/choice.js';
 import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
-import type { Replica } from '../../postgres/replica.js';
+import type { ReadableResource, Replica } from '../../postgres/replica.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
@@ -22,6 +22,7 @@ export interface ReadDeps extends Required<Servers> {
   readonly primaryReachable: () => boolean;
   readonly chunkMemory: ChunkMemory;
   readonly pageMemory: PageMemory;
+  readonly detailWaitMs: number;
   readonly queueWaitMs: number;
   readonly chunkRowsMax: number;
   readonly chunkBytes: number;
@@ -46,23 +47,26 @@ export async function withReadTarget<T>(
   const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
-  const checked = requireView(deps.replicas, compiled.resource.view, given);
-  return withServer(deps, () => requireLastWrite(position, deps, clampMoment(deps, checked)), work, queryTimeout);
+  const required = (): Requirement => {
+    const readable = requireReadable(deps.replicas, compiled.resource, given);
+    return requireLastWrite(position, deps, clampMoment(deps, readable));
+  };
+  return withServer(deps, required, work, queryTimeout);
 }
 
 /** The fault itself is for the operator: /status names it. */
 export const refusedDetail = 'The database does not fit this resource now; its operator is told. Try again.';
 
 /**
- * Requires a replica on which the view could be checked. Throws replica_unavailable where there is none, as while a lock on a table
- * hides the view from the check: the primary must not answer for them.
+ * Requires a replica that can read the resource now. Throws replica_unavailable where a lock or an unchecked view leaves none; a page that has
+ * begun waits a while. The primary must not answer for the replicas.
  */
-function requireView(replicas: readonly Replica[], view: string, requirement: Requirement): Requirement {
-  if (replicas.every((replica) => replica.mayRead(view))) return requirement;
+function requireReadable(replicas: readonly Replica[], resource: ReadableResource, given: Requirement): Requirement {
+  if (replicas.every((replica) => replica.mayRead(resource))) return given;
   const used = replicas.filter(({ state }) => state.healthy);
-  if (used.length > 0 && !used.some((replica) => replica.mayRead(view)))
-    throw unavailable('The view of this resource could not be checked yet; try again.');
-  return { ...requirement, view };
+  if (given.ofPage === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
+    throw unavailable('A change of the database holds this resource now; try again.');
+  return { ...given, resource };
 }
 
 /**

@@ -128,7 +128,9 @@ export class Supervisor {
     const refusals = all.flatMap(({ refused }) =>
       refused.map((each) => [`${each.use} ${each.resource}`, each] as const),
     );
-    const ofAll = { recent, refused: [...new Map(refusals).values()], reloadRefused: this.reloadRefused };
+    const locks = all.flatMap(({ locked }) => locked.map((each) => [`${each.server} ${each.resource}`, each] as const));
+    const [refused, locked] = [[...new Map(refusals).values()], [...new Map(locks).values()]];
+    const ofAll = { recent, refused, locked, reloadRefused: this.reloadRefused };
     if (!this.#isStopping && best !== undefined) return { ...best, ...ofAll };
     const reason = this.#isStopping ? 'stopping' : 'no worker';
     const none = { replicas: [], primary: null, unfit: [], redis: null };

@@ -32,10 +32,12 @@ export async function write(
   const startedMs = performance.now();
   const { workspace } = request.caller;
   const work = (transaction: Transaction) => writeOnce(transaction, compiled, request);
-  const { outcome, position } = await primary.transaction(workspace, work).catch((error: unknown) => {
-    observe({ type: 'write_finished', outcome: error instanceof Problem ? error.code : 'internal' });
-    throw error;
-  });
+  const { outcome, position } = await primary
+    .transaction(workspace, compiled.resource, work)
+    .catch((error: unknown) => {
+      observe({ type: 'write_finished', outcome: error instanceof Problem ? error.code : 'internal' });
+      throw error;
+    });
   const isRefused = outcome instanceof Problem;
   if (!isRefused || outcome.code === 'precondition_failed') await positions.record(workspace, position);
   observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOf(outcome) });

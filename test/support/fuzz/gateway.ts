@@ -65,7 +65,7 @@ const fuzzSettings: Partial<Settings> = {
   pageMemoryMax: 200,
   requestTimeoutMs: 2000,
   headersTimeoutMs: 2000,
-  queueWaitMs: 10_000,
+  detailWaitMs: 10_000,
   probeDeadlineMs: 10_000,
   connectTimeoutMs: 10_000,
   freshnessWaitMs: 10_000,
