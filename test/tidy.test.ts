@@ -145,6 +145,9 @@ const vagueWords = [
   /\b(?:in vain|out of the blue|anew|may not|may neither)\b/i,
   /^ *(?:\/\*\*|\*|\/\/|--) (?:What|Who|Whose|Whoever) /m,
 ];
+/** A noun again says more than a pronoun; in the program and its SQL. */
+const emptyPronouns = /\b(?:that|those) of\b/;
+const ofProgram = /^(?:src|pull\/src|sql)\//;
 /** Syntax of another language, and words that say more than is true, in texts for readers: help, errors, advice, descriptions, pages. */
 const mendedWords =
   /\b(?:that of|those of|of (?:its|their) own|by itself|of now|but for|for good|stands? still|(?:is|are) away|prove[ds]|as often|within seconds|goes back in time|things are wrong|can be produced|says (?:yes|no)|[Ll]et (?:the|a|an|each|your|NTP))\b/;
@@ -170,7 +173,7 @@ test('comments, messages and docs name the actor and avoid vague words', (t) => 
   const found = texts
     .filter(({ path }) => path !== 'test/tidy.test.ts' && !withVagueWords.has(path))
     .flatMap(({ path, text }) =>
-      [...vagueWords, ...(forReaders.test(path) ? [mendedWords] : [])]
+      [...vagueWords, ...(forReaders.test(path) ? [mendedWords] : []), ...(ofProgram.test(path) ? [emptyPronouns] : [])]
         .flatMap((words) => words.exec(text)?.[0] ?? [])
         .map((word) => `${path}: ${word}`),
     );

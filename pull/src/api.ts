@@ -116,7 +116,7 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
     throw new Refused(reply.status, `The server at --base answers with ${plain(type)}, as a gateway does not.`);
   if (reply.ok) return;
   const passes = passing.has(reply.status);
-  const body = await (passes ? text().catch(() => '') : text()); // 504 of a proxy passes, that of the gateway does not
+  const body = await (passes ? text().catch(() => '') : text()); // 504 of a proxy is temporary, 504 of the gateway is not
   if (!passes || body.includes('"code":"query_timeout"'))
     throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(body)}`);
   const detail = detailOf(body).replace(/[.;]+$/, '');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 export interface ChangeFile {
   upserts(records: readonly string[]): Promise<void>;
   deletes(ids: readonly string[]): Promise<void>;
-  /** Readies the file before the transaction is committed. Resolves with its number; without changes with that of the file before. */
+  /** Readies the file before the transaction is committed. Resolves with its number; without changes, with the number of the file before. */
   seal(): Promise<number>;
   /** A file whose number was not committed does not count, and the next run removes it. */
   committed(): void;

@@ -1,9 +1,9 @@
 -- The tables of the schema $1 as `adopt` needs them: columns, keys, indexes and triggers. From the catalog alone, so that the
 -- cost does not depend on the rows. Partitions and tables of extensions are left out. Names are quoted by PostgreSQL, which
--- knows its reserved words. `refers` holds for references to tables of any schema, `foreignKeys` has those of $1 alone. A domain's
+-- knows its reserved words. `refers` holds for references to tables of any schema, `foreignKeys` for references inside $1 alone. A domain's
 -- default is in pg_type: its columns have none of their own, and a domain copies the default of the domain below it when it is created.
 -- `indexes` are those that can give rows in order: btree, valid and ready,
--- with their key columns, not those of INCLUDE, which have no operator class. Null stands for a key that gives no order of a column
+-- with their key columns, without columns of INCLUDE, which have no operator class. Null stands for a key that gives no order of a column
 -- as ORDER BY takes it: an expression, another operator class or collation, NULLs at the other end (pg_index: indoption 0 and 3 are
 -- ASC NULLS LAST and DESC NULLS FIRST). The indexes of a table do not hold the rows of those that inherit from it, which a query
 -- of the table shows, too: it has none here. A constraint NOT NULL that is not validated (PostgreSQL 18) says nothing of older rows.

@@ -1,7 +1,7 @@
 -- The item of the collations by which the database or an index orders texts, made with another version of their library than this server has
 -- (CREATE COLLATION, "version"): a replica takes the indexes of the primary as they are.
 with known (name, made, present) as (
-  select 'that of the database', datcollversion, pg_database_collation_actual_version(oid)
+  select 'the default of the database', datcollversion, pg_database_collation_actual_version(oid)
   from pg_database where datname = current_database()
   union all
   select c.oid::regcollation::text, c.collversion, pg_collation_actual_version(c.oid)
@@ -11,5 +11,5 @@ with known (name, made, present) as (
 )
 select case when count(*) = 0 then 'ok' else 'warning' end as level, 'collations' as code, '' as object,
   coalesce(string_agg(format('%s was made with %s and is %s here', name, made, present), '; ' order by name)
-    || ': filters and orders by text can miss rows.', 'Their versions are those of the indexes.') as detail
+    || ': filters and orders by text can miss rows.', 'Their versions match the indexes.') as detail
 from known where made <> present

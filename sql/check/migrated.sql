@@ -14,7 +14,7 @@ with recursive wall as (
   select b.name, d.refobjid from below b
     join pg_rewrite r on r.ev_class = b.relation
     join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
-), relation as ( -- by name, as the role may use neither the schema records nor those of the app
+), relation as ( -- by name, as the role may use neither the schema records nor the schemas of the app
   select c.oid, format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
 ), change as ( -- of an operator's file, in its names alone or not
   select a.root, a.name, a.file, a.objects,
@@ -37,7 +37,7 @@ with recursive wall as (
   union all
   select case when c.is_renamed or w.name is null then 'failed' else 'refused' end, coalesce(w.name, ''), case
       when c.is_renamed then 'the views of ' || c.file || ' read what has another name since `migrate` made them: ' || c.gone
-      when c.swapped is not null then 'the views of ' || c.file || ' do not read ' || c.swapped || ' any more: the name is that of another table or column since `migrate` made them'
+      when c.swapped is not null then 'the views of ' || c.file || ' do not read ' || c.swapped || ' any more: the name belongs to another table or column since `migrate` made them'
       else 'changed since `migrate` made them: the views of ' || c.file end
   from change c left join lateral (
     select distinct b.name from below b join relation r on r.oid = b.relation where 'view ' || r.name = any (c.objects)) w on true

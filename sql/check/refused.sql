@@ -1,4 +1,4 @@
--- The columns of a write view that show those of a table by which PostgreSQL refused a row, and of each whether the refusal is about it: its
+-- The columns of a write view that show the columns for which PostgreSQL refused a row, and of each whether the refusal is about it: its
 -- own name, or a constraint or unique index over it. None: the table is not below the view. The role may read the catalogs, and no table of
 -- the app. The table can be a partition of the one below the view. $1 to $4 are the column, the constraint, the
 -- schema and the table of the refusal.

@@ -15,7 +15,7 @@ export interface PoolLimits {
   readonly depth: number;
   /** Total cost of a workspace's statements in flight; divided by `divisor` while several workspaces are served. */
   readonly perWorkspace: number;
-  /** `activeWorkspaces` is that of all pools. Absent: the pool serves a single tenant. */
+  /** All pools share `activeWorkspaces`. Absent: the pool serves a single tenant. */
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
@@ -54,7 +54,7 @@ const abandonedMsMax = 100;
 /** Longest wait for a first connection that is not aside. */
 const openingMsMax = 1000;
 
-/** For how long after a quiet statement those of its resource have connections of their own. */
+/** For how long after a quiet statement its resource keeps separate connections. */
 const slowMs = 1000;
 /** Pause before a statement that looks for the end of a lock, and its longest time, which is more than lock_timeout. */
 const [trialPauseMs, trialMsMax] = [100, 3000];
@@ -64,8 +64,8 @@ const [trialPauseMs, trialMsMax] = [100, 3000];
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
  *
  * A statement that gets no byte for quietMs, because of a lock or a slow plan, is set aside: its connection no longer counts against the bound,
- * and what waits behind it goes elsewhere. Until it is over its resource has as many connections as the pool, aside, and those of the pool
- * are left to the others. At most twice the bound is aside. After a lock_timeout its resource is locked: only one statement, on a connection of
+ * and the statements after it go elsewhere. Until it ends, its resource has as many connections aside as the pool has, and leaves the pool's
+ * connections to the others. At most twice the bound is aside. After a lock_timeout its resource is locked: only one statement, on a connection of
  * its own, waits for the end of the lock, and all others are refused at once.
  */
 export class ConnectionPool {
@@ -165,7 +165,7 @@ export class ConnectionPool {
     begin: (connection: Connection) => Promise<T>,
   ): Promise<T> {
     const { signal, isContinuation = false } = options;
-    // While all connections are aside another one opens, and tells by its failure that the server is away.
+    // While all connections are aside the pool opens another one: if that fails, the server is unreachable.
     const waitMs = this.#aside.size > 0 && !this.#isUsable ? Math.max(options.waitMs, openingMsMax) : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
     const free = this.#mayStart(workspace, resource, options) ? this.#leastBusy(this.#depthOf(resource)) : null;

@@ -47,7 +47,7 @@ export interface TransactionResult<T> {
 }
 
 const command = (text: string, label = text): Step => ({ statement: prepared(label, text), values: {} });
-/** `tag` is that of the command that keeps the changes. */
+/** `tag` is the tag of the command that keeps the changes. */
 interface Commands {
   readonly begin: Step;
   readonly keep: Step;
@@ -146,7 +146,7 @@ function rowsOf<Steps extends readonly Step[]>(results: readonly StepResult[]): 
   return results.map(({ rows }) => rows) as RowsOf<Steps>;
 }
 
-/** After those of `opening`. Throws the first error, as its `onError` turns it. */
+/** After the statements of `opening`. Throws the first error, as its `onError` turns it. */
 export function runSteps(
   sender: Sender,
   named: boolean,

@@ -8,7 +8,7 @@ import { sealed } from '../support/walls.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created, etagOf, type Installation, patch } from '../support/writes.js';
 
-// The second app, whose shape no line of the source knows; its API is tested with that of the first (`everyApp`).
+// The second app: the source knows nothing of its shape. `everyApp` tests its API together with the first app's.
 const test = gatewayTest({}, 'second');
 
 test('check finds nothing wrong with an app of another shape', async (t) => {

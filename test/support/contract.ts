@@ -115,8 +115,9 @@ function contentFaults(
   if (Array.isArray(data) && (pagination as { count?: unknown } | undefined)?.count !== data.length) {
     faults.push('body /pagination/count: not the number of records');
   }
-  if (typeof code === 'string' && !String(type).endsWith(`:${code}`)) faults.push('body /type: not that of the code');
-  if (typeof code === 'string' && named !== requestId) faults.push('body /requestId: not that of the header');
+  if (typeof code === 'string' && !String(type).endsWith(`:${code}`))
+    faults.push('body /type: it does not end with the code');
+  if (typeof code === 'string' && named !== requestId) faults.push('body /requestId: it differs from the header');
   return faults;
 }
 

@@ -36,7 +36,7 @@ export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
         throw new Unusable(
           `${dialect.schema}.${name} exists and was not made by pull: drop it, or give another destination.`,
         );
-    // Before its tables: they are known as those of pull, wherever a kill falls.
+    // Before its tables: pull knows them as its own, wherever a kill falls.
     await state.begin(tables.map(({ name }) => name));
   }
   const { shape, progress } = (await state.read()) as NonNullable<typeof known>;

@@ -17,7 +17,7 @@ export interface Dialect {
   readonly schema: string;
   /** A table of the copy. */
   readonly at: (table: string) => string;
-  /** A temporary table: its name holds a space, as that of no resource does. */
+  /** A temporary table: its name holds a space, which no resource name has. */
   readonly staged: (table: string) => string;
   /** The type of a column whose values are of a kind, with so many digits at least; `document`: those that the document allows. */
   readonly typeOf: (kind: Kind, need: Digits, document: Digits | null) => string;

@@ -28,7 +28,7 @@ export async function prepareState(session: Session, { schema, at }: Dialect): P
 
 const statusComments = {
   data_as_of: 'The copy has everything that was committed before this moment.',
-  compared_at: 'When ids and versions last equalled those of the gateway.',
+  compared_at: 'When ids and versions last equalled what the gateway has.',
   verified_at: 'When the content of all records last equalled what came from the gateway.',
   hidden_references: 'References to records that the gateway does not show.',
 };
@@ -76,7 +76,7 @@ export class CopyState {
     [this.#place, this.#session, this.#dialect, this.#resource] = [place, place.session, place.dialect, resource];
   }
 
-  /** Knows the tables as those of the resource. */
+  /** Records that the tables belong to the resource. */
   async begin(tables: readonly string[]): Promise<void> {
     const shape = Shape.read(null);
     for (const table of tables) shape.addTable(table);

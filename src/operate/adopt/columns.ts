@@ -124,7 +124,7 @@ export function holdsDocuments(column: Column): boolean {
   return isText || isDocument(column);
 }
 
-/** Without its schema: that of an extension can be in any. */
+/** Without its schema: the type of an extension can be in any. */
 function typeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }

@@ -141,7 +141,7 @@ function viewPoints({ subject, survey, owners, list, drafted, parts, write }: Sh
     idPoint(table, id, survey.tenant),
     ...leftPoints(table, '', drafted.leftOut),
     tenant.name !== survey.tenant.column && {
-      text: `its workspace is that of ${tenant.name}: is that the workspace of the row?`,
+      text: `${tenant.name} gives its workspace: is that the workspace of the row?`,
       all: 'The workspace is in a column of another name: is that the workspace of the row?',
       of,
     },

@@ -17,7 +17,7 @@ import { as, fromOf, literal, workspaceSql } from './sql.js';
 
 // Users who may have tokens: of one workspace, or members of several.
 
-// Beside those of the way to the workspace.
+// Aliases of tables; the path to the workspace has its own.
 const users = 'u';
 const persons = 'p';
 const roles = 'r';

@@ -118,7 +118,7 @@ function isOfAuthor({ name }: Column): boolean {
   return isNamed('author', name);
 }
 
-/** The column of a step: that of the row, or with its table that of the other. */
+/** The column of a step: a column of the row, or of the other table, with that table's name. */
 function nameOf({ from, table, to, isBack }: Step): string {
   return isBack ? `${table.name}.${to.name}` : from.name;
 }
@@ -134,8 +134,8 @@ export function pathPoints({ table, steps, rivals }: Subject): (string | SharedP
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
     {
-      text: `its workspace is that of ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
-      all: 'The workspace is that of another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
+      text: `its workspace comes from ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
+      all: 'The workspace comes from another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
       of: `${table.name} (${steps.map(nameOf).join(', ')})`,
     },
     ...(rivals.length > 0

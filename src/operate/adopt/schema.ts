@@ -132,7 +132,7 @@ export interface Step {
 }
 
 export interface WorkspaceOf {
-  /** In the row's own table or in that of the last step. */
+  /** In the table of the row, or in the table of the last step. */
   readonly tenant: Column;
   /** Empty: the table has the column. */
   readonly steps: readonly Step[];
@@ -157,7 +157,7 @@ export interface Subject extends WorkspaceOf {
 export interface Owners extends WorkspaceOf {
   /** The users, their memberships, or the workspaces. */
   readonly table: Table;
-  /** Absent: the table is that of the users. */
+  /** Absent: the table holds the users. */
   readonly user?: Pick<Step, 'from' | 'to'>;
   /** To a table with the names of roles. */
   readonly role?: Step & { readonly name: Column };

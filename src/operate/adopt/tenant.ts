@@ -88,7 +88,7 @@ function columnsTo(column: string, sample: Column, root: Root | undefined): Tena
       (key.columns.length > 1 || isToRoot(key) || key.references[0] === column);
     const leadsElsewhere = root !== undefined && named?.refers && !table.foreignKeys.some(isOfWorkspace);
     if (named && isSameKind(named, sample) && !leadsElsewhere) return named;
-    // Another reference to the workspaces can mean another one than that of the row, such as a supplier's.
+    // Another reference to the workspaces can name another company, such as a supplier.
     const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
     const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
     return only?.notNull && isSameKind(only, sample) ? only : undefined;

@@ -65,7 +65,7 @@ function compare(
         : [],
     );
     if (faults.length === 0)
-      return [verdict('references', [], `${count} records refer to those of their workspace.`, name)];
+      return [verdict('references', [], `${count} records refer to records of their workspace.`, name)];
     if (await isOwn(client, view)) return [warning('references', `${withFile(faults, resource).join('; ')}.`, name)];
     return [verdict('references', withFile(faults, resource), '', name)];
   };

@@ -57,7 +57,7 @@ export async function checkIds(
       const [row] = (await client.query<{ id: string }>(repeated)).rows;
       if (row) return [failure('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
     }
-    return [verdict('ids', [], 'Each id of the sample is that of one row.', view)];
+    return [verdict('ids', [], 'Each id of the sample belongs to one row.', view)];
   };
   return inReadOnlyTransaction(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
 }

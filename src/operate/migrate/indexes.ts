@@ -52,7 +52,7 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
   if (valid === true) return;
   await client.query('insert into gateway.undo (statement) values ($1)', [`drop index if exists ${path}`]);
   if (kind === 'p') {
-    // PostgreSQL builds no partitioned index concurrently: those of the partitions are built and attached.
+    // PostgreSQL builds no partitioned index concurrently: each partition gets its index, which is then attached.
     if (valid === null)
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,

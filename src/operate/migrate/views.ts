@@ -85,7 +85,7 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
         if (error.code !== hasDependents) throw error;
         await client.query('rollback to savepoint object');
         kept.push(statement);
-        refusal = error; // names such as that of a view of the app that reads one of these
+        refusal = error; // it names, for example, a view of the app that reads one of these
       });
     if (kept.length === drops.length)
       throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });

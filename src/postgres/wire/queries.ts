@@ -60,7 +60,7 @@ export class RoundTrip extends pg.Query {
     this.#tags.push(text);
   }
 
-  /** Errors of pg that PostgreSQL did not send are those of the connection. */
+  /** Errors of pg that PostgreSQL did not send are errors of the connection. */
   handleError(error: Error): void {
     this.callback(error instanceof pg.DatabaseError ? error : new ConnectionLost(error.message));
   }

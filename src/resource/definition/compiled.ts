@@ -48,7 +48,7 @@ export interface CompiledSync {
 
 /** Positions of the columns that the entity tag of a row is made of. */
 export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
-/** All that is made for the writes of a resource. Rows are those of the reads: the same columns in the same order. */
+/** All that is made for the writes of a resource. Rows have the columns of a read, in the same order. */
 export type CompiledWrite = ReturnType<typeof compileWrite>;
 /** A member that clients can write. */
 export type WritableMember = CompiledWrite['members'][number];

@@ -6,7 +6,7 @@ import { type FieldType, fieldType, idTypes, type QueryForm } from './field-type
 interface FilterKindRow {
   /** Types of the columns it fits. */
   readonly columnTypes: readonly FieldType[];
-  /** Values in the query string; absent: those of the column's type. */
+  /** Values in the query string; absent: the values of the column's type. */
   readonly form?: QueryForm;
   /** The condition is `column operator value`; the value is SQL of `:given`, and of the same as the column's type. */
   readonly operator: '=' | '>=' | '<';

@@ -171,7 +171,7 @@ export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: 
   const twice = (['name', 'record', 'view', 'auditEntity'] as const).flatMap((key) =>
     entries.flatMap(([path, file], i): [string, string][] => {
       const first = entries.slice(0, i).find(([, other]) => file[key] !== undefined && other[key] === file[key]);
-      return first ? [[path, `/${key}: ${file[key]} is that of ${first[0]}, too; give it another one`]] : [];
+      return first ? [[path, `/${key}: ${first[0]} uses ${file[key]}, too; give it another one`]] : [];
     }),
   );
   const isOneLog =

@@ -100,7 +100,7 @@ export interface Resource {
   /** Over the operator's view of the same name in the schema records. */
   readonly view: string;
   readonly table: string;
-  /** With those of config/codecs.json. */
+  /** With the codecs of config/codecs.json. */
   readonly codecs: Readonly<Record<string, Codec>>;
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;

@@ -39,7 +39,7 @@ export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedR
   };
 }
 
-/** Without a prefix they are told by that of the others, whose next version is not older either. */
+/** Without a prefix they are told by the prefix of the others, whose next version is not older either. */
 function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
   const [own, today] = [Buffer.from(headOf(older)), Buffer.from(headOf(codec))];
   const format = Buffer.from(formatOf(headOf(codec)));

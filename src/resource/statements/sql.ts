@@ -1,7 +1,7 @@
 import knex, { type Knex } from 'knex';
 import { prepared, type Statement } from '../../postgres/statement.js';
 
-/** Composes SQL, without a connection. In a raw fragment no `:name` may be that of a type: `::text` would be taken for it. */
+/** Composes SQL, without a connection. In a raw fragment no `:name` may equal the name of a type: `::text` would be taken for it. */
 export const sql = knex.knex({ client: 'pg' });
 
 export type Fragment = Knex.Raw;

@@ -5,19 +5,19 @@ import { ends, type Fragment, Parameter, type Query, rowsOf, sql, statement } fr
 import { type Bounds, bounded, byBounds } from './statements.js';
 import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
 
-/** Rows that a pass examines in one order: those of the view, or those of a view of parts. */
+/** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
   /** The key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
-  /** Keys of the rows of a range that meet the condition, of a view of parts one for each record. Parameters: those of `ahead`, until0/until1, and the condition's. */
+  /** Keys of the rows of a range that meet the condition, of a view of parts one for each record. Parameters: as `ahead` has, until0/until1, and the condition's. */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
 }
 
 /** The statements of a resource that only sync uses. */
 export interface SyncStatements {
-  /** Rows that changed, by their own xid and by those of their parts. Parameter of the condition: since. */
+  /** Rows that changed, by their own xid and by the xids of their parts. Parameter of the condition: since. */
   readonly changed: readonly Section[];
   /** Rows whose SHA-256 begins with a prefix. Parameter of the condition: prefixes. */
   readonly hashed: Section;
@@ -57,7 +57,7 @@ interface Rows {
   readonly order: readonly OrderColumn[];
   /** The view that has the order. */
   readonly inOrder: string;
-  /** The view shows parts: of those of one record, the first that meets the condition is enough. */
+  /** The view shows parts: the first part of a record that meets the condition is enough. */
   readonly onePerRecord?: true;
   /** Rows of an earlier moment are not read. */
   readonly horizon?: Fragment | undefined;

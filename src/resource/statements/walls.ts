@@ -64,7 +64,7 @@ export function viewInOrder({ view, order }: Ordered, columns: readonly string[]
   return walled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
 }
 
-/** The columns, then those of the list's key that are not among them. */
+/** The columns, then the columns of the list's key that are not among them. */
 export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
   return [...new Set([column, ...order.map((each) => each.column)])];
 }
@@ -85,7 +85,7 @@ interface GeneratedView {
 /** The column of an operator's view that the wall compares. No login can name it: estimates of the planner would list the workspaces. */
 const workspaceColumn = 'workspace_id';
 
-/** The views that read a resource: that of the records, without an order and with each, and those of their parts. */
+/** The views that read a resource: the view of the records, without an order and with each, and the views of their parts. */
 function readViews(resource: Resource): GeneratedView[] {
   const { view, sync, filters } = resource;
   const columns = columnsOf(resource);
@@ -183,7 +183,7 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
 
 /**
  * The version of a row with its parts, a bigint: the XOR of a hash of the row and of each part, which sync combines in any order. A hash is of
- * the transaction that wrote the row, and that of the record of the operator's view as well. The planner leaves it out of statements that do
+ * the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The planner leaves it out of statements that do
  * not ask for it.
  */
 function rowVersion(resource: Resource, sync: ResourceSync): string {

@@ -88,7 +88,7 @@ function claim(known: readonly Fragment[]): Query {
   return insertInto(keys, row, rows).onConflict().ignore().returning(sql.raw('true'));
 }
 
-/** Whether a reference names a record of the workspace. One that is not given, NULL, is no unknown one. */
+/** Whether a reference is NULL or names a record of the workspace. */
 function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
   const record = `select from :view: where id = ${typed(type, ':id')}`;
   return sql.raw(`(:id::text is null or exists (${record}))`, {

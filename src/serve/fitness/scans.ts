@@ -97,7 +97,7 @@ function parameterOf({ 'Subplan Name': name = '' }: Plan): string | undefined {
   return parameter ?? (initPlan && `(${initPlan}).col1`);
 }
 
-/** The workspace by itself, or the one that is sealed first. */
+/** The workspace of the session, by the sealed setting or by the function. */
 function workspaceParameters(plan: Plan, sealed: ReadonlySet<string | undefined>): string[] {
   const name = parameterOf(plan);
   const { Output: [output = '', ...others] = [] } = plan;

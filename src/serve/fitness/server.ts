@@ -99,7 +99,7 @@ const ownerGrants =
 /** Below the 5 s of the check, after which it would say that the server does not answer. */
 const keyIdsMsMax = 3000;
 
-/** Every key in use is there, and opens values: those of one id can be of a few workspaces. */
+/** Every key in use is there, and opens values; the values of one id can belong to a few workspaces. */
 export function checkKeyring(
   client: pg.Client,
   { dataKeys }: Settings,

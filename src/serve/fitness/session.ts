@@ -62,7 +62,7 @@ export async function inReadOnlyTransaction(
   }
 }
 
-/** A TLS failure stands beside that of the connection, which says nothing about certificates. */
+/** A TLS failure is told beside the failed connection, which says nothing about certificates. */
 export function connectionItems(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason = message || code || 'no reason given';

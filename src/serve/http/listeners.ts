@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { StartRefused } from '../../base/errors.js';
 
-/** Node forgets those of CONNECT. */
+/** Node forgets the connections of CONNECT. */
 const connections = new WeakMap<Server, Set<Socket>>();
 
 export function connectionsOf(server: Server): Promise<number> {

@@ -9,7 +9,7 @@ import type { RowSerializer } from '../../resource/definition/row-serializer.js'
 import type { ListStatements } from '../../resource/statements/statements.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
 
-/** The part of a request that the statements of a list share, and those of a pass of sync. */
+/** The part of a request that the statements of a list, or of a sync pass, share. */
 export interface Reading {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
@@ -111,7 +111,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   };
 }
 
-/** The members of a record that are asked for, those of a pass by the name of their version as well; null: all. */
+/** The fields that are asked for; a sync pass names its version as well. Null: all. */
 export function parseFields(
   { select, resource }: CompiledResource,
   given: readonly string[] | undefined,
@@ -221,7 +221,7 @@ const fieldsElsewhere =
 /** So many unknown parameters are compared with the known ones: a query string has room for thousands. */
 const meantMax = 20;
 
-/** Parameters of other APIs, in small letters and digits alone, and those of lists that do the same. */
+/** Parameters of other APIs, in small letters and digits alone, and the parameters of lists that do the same. */
 const synonyms: ReadonlyMap<string, string> = new Map(
   Object.entries({
     perPage: 'limit top first take size pagesize maxresults count',

@@ -70,7 +70,7 @@ function requireReadable(replicas: readonly Replica[], resource: ReadableResourc
 }
 
 /**
- * Lowers the required moment to that of the most current replica where no replica can reach it soon: while the primary is away there are no
+ * Lowers the required moment to the moment of the most current replica where no replica can reach it soon: while the primary is away there are no
  * samples of it, and a moment in the future is from before the clock was set back.
  */
 function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
@@ -81,8 +81,8 @@ function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requ
 }
 
 /**
- * Requires the position of the workspace's last write. One of another history than the primary's cannot be compared with those of its
- * replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
+ * Requires the position of the workspace's last write. A position of another history cannot be compared with positions
+ * of the primary's replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
  */
 function requireLastWrite(
   position: WritePosition | undefined,

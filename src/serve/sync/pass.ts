@@ -15,7 +15,7 @@ class NotCurrent extends ServerFault {
 export type LatestTimeline = (mark: WalHistory) => string;
 
 /**
- * The latest timeline seen on any server: a replica whose receiver has ended shows that of its control file again.
+ * The latest timeline seen on any server: a replica whose receiver has ended shows the timeline of its control file again.
  * `primary` is undefined while unknown.
  */
 export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
@@ -149,7 +149,7 @@ export function encodePlace(
   return seal.encode(context, [...positionParts(pass), ...place]);
 }
 
-/** Undefined when it is damaged or of another list. `orders` are those of the sections. */
+/** Undefined when it is damaged or of another list. `orders` has the order of each section. */
 export function decodePlace(
   seal: SealedParts,
   context: string,

@@ -33,7 +33,7 @@ export interface RawWrite {
   readonly body: Buffer;
 }
 
-/** Headers, then the body. Throws Problems; that of the body names every fault. */
+/** Headers, then the body. Throws Problems; the Problem of a body names every fault. */
 export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const key = parseIdempotencyKey(raw.idempotencyKey);
   const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);

@@ -61,7 +61,7 @@ export const wrongViews: Configurations = {
   ),
   'another table has the name of one below a view': refused(
     'migrated',
-    /^the views of views[/]klanten\.sql do not read app\.klanten any more: the name is that of another table/,
+    /^the views of views[/]klanten\.sql do not read app\.klanten any more: the name belongs to another table/,
     {
       change: () => 'alter table app.klanten rename to klanten_old; create table app.klanten (like app.klanten_old)',
       undo: () => 'drop table app.klanten; alter table app.klanten_old rename to klanten',

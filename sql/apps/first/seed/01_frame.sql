@@ -1,4 +1,4 @@
--- Tables and functions that live for the seed's transaction only, beside those of sql/apps/seed.sql. Everything is generated inside
+-- Tables and functions that live for the seed's transaction only, beside the tables of sql/apps/seed.sql. Everything is generated inside
 -- PostgreSQL, set by set; Node makes encrypted customers and loads them into seed_customers.
 
 create temp table seed_workspaces (

@@ -1,4 +1,4 @@
--- Installations. GWP values are those of regulation (EU) 517/2014 (IPCC AR4), by which F-gas records are still kept.
+-- Installations. GWP values are taken from regulation (EU) 517/2014 (IPCC AR4), by which F-gas records are still kept.
 create temp table seed_devices (n serial, soort text, merk text, type text, koudemiddel text, gwp int, kg_from numeric, kg_to numeric)
 on commit drop;
 insert into seed_devices (soort, merk, type, koudemiddel, gwp, kg_from, kg_to) values

@@ -1,4 +1,4 @@
--- Tables and functions that live for the seed's transaction only, beside those of sql/apps/seed.sql. Node makes sealed customers
+-- Tables and functions that live for the seed's transaction only, beside the tables of sql/apps/seed.sql. Node makes sealed customers
 -- and loads them into seed_customers.
 
 create temp table seed_workspaces (
