@@ -41,26 +41,39 @@ export interface RouteDeps extends Admission, RespondDeps {
 const apiPrefix = '/api/v1';
 
 /** Case-sensitive; a trailing slash is another path, except for the index. */
+const newRouter = (): Router => new Router({ sensitive: true, strict: true });
+const resourceIn = /^\/api\/v1\/(?:sync\/)?([^/]+)/;
+
+/** A router per resource, because a router tries its paths one after another. */
 export function routes(deps: RouteDeps): Middleware {
-  const router = new Router({ sensitive: true, strict: true });
-  for (const compiled of deps.compiled) {
-    const { name, detail } = compiled.resource;
-    const path = `${apiPrefix}/${name}`;
-    router.get(path, listRoute(deps, compiled));
-    if (detail) router.get(`${path}/:id`, detailRoute(deps, compiled));
-    if (compiled.sync !== null) {
-      const pass = `${apiPrefix}/sync/${name}`;
-      const route = syncRoute(deps, compiled.sync);
-      const feed = route((call) => parseFeed(call, deps.listLimits), readFeed);
-      const digest = route((call) => parseHashes(call, 'depth'), readDigest);
-      const ids = route((call) => parseHashes(call, 'prefix'), readIds);
-      router.get(pass, feed).get(`${pass}/digest`, digest).get(`${pass}/ids`, ids);
-    }
-    if (compiled.write !== null && deps.writes !== null) {
-      const write = writeRoute(deps, deps.writes, compiled, compiled.write);
-      router.post(path, write).patch(`${path}/:id`, write);
-    }
+  const byResource = new Map(deps.compiled.map((each) => [each.resource.name, resourceRoutes(deps, each)]));
+  const others = otherRoutes(deps);
+  return (ctx, next) => (byResource.get(resourceIn.exec(ctx.path)?.[1] ?? '') ?? others)(ctx, next);
+}
+
+function resourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware {
+  const router = newRouter();
+  const { name, detail } = compiled.resource;
+  const path = `${apiPrefix}/${name}`;
+  router.get(path, listRoute(deps, compiled));
+  if (detail) router.get(`${path}/:id`, detailRoute(deps, compiled));
+  if (compiled.sync !== null) {
+    const pass = `${apiPrefix}/sync/${name}`;
+    const route = syncRoute(deps, compiled.sync);
+    const feed = route((call) => parseFeed(call, deps.listLimits), readFeed);
+    const digest = route((call) => parseHashes(call, 'depth'), readDigest);
+    const ids = route((call) => parseHashes(call, 'prefix'), readIds);
+    router.get(pass, feed).get(`${pass}/digest`, digest).get(`${pass}/ids`, ids);
   }
+  if (compiled.write !== null && deps.writes !== null) {
+    const write = writeRoute(deps, deps.writes, compiled, compiled.write);
+    router.post(path, write).patch(`${path}/:id`, write);
+  }
+  return router.routes() as Middleware;
+}
+
+function otherRoutes(deps: RouteDeps): Middleware {
+  const router = newRouter();
   router.get(`${apiPrefix}/token`, tokenRoute(deps));
   router.get([apiPrefix, `${apiPrefix}/`, '/'], publicRoute(deps, deps.index));
   router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
