@@ -1,8 +1,6 @@
 import { problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
 
-/** The level of an event's log line, and the metrics that it moves. */
 interface EventRow<E> {
-  /** `silent`: no line. */
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
   /** Members that make a kind, which is logged once a minute; absent: each event is logged. */
@@ -17,7 +15,6 @@ export interface EventMetric<E> {
   /** By member; known values count from 0 on. */
   readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
-  /** Added to the counter; absent: 1. */
   readonly amount?: (event: E) => number;
 }
 
@@ -35,9 +32,7 @@ interface RequestFinished {
   /** Of a list that was sent whole; null for other responses. */
   rows: number | null;
   perPage: number | null;
-  /** Written to the connection, including the head. */
   bytes: number;
-  /** Absent unless the operator wants it logged. */
   address?: string;
 }
 
@@ -56,19 +51,16 @@ interface WorkerDied {
   workerPid: number;
   code: number | null;
   signal: string | null;
-  /** It was killed because it no longer reported. */
   silent: boolean;
   restartMs: number;
 }
 
-/** A fault at start-up that did not refuse the start. */
 export interface UnfitServer {
   readonly server: string;
   readonly item: string;
   readonly detail: string;
 }
 
-/** Refused with 503, because a check while serving found a fault. */
 export interface RefusedResource extends UnfitServer {
   readonly resource: string;
   readonly use: 'read' | 'write';

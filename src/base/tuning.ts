@@ -5,7 +5,6 @@ export const tuning = {
   pageMemoryMax: 20_000,
   /** Rows that a page number may skip from the nearest remembered page. */
   skipRowsMax: 1_000_000,
-  /** Statements in flight on one short connection. */
   shortDepth: 32,
   /** In flight per replica; of long ones only one while other workspaces are served too. */
   shortPerWorkspace: 32,

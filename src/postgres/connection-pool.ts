@@ -8,12 +8,12 @@ import { type Locks, lockNotAvailable, ResourceLocked } from './locks.js';
 import type { Row } from './row.js';
 import { resourceOf } from './statement.js';
 
-/** Bounds of a pool; times in milliseconds. */
+/** Times in milliseconds. */
 export interface PoolLimits {
   readonly connections: number;
   /** Statements in flight per connection. */
   readonly depth: number;
-  /** Total cost of a workspace's statements in flight; divided by `divisor` while several workspaces are served. */
+  /** Total cost of a workspace's statements; divided by `divisor` while several are served. */
   readonly perWorkspace: number;
   /** All pools share `activeWorkspaces`. Absent: the pool serves a single tenant. */
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
@@ -22,33 +22,32 @@ export interface PoolLimits {
   readonly quietMs: number;
 }
 
-/** How to run a statement. */
 export interface RunOptions {
-  /** How long to wait for a connection. */
+  /** For a connection. */
   readonly waitMs: number;
   /** Aborts the wait and the statement. */
   readonly signal?: AbortSignal | undefined;
-  /** A full queue refuses no page that has begun, because the number of large pages has a bound of its own. */
+  /** A full queue refuses no begun page: large pages have a bound of their own. */
   readonly isContinuation?: boolean;
-  /** Whether it reads a part of a large page: few of these run at a time while details are read. */
+  /** Few chunks of large pages run while details are read. */
   readonly isChunk?: boolean;
-  /** How long the backend may send nothing before the statement rejects as lost; absent: no bound. */
+  /** A backend that is silent for longer is lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
-  /** Share of perWorkspace that the statement takes; default 1. */
+  /** Share of perWorkspace; default 1. */
   readonly cost?: number;
 }
 
-/** An `onRow` returns it when it takes no further row. */
+/** Returned by an `onRow` that takes no further row. */
 export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
 
-/** SQLSTATE of statement_timeout and of pg_cancel_backend; PostgreSQL tells them apart only by a text in its own language. */
+/** Also of pg_cancel_backend; only a localized text tells them apart. */
 const queryCanceled = '57014';
-/** Pause after a login that failed while other connections live: waiting statements would have the next one tried at once. */
+/** Otherwise waiting statements would try the next login at once. */
 const failedLoginPauseMs = 50;
-/** For how long after a short statement chunks leave room for the next ones. */
+/** After a short statement chunks leave room for so long. */
 const detailsMs = 1000;
-/** How long a statement may run after its request was aborted: most end sooner, and a new connection costs more than their rest. */
+/** An aborted statement may run for so long: most end sooner, and a new connection costs more. */
 const abandonedMsMax = 100;
 
 /** Longest wait for a first connection that is not aside. */
@@ -71,7 +70,7 @@ const [trialPauseMs, trialMsMax] = [100, 3000];
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #connect: Connect;
-  /** The pool of the short statements on the same server. */
+  /** The pool of short statements on the same server. */
   readonly #details: ConnectionPool | undefined;
   readonly #connections = new Set<Connection>();
   /** By workspace. */
@@ -80,7 +79,7 @@ export class ConnectionPool {
   #free: Connection | null = null;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
-  /** Counts the calls of `reset`: a connection that was asked for before one can lead to a server that is the primary no more. */
+  /** Connections asked for before a reset can lead to a server that is the primary no more. */
   #resets = 0;
   #closed = false;
   #chunksRunning = 0;
@@ -108,7 +107,7 @@ export class ConnectionPool {
         this.#free = this.#leastBusy();
         return this.#free !== null;
       },
-      // Without any usable connection the server is at fault, and another can answer; with connections the gateway is overloaded.
+      // Without a usable connection the server is at fault, and another can answer.
       refusal: (reason, lane) => {
         if (reason === 'late' && !this.#isUsable) return new ConnectionLost('no connection in time');
         return this.#isSlow(lane.split(' ')[0] as string) ? slow() : overloaded();
@@ -130,10 +129,7 @@ export class ConnectionPool {
     return [...this.#connections].reduce((sum, connection) => sum + connection.inFlight, 0);
   }
 
-  /**
-   * Runs one statement. Resolves with false when `onRow` returned `enough`, which ends the connection: PostgreSQL would send the other rows.
-   * Rejects with Problem `overloaded` when no connection is free in time.
-   */
+  /** Resolves with false after `enough`, which ends the connection. Rejects with Problem `overloaded` when none is free in time. */
   run(run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
     return inSqlSpan([run.statement], () => this.#run(run, options, onRow));
   }
@@ -146,10 +142,7 @@ export class ConnectionPool {
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
-  /**
-   * Gives a connection to `work` for several round trips. It is destroyed when more than statementTimeoutMs have passed since `atMs`.
-   * Rejects as `run` does.
-   */
+  /** For several round trips. Destroys the connection when more than statementTimeoutMs passed since `atMs`. Rejects as `run` does. */
   hold<T>(workspace: string, waitMs: number, atMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#enter(workspace, '', { waitMs }, async (connection) => {
       const release = this.#gate.take(workspace);
@@ -157,7 +150,7 @@ export class ConnectionPool {
     });
   }
 
-  /** Begins on a connection that is free, now or after a wait. */
+  /** Now or after a wait. */
   #enter<T>(
     workspace: string,
     resource: string,
@@ -179,19 +172,19 @@ export class ConnectionPool {
     );
   }
 
-  /** Opens a first connection, so that the first statement does not wait for a login. */
+  /** So that the first statement does not wait for a login. */
   warm(): void {
     if (this.#connections.size + this.#opening === 0) void this.#openOne();
   }
 
-  /** Breaks every connection. Statements in flight and in the queue reject at once, so that another replica can repeat them. */
+  /** Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
     this.#resets++;
     for (const connection of [...this.#connections, ...this.#trials]) connection.destroy();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
   }
 
-  /** Replaces every connection; statements in flight end on the old connections. */
+  /** Statements in flight end on the old connections. */
   renew(): void {
     for (const connection of this.#connections) connection.close();
   }
@@ -204,7 +197,7 @@ export class ConnectionPool {
     this.#gate.failAll(new Problem('overloaded', 'The gateway is stopping.'));
   }
 
-  /** Statements without a workspace, such as token look-ups, count against no share. */
+  /** Token look-ups have no workspace, and count against no share. */
   #mayStart(workspace: string, resource: string, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#isBusy(options)) return false;
@@ -236,10 +229,7 @@ export class ConnectionPool {
     return this.#connections.size - this.#aside.size + this.#opening;
   }
 
-  /**
-   * While details are read, a quarter of the connections run chunks of large pages, because each keeps a processor of the server busy; one
-   * more may begin a page, which is refused after a short wait.
-   */
+  /** While details are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
   #isBusy({ isContinuation = false }: RunOptions): boolean {
     const { connections } = this.#limits;
     const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
@@ -283,8 +273,7 @@ export class ConnectionPool {
         connection.destroy();
       };
       let grace: NodeJS.Timeout | undefined;
-      // The connection is free only once the statement or the connection has ended, so that many aborts open no more than the pool's bound.
-      // No CancelRequest is sent: it could hit the backend's next statement.
+      // Free only once the statement ended, so that aborts open no more than the bound. A CancelRequest could hit the next statement.
       const abort = (): void => {
         grace = setTimeout(() => connection.destroy(), abandonedMsMax);
         reject(signal?.reason);
@@ -320,7 +309,7 @@ export class ConnectionPool {
       };
       if (this.#closed || resets !== this.#resets) connection.close();
     } catch (error) {
-      // Without any connection waiters try another server at once.
+      // Waiters then try another server at once.
       if (!this.#isUsable) this.#gate.failAll(error as Error);
       else await sleep(failedLoginPauseMs, undefined, { ref: false });
     } finally {

@@ -9,29 +9,28 @@ import { reusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
 import { Login, streamOf, wireOf } from './wire/wire.js';
 
-/** A statement to run for a workspace; `workspace` is null for token look-ups and probes, which read no view. */
+/** `workspace` is null for statements that read no view. */
 export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
   readonly values: Values;
-  /** Gets a mark of the server (wal-position.ts) before the rows, and another after them; if it throws, the statement fails. */
+  /** A mark of the server (wal-position.ts) before the rows and after them; a throw fails the statement. */
   readonly onMark?: ((mark: TextRow) => void) | undefined;
 }
 
 export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
-  /** Whether statements are prepared by name, once per connection; a pooler in front of PostgreSQL must support that. */
+  /** By name, once per connection; a pooler must support that. */
   readonly namedStatements: boolean;
   /** Sent at each login. */
   readonly session: readonly SessionSetting[];
-  /** Seals the workspace of each statement. */
   readonly seal: Seal;
 }
 
-/** Opens a connection to a server. Rejects as Connection.open does. */
+/** Rejects as Connection.open does. */
 export type Connect = () => Promise<Connection>;
 
-/** The name of the gateway's sessions in pg_stat_activity. */
+/** In pg_stat_activity. */
 export const applicationName = 'workspace-data-gateway';
 
 /** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction has no resource, and cannot move. */
@@ -46,23 +45,17 @@ interface Started {
 /** PostgreSQL has not begun the statement, which waits behind another one: it is to be sent on another connection. */
 export class StatementMoved extends ConnectionLost {}
 
-/** The statement exceeded its time limit. It is not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
+/** Not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 function statementTimeout(): Error {
   return Object.assign(new Error('the statement took too long'), { code: '57014', severity: 'ERROR' });
 }
 
-/**
- * After a read of this size the other sockets are read first: libuv reads up to 32 times from one socket, and turning all that
- * into JSON would delay other clients.
- */
+/** After such a read the other sockets are read first: libuv reads up to 32 times from one socket. */
 const largeReadBytes = 12_288;
-/** How long PostgreSQL may take to close a connection before the gateway destroys it. */
+/** For PostgreSQL to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
 
-/**
- * A client that has logged in, and hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or with PostgreSQL's own
- * error when it refuses the login.
- */
+/** A client that hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or PostgreSQL's refusal of the login. */
 export async function openClient(
   url: string,
   { connectTimeoutMs, pipeline = false }: { readonly connectTimeoutMs: number; readonly pipeline?: boolean },
@@ -93,9 +86,7 @@ export async function openClient(
   }
 }
 
-/**
- * A pipelined connection. After any error it accepts no statement, and closes when the statements in flight have ended.
- */
+/** A pipelined connection. After any error it takes no statement, and closes when those in flight have ended. */
 export class Connection {
   readonly #client: pg.Client;
   readonly #named: boolean;
@@ -108,7 +99,7 @@ export class Connection {
   /** Whether a statement may begin. */
   usable = true;
   #closing: NodeJS.Timeout | undefined;
-  /** Called once, when the connection has ended. */
+  /** Called once. */
   onEnd: () => void = () => undefined;
 
   private constructor(client: pg.Client, { namedStatements, seal }: ConnectionOptions) {
@@ -138,12 +129,12 @@ export class Connection {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
-  /** Statements sent and not yet answered. */
+  /** Sent and not yet answered. */
   get inFlight(): number {
     return this.#started.size;
   }
 
-  /** The last row of a statement that reads no view. */
+  /** Of a statement that reads no view. */
   rowOf(statement: Statement): Promise<TextRow> {
     const rows: TextRow[] = [];
     const run = { statement, workspace: null, values: {} };
@@ -206,10 +197,7 @@ export class Connection {
     for (const { move } of others) move();
   }
 
-  /**
-   * Gives the connection to `work` for several round trips, which began at `atMs`; a statement of it may fail. Afterwards the connection
-   * is closed if `work` threw, or has called `close`.
-   */
+  /** For several round trips from `atMs` on. Closes the connection if `work` threw or called `close`. */
   async hold<T>(work: () => Promise<T>, atMs: number): Promise<T> {
     const none = { stallMsMax: Number.POSITIVE_INFINITY, resource: null, move: () => undefined };
     const started: Started = { atMs, isOverdue: false, ...none };
@@ -225,14 +213,14 @@ export class Connection {
     }
   }
 
-  /** Sends a round trip of the work that holds the connection. */
+  /** Of the work that holds the connection. */
   query(roundTrip: RoundTrip): void {
     this.#client.query(roundTrip);
   }
 
   /**
-   * Destroys the connection when its oldest statement exceeds its time limit, or its backend is stalled. The oldest statement rejects with
-   * its timeout, all others as lost, and so does the oldest if it waited for half of the time behind another.
+   * When the oldest statement exceeds its limit, or the backend is stalled. The others are lost, and so is the oldest if it waited half of
+   * its time behind another.
    */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
@@ -243,13 +231,13 @@ export class Connection {
     if (isStalled || isLate) this.destroy();
   }
 
-  /** Ends the connection now; statements in flight reject, and PostgreSQL stops them (client_connection_check_interval). */
+  /** PostgreSQL stops its statements (client_connection_check_interval). */
   destroy(): void {
     this.usable = false;
     streamOf(this.#client).destroy();
   }
 
-  /** Ends the connection when it is idle. */
+  /** When it is idle. */
   close(): void {
     this.usable = false;
     if (this.#started.size > 0 || this.#closing !== undefined) return;
@@ -257,7 +245,7 @@ export class Connection {
     this.#client.end().catch(() => {});
   }
 
-  /** The error of a statement, with the moment its connection was opened, for `isOfOlderConnection`. */
+  /** For `isOfOlderConnection`. */
   #dated(error: Error): Error {
     return Object.assign(error, { connectionOpenedMs: this.#openedMs });
   }
@@ -271,10 +259,7 @@ export class Connection {
   }
 }
 
-/**
- * The statement after its guard, which lasts until the end of their common transaction, so that the next user of the connection, also
- * behind PgBouncer, does not inherit the workspace; with `onMark` a mark of the server before the statement and after it.
- */
+/** The guard lasts for their common transaction, so that no later user of the connection inherits the workspace, also behind PgBouncer. */
 function partsOf({ statement, workspace, values, onMark }: Run, seal: Seal, onRow: (row: Row) => void): Part[] {
   const rows = { statement, values: boundValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [seal(workspace)] }];
@@ -283,27 +268,26 @@ function partsOf({ statement, workspace, values, onMark }: Run, seal: Seal, onRo
   return [...guarded, mark, rows, mark];
 }
 
-/** The SQLSTATE of an error, or the code of a socket's error; "connection" for an error without a code. */
+/** SQLSTATE or a socket's code; "connection" without a code. */
 export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 
-/** Whether the connection ended: by an administrator or a crash (SQLSTATE class 57P, PostgreSQL, Appendix A), or on its way. */
+/** By an administrator or a crash (class 57P, PostgreSQL, Appendix A), or on its way. */
 export function isConnectionEnd(code: string): boolean {
   return code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
 }
 
 /**
- * Whether the error is the end of a connection that was opened before `atMs`, the first failure of a read or write. Such an end proves
- * nothing against the server: what ended the first connection has mostly ended the others too, and this process reads so only at their next
- * use. It uses up no attempt, and each such connection ends once.
+ * The end of a connection opened before `atMs`, the first failure, proves nothing against the server, and uses up no attempt: this process
+ * reads so only at the next use.
  */
 export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };
   return isConnectionEnd(errorCode(error)) && connectionOpenedMs < atMs;
 }
 
-/** Returns a function that opens connections with the URL of the moment; null while no server may be used. */
+/** With the URL of now; null while no server may be used. */
 export function connectTo(url: () => string | null, options: ConnectionOptions): Connect {
   const login = new Login(options.session);
   return async () => {

@@ -19,33 +19,33 @@ import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { OpenTransaction, runSteps, type TransactionResult, type Work } from './transaction.js';
 
-/** Bounds of the primary's pool; times in milliseconds. */
+/** Times in milliseconds. */
 export interface PrimaryBounds {
   readonly primaryConnections: number;
   readonly queueMax: number;
-  /** How long a write waits for a connection. */
+  /** For a connection. */
   readonly writeWaitMs: number;
-  /** How long a transaction may take, including its repetitions. */
+  /** Including repetitions. */
   readonly writeTimeoutMs: number;
-  /** Whether statements are prepared by name; a pooler in front of PostgreSQL must support that. */
+  /** A pooler must support that. */
   readonly namedStatements: boolean;
   readonly seal: Seal;
 }
 
-/** Runs of a transaction in all: a repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
+/** A repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
 const attemptsMax = 3;
 
-/** Connections to the primary for reads when no replica is fresh enough; their number per second is capped. */
+/** For reads when no replica is fresh enough; their number per second is capped. */
 export const primaryReadConnections = 2;
 
-/** The primary, for writes: a small pool, a deadline for each transaction, and the decision which failures are repeated. */
+/** A small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
   readonly #pool: ConnectionPool;
   /** Leaves a connection to the other resources while the writes of one wait for a lock. */
   readonly #ofResource: Gate;
-  /** Counts the moves to another primary. */
+  /** Moves to another primary. */
   #moves = 0;
 
   /** `connect` leads to the primary of the moment; `isShared` where clients write several resources. */
@@ -61,10 +61,8 @@ export class Primary {
   }
 
   /**
-   * Runs `work` in a transaction and commits it; a Problem that `work` throws rolls it back and is the outcome. `work` can run
-   * several times, so it must be safe to repeat: after a lost COMMIT the second run meets the changes of the first. Throws
-   * primary_unavailable, after `writeTimeoutMs` and a wait for a connection at the latest. A repetition names no statements, so
-   * that it meets none that was prepared before DDL.
+   * `work` must be safe to repeat: after a lost COMMIT it meets its own changes. A Problem rolls back and is the outcome. Throws
+   * primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
    */
   async transaction<T>(workspace: WorkspaceId, resource: string, work: Work<T>): Promise<TransactionResult<T>> {
     const waiting = { waitMs: this.#bounds.writeWaitMs, lane: workspace };
@@ -94,7 +92,7 @@ export class Primary {
     }
   }
 
-  /** Runs a housekeeping statement outside any workspace, only while no write waits for a connection. Throws primary_unavailable. */
+  /** Outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw primaryUnavailable();
     const [result] = await this.#hold('', performance.now(), (connection) =>
@@ -103,7 +101,7 @@ export class Primary {
     return result?.rows ?? [];
   }
 
-  /** Ends every connection, those in a transaction too: another server is the primary now, and runs the transactions again. */
+  /** Another server is the primary now, and runs the transactions again. */
   moveToNewPrimary(): void {
     this.#moves++;
     this.#pool.reset();
@@ -113,7 +111,7 @@ export class Primary {
     this.#pool.close();
   }
 
-  /** Throws primary_unavailable when the primary refuses connections, or no connection is free in time. A login that fails is tried once more. */
+  /** Throws primary_unavailable. A login that fails is tried once more. */
   async #hold<T>(
     workspace: string,
     beganMs: number,
@@ -138,7 +136,7 @@ export class Primary {
     }
   }
 
-  /** Reports a failure of the primary and returns its code. Throws an error that a repetition would meet again. */
+  /** Returns the code. Throws an error that a repetition would meet again. */
   #reportFailure(error: unknown, named: boolean): string {
     const code = errorCode(error);
     if (error instanceof Problem) throw error;
@@ -148,15 +146,15 @@ export class Primary {
   }
 }
 
-/** SQLSTATEs of named statements: prepared before DDL, or gone or there already, because a pooler chose another connection. */
+/** Prepared before DDL, or gone or there already, because a pooler chose another connection. */
 const ofNames = new Set(['0A000', '26000', '42P05']);
 
-/** Whether a repetition can succeed: after a lost connection or a failed serialization, not after other refusals. */
+/** After a lost connection or a failed serialization. */
 function isRepeatable(code: string, named: boolean): boolean {
   return isConnectionEnd(code) || code.startsWith('40') || code === '25P03' || (named && ofNames.has(code));
 }
 
-/** 503; the write may have happened: the same request with the same Idempotency-Key returns its outcome. */
+/** The write may have happened: the same request with the same Idempotency-Key returns its outcome. */
 function primaryUnavailable(): Problem {
   return new Problem(
     'primary_unavailable',
@@ -170,13 +168,13 @@ const reasons: Readonly<Record<string, string>> = {
   unchecked: 'it is not checked yet',
 };
 
-/** A server that is the primary, or can become it. */
+/** The primary, or a server that can become it. */
 export interface PrimaryNode {
   /** Host, port and database. */
   readonly name: string;
   /** As `currentUrl` gives it. */
   readonly url: () => string;
-  /** To be made before its first use; null where the start checked it. */
+  /** Before its first use; null if the start checked it. */
   readonly check: LateCheck | null;
 }
 
@@ -184,20 +182,17 @@ interface ProbedNode extends PrimaryNode {
   readonly probe: Probe;
 }
 
-/**
- * The servers of PRIMARY_URLS. Each is asked for its position again and again; the primary is the one that is not in recovery,
- * and its positions are the heartbeat. A failover puts another server in its place without a restart.
- */
+/** The server out of recovery is the primary, and its positions are the heartbeat: a failover needs no restart. */
 export class PrimaryNodes {
   readonly #nodes: readonly ProbedNode[];
   readonly #heartbeat: Heartbeat;
   readonly #observe: Observe;
   readonly #onChange: () => void;
   #current: ProbedNode;
-  /** Why the last sample of the primary did not succeed; null while it is reachable. */
+  /** Null while it is reachable. */
   reason: string | null = 'not probed yet';
 
-  /** `nodes` are not empty; the first is taken for the primary until one has answered as such. */
+  /** `nodes` are not empty; the first counts as primary until one has answered as such. */
   constructor(
     nodes: readonly PrimaryNode[],
     options: ConnectionOptions & ProbeBounds,
@@ -212,7 +207,7 @@ export class PrimaryNodes {
     this.#onChange = onChange;
   }
 
-  /** Reads the URL of the primary of this moment from the settings, which takes 3 ms; null while it is not checked. */
+  /** Null while it is not checked. Reads the settings, which takes 3 ms. */
   get url(): string | null {
     const { url, check } = this.#current;
     return check?.isComplete === false ? null : url();
@@ -222,7 +217,7 @@ export class PrimaryNodes {
     return this.reason === null;
   }
 
-  /** Samples now, in the order of the setting, and again every interval until closed. */
+  /** In the order of the setting, until closed. */
   async start(): Promise<void> {
     for (const node of this.#nodes) await node.probe.repeat(() => this.#sample(node));
   }
@@ -231,7 +226,7 @@ export class PrimaryNodes {
     for (const { probe } of this.#nodes) probe.close();
   }
 
-  /** Samples the primary once. Never rejects; the outcome is `reachable`. */
+  /** Never rejects; the outcome is `reachable`. */
   sample(): Promise<void> {
     return this.#sample(this.#current);
   }
@@ -250,10 +245,7 @@ export class PrimaryNodes {
     }
   }
 
-  /**
-   * Two servers can be out of recovery: after a failover the old primary comes back on its old timeline, where writes are lost.
-   * So the later timeline wins, and an earlier one than the newest sample's is never accepted.
-   */
+  /** After a failover the old primary can come back on its old timeline, where writes are lost: the later timeline wins. */
   #accept(node: ProbedNode, sample: PositionSample): void {
     const { newest } = this.#heartbeat;
     const isCurrent = node === this.#current;

@@ -10,16 +10,16 @@ import type { Lsn } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
 
-/** The state of a replica, as its last probes found it. */
+/** By its last probes. */
 export interface ReplicaState {
   readonly healthy: boolean;
-  /** Why the replica must not be used; null while it is healthy. */
+  /** Null while it is healthy. */
   readonly reason: string | null;
-  /** Whether the server is the primary that PRIMARY_URLS leads to: no fault where both settings list every server. */
+  /** No fault if both settings list every server. */
   readonly isPrimary: boolean;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
-  /** Null while it is not known: without a position of the primary, or without an answer of the replica. */
+  /** Null without a position of the primary, or without an answer. */
   readonly lagMs: number | null;
 }
 
@@ -29,20 +29,19 @@ export interface ReadableResource {
   readonly view: string;
 }
 
-/** Bounds of a replica. */
 export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' | 'statementTimeoutMs' | 'quietMs'> {
   readonly shortConnections: number;
   readonly shortDepth: number;
   readonly shortPerWorkspace: number;
   readonly longConnections: number;
   readonly longPerWorkspace: number;
-  /** Workspaces that are served by any replica. */
+  /** By any replica. */
   readonly activeWorkspaces: ActiveKeys;
-  /** Largest lag of a healthy replica, milliseconds. */
+  /** Milliseconds. */
   readonly lagMaxMs: number;
 }
 
-/** A read replica: its connections, and a probe that decides whether it is used. */
+/** Its connections, and a probe that decides whether it is used. */
 export class Replica {
   readonly name: string;
   readonly short: ConnectionPool;
@@ -65,12 +64,11 @@ export class Replica {
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
-  /** The position at which the replica was found ahead of its primary; null when it was not. */
+  /** Null when it was not found ahead of its primary. */
   #divergedAt: Lsn | null = null;
-  /** The check before the first use; null where the start made it. */
+  /** Null if the start made it. */
   readonly #check: LateCheck | null;
 
-  /** `check` is null where the start checked all. */
   constructor(
     name: string,
     connect: Connect,
@@ -109,15 +107,11 @@ export class Replica {
     return this.short.inFlight + this.long.inFlight;
   }
 
-  /** Probes now, and again every interval until closed. */
   start(): Promise<void> {
     return this.#probe.repeat(() => this.probe());
   }
 
-  /**
-   * Probes unless the last probe is younger than `ageMsMax`; callers share a running probe. Never rejects; the outcome is
-   * `state`.
-   */
+  /** Unless the last probe is younger than `ageMsMax`; callers share a probe. Never rejects. */
   probe(ageMsMax = 0): Promise<void> {
     if (performance.now() - this.#probedMs < ageMsMax) return Promise.resolve();
     this.#probing ??= this.#probeOnce().finally(() => {
@@ -126,7 +120,7 @@ export class Replica {
     return this.#probing;
   }
 
-  /** Replaces every connection; statements in flight end on the old connections. */
+  /** Statements in flight end on the old connections. */
   renew(): void {
     this.short.renew();
     this.long.renew();
@@ -151,7 +145,7 @@ export class Replica {
   async #update({ inRecovery, systemIdentifier, lsn: replayed, replayedAtMs, timeline }: ServerState): Promise<void> {
     const { newest } = this.#heartbeat;
     if (!inRecovery) {
-      // Each promotion begins a timeline: another server out of recovery, which is a fault, is on another one.
+      // Each promotion begins a timeline: a server out of recovery on another one is a fault.
       const isPrimary = newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline;
       const reason = isPrimary ? 'it is the primary' : 'it was promoted, or it is a primary';
       return this.#takeOut(`it is not in recovery: ${reason}`, { isPrimary });
@@ -176,7 +170,7 @@ export class Replica {
     this.state = { healthy, reason, isPrimary: false, replayed, ...known };
   }
 
-  /** Uses the heartbeat; for a replica older than all samples, as at start-up, the commit time of its last replayed transaction. */
+  /** By the heartbeat; before its first sample, by the commit time of the last replayed transaction. */
   #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
     const known = this.#heartbeat.currency(replayed);
     if (replayedAtMs === null) return known;
@@ -187,10 +181,7 @@ export class Replica {
     };
   }
 
-  /**
-   * Whether the replica had replayed a position that the primary had not reached at a later moment. Such a replica follows a
-   * history that a failover abandoned, and its positions prove nothing, so it stays out until its position changes.
-   */
+  /** It had replayed what the primary had not yet reached: it follows an abandoned history, until its position changes. */
   #hasDiverged(replayed: Lsn): boolean {
     const { newest } = this.#heartbeat;
     const before = this.state.replayed;
@@ -199,7 +190,7 @@ export class Replica {
     return this.#divergedAt !== null;
   }
 
-  /** Takes the replica out. One that lags, and has a lag in `more`, may end its running statements. */
+  /** A lagging replica may end its running statements. */
   #takeOut(reason: string, more: Partial<ReplicaState> = {}): void {
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe(

@@ -1,19 +1,19 @@
 import { hash } from 'node:crypto';
 
-/** A prepared statement; `prepared` makes it. */
+/** `prepared` makes it. */
 export interface Statement {
-  /** Its purpose, for people; several statements can have the same. */
+  /** For people; several statements can share it. */
   readonly label: string;
-  /** Ends with a digest of all that its plan depends on, so that no two texts share a name. */
+  /** Ends with a digest of all that its plan depends on. */
   readonly name: string;
   readonly text: string;
-  /** The names of the values at $1, $2, …: each statement takes the values that it needs. */
+  /** Of $1, $2, … */
   readonly parameters: readonly string[];
-  /** Reads the rows of its index entries in the order of the table, each page of it once: for statements that examine many rows and return few. */
+  /** Reads in the order of the table, each page once: for statements that examine many rows and return few. */
   readonly inTableOrder?: true;
 }
 
-/** PostgreSQL keeps 63 bytes of a name; of these a digest has 22, which are 132 bits. */
+/** PostgreSQL keeps 63 bytes of a name; a digest has 22, which are 132 bits. */
 const labelMax = 40;
 export const digestMax = 22;
 
@@ -31,14 +31,13 @@ export function prepared(
   return { label, name, text, parameters, ...(inTableOrder && { inTableOrder }) };
 }
 
-/** Values by parameter name, in PostgreSQL's text form; a Buffer is bound as bytea. */
+/** In PostgreSQL's text form; a Buffer is bound as bytea. */
 export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 
 declare const authenticated: unique symbol;
-/** A workspace id of a valid token. Only http/tokens makes this type, so that no other id can reach a statement. */
+/** Only http/tokens makes this type, so that no other id reaches a statement. */
 export type WorkspaceId = string & { readonly [authenticated]: true };
 
-/** The token of a request, and the workspace to which the token is bound. */
 export interface Caller {
   readonly tokenId: string;
   readonly workspace: WorkspaceId;

@@ -4,7 +4,6 @@ import { drainSocketReads } from './event-loop.js';
 export type Release = () => void;
 
 export interface GateBounds {
-  /** Can change. */
   readonly share: (key: string) => number;
   /** Of all keys together; default: no bound. */
   readonly queueMax?: number;
@@ -17,9 +16,7 @@ export interface GateBounds {
 export interface Waiting {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** Lanes are served in turn. */
   readonly lane: string;
-  /** Waits even if the queue is full. */
   readonly isExempt?: boolean;
 }
 
@@ -33,7 +30,6 @@ interface Waiter {
 /** Bounds what each key holds; the excess waits in a bounded queue, lanes in turn, until a deadline. */
 export class Gate {
   readonly #bounds: GateBounds;
-  /** Keys without units are deleted. */
   readonly #held = new Map<string, number>();
   /** In the order of their turns, so that a thousand waiters delay another lane by one. A Set deletes in constant time. */
   readonly #lanes = new Map<string, Set<Waiter>>();
@@ -136,7 +132,6 @@ export class Gate {
     newest.fail(this.#bounds.refusal('full', lane));
   }
 
-  /** Returns whether the waiter was still waiting. */
   #remove(lane: string, waiter: Waiter): boolean {
     const waiters = this.#lanes.get(lane);
     if (!waiters?.delete(waiter)) return false;

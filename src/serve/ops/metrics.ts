@@ -15,7 +15,7 @@ import { decodeReasons } from '../../resource/projection/codec.js';
 import { apiVersion } from '../http/render.js';
 import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
 
-/** The metrics of a gateway: `observe` counts its events, `registry` is scraped. */
+/** `observe` counts events, `registry` is scraped. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;
@@ -27,10 +27,9 @@ type Count = (event: Event) => void;
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 
-/** Values of metrics of a registry. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
-/** Registers the tables of events and gauges in a new registry, so that two gateways in one process have separate metrics. */
+/** A registry of its own, so that two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources): Metrics {
   const metrics = eventMetrics(knownLabels(sources));
   const { registry } = metrics;
@@ -52,13 +51,9 @@ export function metricsEvents(sources: GaugeSources): Metrics {
   return metrics;
 }
 
-/** Events that wait to be counted. */
 const pendingMax = 128;
 
-/**
- * Registers the table of events alone, for a parent of workers. Events are counted together, at the latest when a metric is read: one by
- * one, between other work, each took a twentieth of a detail's processor time.
- */
+/** Without gauges, for a parent of workers. Events are counted together: one by one each took a twentieth of a detail's time. */
 export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
   const registry = new Registry();
   const counts = new Map<Event['type'], Count[]>();
@@ -103,7 +98,7 @@ function register(
     return (event) => histogram.observe(labelsOf(event) ?? {}, seconds(event));
   }
   const counter = new Counter({ name: `gateway_${name}_total`, help, labelNames, registers, collect });
-  // Starts each series at 0: increase() ignores the first value of a series, so an alert would miss its first event.
+  // Each series starts at 0: increase() ignores the first value of a series.
   for (const first of known[name] ?? combinations(labels)) counter.inc(first, 0);
   return (event) => {
     const of = labelsOf(event);
@@ -111,7 +106,7 @@ function register(
   };
 }
 
-/** Every combination of the labels' values; empty when a label's values are not known. */
+/** Empty when a label's values are not known. */
 function combinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
   return Object.entries(labels).reduce<Labels[]>(
     (all, [label, values]) => all.flatMap((others) => (values ?? []).map((value) => ({ ...others, [label]: value }))),
@@ -119,7 +114,7 @@ function combinations(labels: Readonly<Record<string, readonly string[] | null>>
   );
 }
 
-/** Labels that depend on the definitions and the replicas, by name of the counter. */
+/** By name of the counter. */
 function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<string, Labels[]>> {
   const routes = resources.flatMap(({ name, detail }) => [
     { route: `/api/v1/${name}` },
@@ -140,7 +135,7 @@ function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<str
   };
 }
 
-/** Values of the gauges, read at each scrape. */
+/** Read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
   readonly largePages: () => number;
@@ -153,12 +148,12 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 interface GaugeRow {
   readonly help: string;
   readonly labels: readonly string[];
-  /** How the values of several workers become a single one. */
+  /** How the values of workers become one. */
   readonly ofWorkers: 'sum' | 'min' | 'max' | 'first';
   readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
 }
 
-/** A replica has no series while its value is null or infinite: 0 would say that all is well. */
+/** No series while the value is unknown: 0 would say that all is well. */
 const replicaGauge = (
   help: string,
   ofWorkers: GaugeRow['ofWorkers'],
@@ -184,7 +179,7 @@ const poolGauge = (help: string, read: (pool: Replica['short']) => number): Gaug
     ),
 });
 
-/** A gauge of a server: 1 while it is up, absent where none is configured. */
+/** Absent if none is configured. */
 const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
   help,
   labels: [],

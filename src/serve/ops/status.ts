@@ -4,22 +4,21 @@ import type { Replica } from '../../postgres/replica.js';
 import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
 
-/** Body of /readyz: 200 when ready, else 503 with the reasons. */
+/** Body of /readyz. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
   readonly reasons: readonly (keyof typeof reasonSentences)[];
   readonly replicas: readonly ReplicaStatus[];
-  /** Whether writes can be made; null without a primary. */
+  /** Null without a primary. */
   readonly primary: ServerStatus | null;
-  /** Faults that the check of the start found, and that did not refuse it. */
+  /** Faults of the start that did not refuse it. */
   readonly unfit: readonly UnfitServer[];
-  /** Resources that are answered 503 because the database no longer fits them. */
+  /** Answered 503. */
   readonly refused: readonly RefusedResource[];
   /** Resources that are answered 503 while a lock holds them on a replica. */
   readonly locked: readonly LockedResource[];
-  /** Faults that clients met in the last minute. */
   readonly recent: readonly RecentCount[];
-  /** Why the last reload was refused; null after one that succeeded, and without workers. */
+  /** Null after a success, and without workers. */
   readonly reloadRefused: string | null;
   /** Null without Redis. While it is unreachable reads are answered, and limits go by each gateway's share. */
   readonly redis: ServerStatus | null;
@@ -32,15 +31,14 @@ interface ServerStatus {
 
 interface ReplicaStatus {
   readonly name: string;
-  /** `lagging`: used, with more than a third of the lag from which on it is not. `primary`: a server of REPLICA_URLS that is no replica now, and no fault. */
+  /** `lagging`: used, with a third of the allowed lag. `primary`: listed among replicas, and no fault. */
   readonly state: 'used' | 'lagging' | 'not used' | 'primary';
   readonly reason: string | null;
   readonly lagSeconds: number | null;
-  /** Time since the moment up to which its data is known to be current. */
+  /** Since the moment up to which its data is known to be current. */
   readonly dataAgeSeconds: number | null;
 }
 
-/** The parts of a gateway that its readiness tells of. */
 export interface ReadinessSources {
   readonly replicas: readonly Replica[];
   /** Null without PRIMARY_URLS. */
@@ -52,7 +50,7 @@ export interface ReadinessSources {
   readonly lagMaxMs: number;
 }
 
-/** Ready while a replica is healthy. Primary and Redis do not count, because reads are answered without them. */
+/** Ready while a replica is healthy: reads are answered without primary and Redis. */
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
   const { replicas, primary, unfit, refused, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
@@ -86,12 +84,12 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
   };
 }
 
-/** Whether a server of REPLICA_URLS is the primary now, while another one can be read. */
+/** While another one can be read. */
 export function isPrimaryAmongReplicas({ isPrimary }: Replica['state'], replicas: readonly Replica[]): boolean {
   return isPrimary && replicas.some(({ state }) => state.healthy);
 }
 
-/** With three digits; null for what is not known, because JSON has no Infinity. */
+/** Three digits; JSON has no Infinity. */
 function seconds(ms: number | null): number | null {
   return ms !== null && Number.isFinite(ms) ? Number((ms / 1000).toPrecision(3)) : null;
 }
@@ -100,12 +98,11 @@ function seconds(ms: number | null): number | null {
 export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | 'redis'> {
   readonly at: string;
   readonly version: string;
-  /** `failing` while reads or writes fail, `degraded` while something else is wrong. */
+  /** `failing`: reads or writes fail. `degraded`: something else is wrong. */
   readonly level: 'well' | Fault['level'];
-  /** One sentence. */
   readonly summary: string;
   readonly faults: readonly Fault[];
-  /** A replica with a larger lag is not used. */
+  /** A replica with more is not used. */
   readonly lagSecondsMax: number;
   /** Null without workers. */
   readonly workers: WorkersStatus | null;
@@ -114,7 +111,7 @@ export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | '
 interface Fault {
   readonly level: 'degraded' | 'failing';
   readonly sentence: string;
-  /** To the row of the page of troubleshooting, from where status.json is. */
+  /** The row of the troubleshooting page, relative to status.json. */
   readonly link: string;
 }
 
@@ -123,7 +120,6 @@ type Named = readonly [remedy: string, sentence: string];
 
 interface WorkersStatus {
   readonly configured: number;
-  /** Those that report to their parent. */
   readonly reporting: number;
 }
 
@@ -162,7 +158,7 @@ const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'sto
   stopping: ['start', 'The gateway is stopping.'],
 };
 
-/** A sentence for each fault, with the resources that it refuses. */
+/** With the resources that it refuses. */
 function refusals(refused: readonly RefusedResource[]): Named[] {
   const names = new Map<string, string[]>();
   for (const { resource, use, item, detail, advice } of refused) {
@@ -181,7 +177,7 @@ function failures({ reasons, primary, refused, locked }: Readiness): Named[] {
   return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
 }
 
-/** Age of the newest data at which it is old, as in the alert GatewayDataOld. */
+/** As in the alert GatewayDataOld. */
 const ageSecondsMax = 60;
 
 function degradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {

@@ -13,7 +13,7 @@ import {
 } from './reply.js';
 import { type ReadDeps, withReadTarget } from './routing.js';
 
-/** A detail request whose every part has been checked. */
+/** Checked. */
 export interface DetailRequest {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
@@ -23,7 +23,7 @@ export interface DetailRequest {
   readonly ifNoneMatch: readonly EntityTag[] | '*' | null;
 }
 
-/** Path and conditional headers → DetailRequest. Throws Problem if_match_invalid; a damaged If-None-Match is no condition. */
+/** Throws Problem if_match_invalid; a damaged If-None-Match is no condition. */
 export function parseDetail(
   compiled: CompiledResource,
   caller: Caller,
@@ -39,7 +39,7 @@ export function parseDetail(
   return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
 }
 
-/** One record by its id: one statement on one replica. Throws Problem not_found, precondition_failed. */
+/** One statement on one replica. Throws Problem not_found, precondition_failed. */
 export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
   const { compiled, caller } = request;
   const startedMs = performance.now();

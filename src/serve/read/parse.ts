@@ -15,32 +15,30 @@ export interface Reading {
   readonly caller: Caller;
   readonly statements: ListStatements;
   readonly serializer: RowSerializer;
-  /** The filters as bound; null where the value cannot exist, which matches nothing. */
+  /** As bound; null matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
   readonly perPage: number;
-  /** Aborts when the client has closed the connection. */
+  /** When the client has closed the connection. */
   readonly signal: AbortSignal;
-  /** Begins an attempt at a statement, which is judged by the marks of its replica before and after it; `succeed` keeps them. */
+  /** Judged by the marks of the replica; `succeed` keeps them. */
   readonly attempt?: () => { readonly onMark: (mark: TextRow) => void; readonly succeed: () => void };
 }
 
-/** A list request whose every part has been checked. */
+/** Checked. */
 export interface ListRequest extends Reading, PageSeries {
-  /** The members that the client asked for, as given, for links. */
+  /** As given, for links. */
   readonly fields: readonly string[] | undefined;
-  /** The filters as given, for links. */
+  /** As given, for links. */
   readonly filters: Parameters;
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
   readonly total: boolean;
-  /** Origin and path prefix of links, such as https://example.com/api/v1. */
+  /** Such as https://example.com/api/v1. */
   readonly baseUrl: string;
 }
 
-/** Parameters of a URL. */
 export type Parameters = Readonly<Record<string, string | readonly string[]>>;
 
-/** The parts of a list request that need no check, and its query string. */
 export type RawListRequest = Pick<ListRequest, 'compiled' | 'caller' | 'baseUrl' | 'signal'> & {
   readonly query: string;
 };
@@ -53,7 +51,7 @@ export interface ListLimits {
 
 const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
 
-/** Query string → ListRequest; throws invalid() with every fault. */
+/** Throws invalid() with every fault. */
 export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
   const { compiled, caller } = raw;
   const { resource } = compiled;
@@ -130,14 +128,13 @@ export function parseFields(
   return faults.length > 0 ? null : select(asked);
 }
 
-/** For endpoints that take no parameters; throws invalid() naming those given. */
+/** Throws invalid() naming the parameters. */
 export function refuseParameters(query: string): void {
   const faults: FieldError[] = [];
   parseQuery(query, [], faults);
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** The number of rows of a page. */
 export function sizeOf(
   given: ReadonlyMap<string, string>,
   { perPageDefault, perPageMax }: ListLimits,
@@ -146,7 +143,7 @@ export function sizeOf(
   return integer('perPage', given.get('perPage'), Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 
-/** The whole number of a parameter, from 1 to `max`; adds a fault for anything else. */
+/** From 1 to `max`; adds a fault for anything else. */
 function integer(
   parameter: string,
   value: string | undefined,
@@ -162,7 +159,6 @@ function integer(
   return byDefault;
 }
 
-/** One of two values. */
 function choice<T extends string>(
   given: ReadonlyMap<string, string>,
   parameter: string,
@@ -177,10 +173,7 @@ function choice<T extends string>(
   return chosen ?? byDefault;
 }
 
-/**
- * The parameters of a query string, never empty, and each at most once, but for lists, whose values commas separate; an encoded comma belongs
- * to a value. Faults are added for what is unknown, repeated, empty or not decodable. "+" is a space, as in HTML forms (URL Standard §5.1).
- */
+/** Each at most once, except for lists, whose values commas separate; an encoded comma belongs to a value. "+" is a space (URL Standard §5.1). */
 export function parseQuery(
   query: string,
   known: readonly string[],
@@ -218,7 +211,7 @@ export function parseQuery(
 const fieldsElsewhere =
   ', but on lists and sync passes: a detail is the whole record, because its ETag is of the whole record.';
 
-/** So many unknown parameters are compared with the known ones: a query string has room for thousands. */
+/** A query string has room for thousands of unknown parameters. */
 const meantMax = 20;
 
 /** Parameters of other APIs, in small letters and digits alone, and the parameters of lists that do the same. */
@@ -237,7 +230,7 @@ const synonyms: ReadonlyMap<string, string> = new Map(
   }).flatMap(([name, others]) => others.split(' ').map((other) => [other, name] as const)),
 );
 
-/** "filter[status]" and "fields[klanten]", as JSON:API has them → "status" and "fields". */
+/** JSON:API's "filter[status]" and "fields[klanten]" → "status" and "fields". */
 function filtered(name: string): string {
   return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
 }

@@ -11,14 +11,13 @@ import type { Reading } from './parse.js';
 
 // A read has a requirement of the server that answers it: `withReadTarget` completes the requirement, and postgres/choice finds the server.
 
-/** Dependencies and bounds of reads; made once per gateway. */
 export interface ReadDeps extends Required<Servers> {
-  /** The workspace's last write through any gateway; undefined when there is none. */
+  /** Through any gateway; undefined when there is none. */
   readonly lastWrite: WritePositions['lastWriteOf'];
   readonly heartbeat: Heartbeat;
-  /** Whether reads of the resource are refused, because its views no longer fit. */
+  /** Its views no longer fit. */
   readonly refuses: (resource: string) => boolean;
-  /** Whether the last sample of the primary's position succeeded: without samples no replica can be shown to have moved on. */
+  /** Without samples of the primary no replica can be shown to have moved on. */
   readonly primaryReachable: () => boolean;
   readonly chunkMemory: ChunkMemory;
   readonly pageMemory: PageMemory;
@@ -26,17 +25,16 @@ export interface ReadDeps extends Required<Servers> {
   readonly queueWaitMs: number;
   readonly chunkRowsMax: number;
   readonly chunkBytes: number;
-  /** How long the continuation of a page waits for a connection. */
+  /** For the continuation of a page. */
   readonly statementTimeoutMs: number;
   readonly skipRowsMax: number;
 }
 
-/** Requirement of the statements that continue the page of an attempt: one that began on the primary goes on there until a replica shows the write. */
+/** A page that began on the primary goes on there until a replica shows the write. */
 export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, replica }: Attempt): Requirement {
   return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: replica === null };
 }
 
-/** Runs `work` on a server that meets what the read of a resource requires. */
 export async function withReadTarget<T>(
   deps: ReadDeps,
   { compiled, caller }: Pick<Reading, 'compiled' | 'caller'>,
@@ -54,7 +52,7 @@ export async function withReadTarget<T>(
   return withServer(deps, required, work, queryTimeout);
 }
 
-/** The fault itself is for the operator: /status names it. */
+/** /status names the fault, for the operator. */
 export const refusedDetail = 'The database does not fit this resource now; its operator is told. Try again.';
 
 /**
@@ -97,20 +95,19 @@ function requireLastWrite(
     : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
-/** 504, which is not repeated: the same read would take as long. */
+/** Not repeated: the same read would take as long. */
 function queryTimeout(): Problem {
   const detail =
     'The read took longer than the operator of this API allows. Ask for less: fewer rows, or more filters.';
   return new Problem('query_timeout', detail);
 }
 
-/** Rows of a small statement, and how current they are. */
 export interface Rows {
   readonly rows: readonly TextRow[];
   readonly asOfMs: number | null;
 }
 
-/** Reads one of the small statements of a list: keys, or a count. */
+/** Keys, or a count. */
 export async function readRows(
   deps: ReadDeps,
   request: Reading,
