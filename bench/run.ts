@@ -99,7 +99,7 @@ of figures and goals. Needs Linux, wrk and psql; a whole run takes some fifteen 
 
 Options:
   --only CASE      One of ${Object.keys(cases).join(', ')}, several with commas; or scale: one workspace with 5,000,000 work orders and
-                   10,000,000 log entries, which takes a quarter of an hour and 20 GB of disk; or scale-sync: its sync alone
+                   10,000,000 log entries, which takes a quarter of an hour and 20 GB of disk; or scale-sync: its sync and export alone
   --seconds N      Length of one load run; default 4
   --rounds N       How often each contender gets its turn; default 5
   --work-orders N  Another number of work orders for scale

@@ -3,6 +3,7 @@ import { figure, type Measured } from '../report.js';
 import { combinationsOf } from './combinations.js';
 import { type DataSet, sealed, sizesOf, wallKey, workspaceOf } from './data.js';
 import { withSets } from './served.js';
+import type { Subject } from './subject.js';
 import { syncOf } from './sync.js';
 import { walksOf } from './walk.js';
 
@@ -38,8 +39,7 @@ export async function runScale(workOrders: number): Promise<Measured & { postgre
     process.stderr.write('Measuring sync …\n');
     const sync = await syncOf(subject);
     process.stderr.write('Measuring export …\n');
-    const of = { ...subject, workspace: workspaceOf(0), sealed: sealed(workspaceOf(0)), wallKey };
-    const exported = await exportAgainstCopy(of, 1, 'all work orders');
+    const exported = await exportOf(subject);
     const [version] = await replica.query<{ server_version: string }>('show server_version');
     return {
       figures: { ...combinations.figures, ...walks.figures, ...sync.figures, ...exported.figures },
@@ -49,7 +49,12 @@ export async function runScale(workOrders: number): Promise<Measured & { postgre
   });
 }
 
-/** Only the sync of the workspace, beside a thousand small ones. */
+function exportOf(subject: Subject): Promise<Measured> {
+  const of = { ...subject, workspace: workspaceOf(0), sealed: sealed(workspaceOf(0)), wallKey };
+  return exportAgainstCopy(of, 1, 'all work orders');
+}
+
+/** Only sync and export of the workspace, beside a thousand small ones. */
 export async function runScaleSync(workOrders: number): Promise<Measured & { postgresVersion: string }> {
   const large: DataSet = {
     database: 'large',
@@ -58,7 +63,13 @@ export async function runScaleSync(workOrders: number): Promise<Measured & { pos
   return withSets([large], '100000000', async ({ replica }, [subject]) => {
     if (subject === undefined) throw new Error('The set is not served.');
     const [version] = await replica.query<{ server_version: string }>('show server_version');
-    return { ...(await syncOf(subject)), postgresVersion: version?.server_version ?? 'unknown' };
+    const [sync, exported] = [await syncOf(subject), await exportOf(subject)];
+    const figures = { ...sync.figures, ...exported.figures };
+    return {
+      figures,
+      tables: [...sync.tables, ...exported.tables],
+      postgresVersion: version?.server_version ?? 'unknown',
+    };
   });
 }
 
