@@ -66,6 +66,33 @@ test('of fields that are listed by name alone the name is shown, in each of its 
 });
 
 const personal = [
+  ...['jan(at)bakkerij.nl', 'jan [at] bakkerij.nl', 'jan at bakkerij dot nl', 'jan%40bakkerij.nl'],
+  ...[
+    '06\u201312345678',
+    '06_1234_5678',
+    '06\u00a012\u202f34 56 78',
+    '06 \u2022 12345678',
+    '06|12345678',
+    '\u0660\u0666\u0661\u0662',
+  ],
+  ...['31612345678', '31 6 12345678', '1-555-123-4567', '(555) 123-4567', 'bel 612345678', 'telefoonnr: 612345678'],
+  ...[
+    'NL 91 ABNA 0417 1643 00',
+    'NL91.ABNA.0417.1643.00',
+    'IBANNL91ABNA0417164300',
+    'NL91\u00a0ABNA\u00a00417\u00a01643\u00a000',
+  ],
+  ...['1112.22.333', '11 12 22 333', 'nr.111222333', 'bsn111222333', '111\u200b222333'],
+  ...[
+    '1234ab',
+    '1234-AB',
+    '1234\u00a0AB',
+    'Laan van Meerdervoort 100',
+    'Avenue Louise 54',
+    'P.O. Box 12',
+    'Dorpsstraat: 12-3',
+  ],
+  ...['Dorpsstraat\n12', 'Nieuwezijds Voorburgwal 12', 'huisnr. 7', 'Dorpsstraat huisnummer 12'],
   ...[
     'jan@bakkerij.nl',
     'mail naar jan.jansen+x@mail.example.co',
@@ -98,6 +125,16 @@ const personal = [
   'tel. 123 456',
 ];
 const impersonal = [
+  ...[
+    '32 33 34 35 36 37',
+    'R-1234ze',
+    '1500kg',
+    '01-02-2024 1 stuk',
+    'onderweg 2 uur',
+    '10.0.0.1',
+    '08:00 - 17:00',
+    'via Daikin 3',
+  ],
   ...[
     'Koelcel 3',
     'Filter 12 vervangen',

@@ -64,6 +64,7 @@ images.push(
   '&lt;svg viewBox=&quot;0 0 9 9&quot;&gt;',
   'iVBO\nRw0K\nGgoA\nAAAN',
   '&#60;svg viewBox="0 0 9 9">',
+  '<s:svg xmlns:s="http://www.w3.org/2000/svg">',
   '&#x3C;svg viewBox="0 0 9 9">',
   '&#060svg viewBox="0 0 9 9">',
   '{"0":137,"1":80,"2":78,"3":71,"4":13,"5":10,"6":26,"7":10,"8":0}',
@@ -157,7 +158,7 @@ test('whatever is not left as it is was suspect before a string was made of it',
   t.false(judged('[{"druk": 12.5, "opmerking": "Filter \\"oost\\" vervangen; datum: 1 mei."}, {}]'));
 });
 
-test('neither invisible characters nor other forms of letters hide the name of a signature', (t) => {
+test('neither invisible characters, accents nor other forms of letters hide the name of a signature', (t) => {
   const names = [
     'hand\u200btekening',
     'hand\u00adtekening',
@@ -171,6 +172,7 @@ test('neither invisible characters nor other forms of letters hide the name of a
     '\u24e2ignature',
     'hand\u{e0061}tekening',
     'ſignature',
+    ...['hándtekening', 'sígnature', 'handte\u0301kening', 'Únterschrift', 'hand/tekening'],
   );
   for (const name of names) {
     t.true(isSignatureName(name), name);
@@ -208,7 +210,20 @@ test('a member that names the values beside it as a signature makes them null', 
     [1, 2],
     [3, 4],
   ];
-  for (const name of ['naam', 'name', 'label', 'type', 'key', 'Type', 'na\u200bam'])
+  for (const name of [
+    'naam',
+    'name ',
+    'label',
+    'type',
+    'key',
+    'Type',
+    'na\u200bam',
+    'náám',
+    'title',
+    'veld',
+    'code',
+    'id',
+  ])
     for (const value of ['handtekening', 'Customer signature', 'hand\u00adtekening'])
       for (const beside of ['waarde', 'x']) {
         const stored = [
@@ -247,6 +262,7 @@ test('an image as a list of bytes becomes null', (t) => {
   t.is(stripImages(`{"a": ${buffer}, "b": 1}`), '{"a": {"type":"Buffer","data":null}, "b": 1}');
   t.is(stripImages(`[${JSON.stringify(new Uint8Array(bytesOf.jpeg ?? []))}, 1.50]`), '[null, 1.50]');
   t.is(stripImages('[[137, 80, 78, 71, 13, 10, 26, 10, 0], "[137, 80"]'), '[null, "[137, 80"]');
+  t.is(stripImages(JSON.stringify([[...(bytesOf.png ?? [])].map(String), 'a'])), '[null,"a"]');
 });
 
 const ints = (count: number, from = 1): number[] =>

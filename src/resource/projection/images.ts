@@ -41,7 +41,7 @@ const jpegBytes = byteList(['255', '216', '255', String.raw`(?:2[23]\d|219|238)`
  */
 type Mark = readonly [hint: string, pattern: RegExp];
 const marks: readonly Mark[] = [
-  ['<', /<svg/i],
+  ['<', /<(?:\w{1,20}:)?svg/i],
   ['&', /&lt;svg/i],
   ['%', /%3csvg/i],
   ['\\u003', /\\u003csvg/i],
@@ -113,8 +113,8 @@ export function byteListStarts(json: string): number[] {
 
 /** Quotes are escaped when the JSON is inside a string of JSON. */
 function byteList(bytes: string[]): string {
-  const items = bytes.map((byte, index) => String.raw`(?:\\?"${index}\\?"\s*:\s*)?${byte}`);
-  return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}\b`;
+  const items = bytes.map((byte, index) => String.raw`(?:\\?"${index}\\?"\s*:\s*)?(?:\\?")?${byte}(?:\\?")?`);
+  return String.raw`[[{]\s*${items.join(String.raw`\s*,\s*`)}(?!\d)`;
 }
 
 const base64List = /\[\s*"[\w+/=-]*"(?:\s*,\s*"[\w+/=-]*")+\s*\]/g;

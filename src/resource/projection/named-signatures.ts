@@ -1,7 +1,9 @@
 import { skipSpace, stringAt, stringEnd } from './json-scan.js';
 import { plainText } from './plain-text.js';
 
-const naming = /^(?:name|naam|label|type|key)$/i;
+/** The names of members that name what stands beside them. */
+export const namingNames = 'name|naam|label|type|key|title|titel|field|veld|kind|soort|vraag|question|code|id';
+const naming = new RegExp(`^\\s*(?:${namingNames})\\s*$`, 'i');
 
 /** Values beside a member such as "naam" that says signature; true, false and null stay. Throws MalformedJson. */
 export function namedSignatures(json: string, isSignatureName: (name: string) => boolean): number[] {

@@ -10,7 +10,7 @@ import {
   separators,
 } from './images.js';
 import { MalformedJson, skipSpace, stringAt, stringEnd, valueEnd } from './json-scan.js';
-import { namedSignatures } from './named-signatures.js';
+import { namedSignatures, namingNames } from './named-signatures.js';
 import { PhraseMatcher } from './phrase-matcher.js';
 import { hidesLetters, mayHideLetters, plainText } from './plain-text.js';
 
@@ -40,13 +40,13 @@ export function isSignatureName(name: string): boolean {
   return signatureName.test(plainText(name));
 }
 
-const separator = String.raw`[\s_.-]*`;
+const separator = String.raw`[\s_./:-]*`;
 const picture =
   '(?:afbeelding|beeld|plaatje|foto|image|img|png|jpe?g|svg|base64|blob|bytes|data(?!tum)|strokes|points)';
 const signatureName = new RegExp(
   [
     `hand${separator}tekening`,
-    'signature|signatuur|paraaf|parafen|krabbel',
+    'signature|signatuur|unterschrift|paraaf|parafen|krabbel',
     `ondertekening${separator}${picture}`,
     `${picture}${separator}ondertekening`,
   ].join('|'),
@@ -65,6 +65,7 @@ function isBulky(json: string, start: number, end: number): boolean {
 const signatureHints = [
   'tekening',
   'signatu',
+  'unterschrift',
   'paraaf',
   'parafen',
   'krabbel',
@@ -163,7 +164,7 @@ function stripEncoded(text: string, encoded: number): string | null {
 }
 
 /** Or what can hide its name. */
-const mayNameSignatures = new RegExp(`"(?:name|naam|label|type|key)"|\\\\u|${hidesLetters.source}`, 'i');
+const mayNameSignatures = new RegExp(`"\\s*(?:${namingNames})\\s*"|\\\\u|${hidesLetters.source}`, 'i');
 
 /** In order: lists that are an image, and what a member beside them calls a signature. Throws MalformedJson. */
 function hiddenValues(json: string): number[] {
