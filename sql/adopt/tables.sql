@@ -12,7 +12,7 @@ with recursive below (of, type, modifier, required) as (
   union all
   select b.of, t.typbasetype, t.typtypmod, b.required or t.typnotnull from below b join pg_type t on t.oid = b.type and t.typtype = 'd'
 ), ground as ( -- of each type the one below all domains, and whether one of them is NOT NULL
-  select b.of, t.oid, t.typtype, t.typname, t.typnamespace, b.modifier, b.required from below b join pg_type t on t.oid = b.type and t.typtype <> 'd'
+  select b.of, t.oid, t.typtype, t.typname, t.typnamespace, t.typelem, b.modifier, b.required from below b join pg_type t on t.oid = b.type and t.typtype <> 'd'
 )
 select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
@@ -43,6 +43,11 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
           and u.prosrc ~* ('\mnew\."?' || regexp_replace(a.attname, '(\W)', '\\\1', 'g') || '(?!\w)')),
       'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',
+      'members', (select json_agg(json_build_object('name', m.attname, 'type', case when g.typtype = 'e' then 'enum' else format_type(g.oid, null) end,
+          'isArray', y.typcategory = 'A', 'values', '{}'::text[]) order by m.attnum)
+        from pg_type o join pg_attribute m on m.attrelid = o.typrelid and m.attnum > 0 and not m.attisdropped
+          join pg_type y on y.oid = m.atttypid join ground g on g.of = y.oid
+        where o.typtype = 'c' and o.oid in (base.oid, (select of.oid from ground of where of.of = base.typelem))),
       'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
     from pg_attribute a join pg_type t on t.oid = a.atttypid join ground base on base.of = t.oid
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,

@@ -213,7 +213,9 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '55000': unfit(
     'The write view is not updatable: its FROM must be a single table, without DISTINCT, GROUP BY or LIMIT.',
   ),
-  '44000': unfit('The WITH CHECK OPTION of the write view refuses a row of the workspace: correct its WHERE.'),
+  '44000': unfit(
+    'The WITH CHECK OPTION of the write view refuses the row: correct its WHERE, or the trigger that moves the row out of the view.',
+  ),
   '42501': unfit(
     'A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.',
     'A function of the app, such as a trigger function, writes with the rights of the gateway: make it SECURITY DEFINER and set its search_path.',

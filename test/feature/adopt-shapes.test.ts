@@ -63,6 +63,21 @@ test('columns may have the names of the aliases that a draft uses', async (t) =>
   t.like((await ask('/job-times/1')).body, { t: 'h', p: 'i', w1: 'j' });
 });
 
+test('in lists, also of lists, and in composite types values have the form of columns', async (t) => {
+  const app = shopOf(`
+    create type stay as ("from At" timestamptz, rate numeric, nights date[]);
+    create table jobs ($own, grid timestamptz[][], stays stay[], created_at timestamptz not null default now());
+    create table job_lines ($own, job_id bigint not null references jobs, stay stay);
+    insert into jobs (company_id, grid, stays) values (1, '{{infinity,2026-01-01 02:00+02}}', array[row('-infinity', 'NaN', '{infinity,2026-01-01}')::stay]);
+    insert into job_lines (company_id, job_id, stay) values (1, 1, row('2026-01-01 00:00Z', 1.50, null)::stay)`);
+  const ask = await (await apiOf(t, await adoptedShop(t, app)))('read:jobs');
+  t.like((await ask('/jobs/1')).body, {
+    grid: [[null, '2026-01-01T00:00:00.000Z']],
+    stays: [{ fromAt: null, rate: null, nights: [null, '2026-01-01'] }],
+    lines: [{ id: '1', stay: { fromAt: '2026-01-01T00:00:00.000Z', rate: 1.5, nights: null } }],
+  });
+});
+
 interface List {
   readonly data: readonly { readonly id: string; readonly createdAt: string | null }[];
   readonly pagination: { readonly next: string | null };

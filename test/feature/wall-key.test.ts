@@ -110,6 +110,24 @@ test('no login can read the key, change the function that compares, or stand in 
   );
 });
 
+test.serial('no text of a statement holds a MAC, which other sessions of the role could see', async (t) => {
+  const texts: string[] = [];
+  const { query } = pg.Client.prototype as { query: (...args: unknown[]) => unknown };
+  t.teardown(() => Object.assign(pg.Client.prototype, { query }));
+  Object.assign(pg.Client.prototype, {
+    query(this: pg.Client, ...args: unknown[]) {
+      texts.push(typeof args[0] === 'string' ? args[0] : String((args[0] as { text?: string }).text));
+      return query.apply(this, args);
+    },
+  });
+  t.is((await commandLine(['check'], connections(t.context.database))).code, 0);
+  t.true(texts.some((text) => text.includes("set_config('gateway.workspace_id', $1")));
+  t.deepEqual(
+    texts.filter((text) => text.includes('\x1f')),
+    [],
+  );
+});
+
 test('no login can store large objects, write messages into the WAL, or hold up a migration', async (t) => {
   for (const login of logins)
     await asThief(t.context.database, login, async (run) => {

@@ -3,8 +3,8 @@ import type { FieldType } from '../../resource/definition/field-types.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
 import { type Form, formOf } from '../check/forms.js';
 import { isNamed, type Purpose, snakeCase } from '../words.js';
-import { singular } from './names.js';
-import type { Column, SharedPoint, Table } from './schema.js';
+import { camelCase, singular } from './names.js';
+import type { Column, SharedPoint, Table, TypeMember } from './schema.js';
 
 export interface Shown {
   readonly type: FieldType;
@@ -59,17 +59,36 @@ export function shownId(column: Column): Shown {
 
 const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$)|(^|\.)citext$/;
 
+type Inside = Readonly<Record<string, unknown>>;
+
 /** An id is a text there, too; unknown types are JSON as PostgreSQL makes it. */
-export function insideJson(column: Column, isId: boolean): Readonly<Record<string, unknown>> {
-  const { type, isArray, values } = column;
+export function insideJson(column: TypeMember & Partial<Column>, isId: boolean): Inside {
+  const { type, isArray, values, members } = column;
   if (isArray) {
-    const of = own(types, type.replace(/\[\]$/, ''));
-    const isFlat = values.every((value) => !value.startsWith('{{'));
-    return { type: 'json', ...(of && of !== 'json' && isFlat && { items: { type: of, nullable: true } }) };
+    const of = insideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
+    // Of one type whatever its dimensions are: the rows tell how many.
+    const lists = Math.max(1, ...values.map((value) => (/^\{+/.exec(value)?.[0] ?? '{').length));
+    const isTyped = of.type !== 'json' || members;
+    return isTyped ? listOf({ ...of, nullable: true }, lists) : { type: 'json' };
   }
-  if (isId && isInteger(column)) return { type: 'bigint' };
+  if (members)
+    return {
+      type: 'json',
+      fields: Object.fromEntries(
+        members.map((member) => {
+          const name = camelCase(member.name);
+          const column = name === member.name ? {} : { column: member.name };
+          return [name, { ...column, ...insideJson(member, false), nullable: true }];
+        }),
+      ),
+    };
+  if (isId && own(types, type) === 'integer') return { type: 'bigint' };
   if (printedAsTexts.test(type)) return { type: 'text' };
   return { type: type === 'timestamp without time zone' ? 'timestamp' : (own(types, type) ?? 'json') };
+}
+
+function listOf(item: Inside, lists: number): Inside {
+  return { type: 'json', items: lists > 1 ? { ...listOf(item, lists - 1), nullable: true } : item };
 }
 
 /** Texts of free form last; among several a mark stands before each hyphen of their own. */

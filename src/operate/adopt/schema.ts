@@ -39,12 +39,16 @@ export interface Column {
   /** Of a serial; an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
+  /** Of a composite type, also of each item of an array; null of any other type. */
+  readonly members: readonly TypeMember[] | null;
   /** Shown whatever it seems to hold. */
   readonly isWanted?: true;
   readonly comment: string | null;
   /** A sample, not NULL; only forms and words of logs get into a draft. */
   readonly values: string[];
 }
+
+export type TypeMember = Pick<Column, 'name' | 'type' | 'isArray' | 'values'>;
 
 export interface ForeignKey {
   readonly table: string;

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { asAdmin } from '../../postgres/admin.js';
 import type { Seal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
+import { guard } from '../../postgres/wire/queries.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { viewInOrder } from '../../resource/statements/walls.js';
 import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
@@ -53,7 +54,7 @@ export async function checkIds(
     where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
   const look = async (): Promise<Item[]> => {
     for (const workspace of workspaces.slice(0, 2)) {
-      await client.query(`set local gateway.workspace_id = ${pg.escapeLiteral(seal(workspace))}`);
+      await client.query(guard.text, [seal(workspace)]);
       const [row] = (await client.query<{ id: string }>(repeated)).rows;
       if (row) return [failure('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
     }

@@ -36,7 +36,13 @@ export function sessionSettings(
 
 export type Startup = Readonly<Record<string, string>>;
 
-/** To try in turn: servers before 17 refuse one, and poolers pass on only some. */
+/** Of later servers alone: of minor releases of 2024, and of PostgreSQL 17. */
+const later = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
+
+/** Set for the role, a missing library refuses the login, and failed statements log the MAC of their workspace. */
+const always = ['-c local_preload_libraries=', '-c log_parameter_max_length_on_error=0'];
+
+/** To try in turn: older servers refuse what is later, and poolers pass on only some. */
 export function startupsOf(settings: readonly SessionSetting[]): readonly Startup[] {
   const isTracked = ({ name }: SessionSetting): boolean =>
     /^(TimeZone|DateStyle|standard_conforming_strings)$/.test(name);
@@ -44,8 +50,9 @@ export function startupsOf(settings: readonly SessionSetting[]): readonly Startu
   const options = settings.flatMap((each) =>
     isTracked(each) ? [] : [`-c ${each.name}=${each.value.replace(/[\\ ]/g, '\\$&')}`],
   );
-  const all = ['-c transaction_timeout=0', ...options];
-  return [{ ...tracked, options: all.join(' ') }, { ...tracked, options: options.join(' ') }, tracked];
+  options.push(...always);
+  const sent = [2, 1, 0].map((n) => ({ ...tracked, options: [...options, ...later.slice(0, n)].join(' ') }));
+  return [...sent, tracked];
 }
 
 /** PostgreSQL knows no such setting, or a pooler passes none on. */

@@ -3,6 +3,7 @@ import { correctionOf } from '../../base/errors.js';
 import { primaryReadConnections } from '../../postgres/primary.js';
 import { sealWith, wallRefusal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
+import { guard } from '../../postgres/wire/queries.js';
 import { sessionSettings } from '../../postgres/wire/session.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
@@ -52,7 +53,7 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
   if (wallKey === '') return [];
   const sealed = sealWith(wallKey)('check' as WorkspaceId);
   const ask = async (): Promise<Item[]> => {
-    await client.query("select set_config('gateway.workspace_id', $1, true)", [sealed]);
+    await client.query(guard.text, [sealed]);
     await client.query('select gateway.workspace()');
     return [verdict('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
   };

@@ -17,6 +17,7 @@ export const column = (name: string, type = 'text', ...values: string[]): Column
   moved: false,
   sequence: null,
   isArray: false,
+  members: null,
   comment: null,
   values,
 });
