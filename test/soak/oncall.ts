@@ -151,8 +151,8 @@ function databaseFaults(setUp: FaultCluster): Readonly<Record<string, Fault>> {
         await sql('begin; lock table app.werkbonnen in access exclusive mode; select pg_switch_wal()');
         return () => sql('rollback');
       },
-      named: /503 replica_unavailable: GET \/api\/v1\/werkbonnen|werkbonnen.*lock/,
-      alert: 'GatewayReadsRefused',
+      named: /A lock on .*werkbonnen/,
+      alert: 'GatewayResourceLocked',
     },
     'values do not decode': {
       inject: async () => {

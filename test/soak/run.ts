@@ -2,6 +2,7 @@ import type { Figures } from './figures.js';
 import { soakFlood } from './flood.js';
 import { soakFuzz } from './fuzz.js';
 import { soakGenerators } from './generators.js';
+import { soakLocks } from './locks.js';
 import { soakMigrate } from './migrate.js';
 import { soakMixed } from './mixed.js';
 import { soakOncall } from './oncall.js';
@@ -26,6 +27,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   fuzz: soakFuzz,
   generators: soakGenerators,
   mixed: soakMixed,
+  locks: soakLocks,
   migrate: soakMigrate,
   oncall: soakOncall,
   'pull-damage': soakPullDamage,
