@@ -1,9 +1,14 @@
 import type pg from 'pg';
 import { Login } from './wire/wire.js';
 
+/** Whatever the database's defaults are: files of SQL have backslashes in plain strings, and names are noted as they are. */
+const session = [
+  { name: 'standard_conforming_strings', value: 'on', level: 'failed' },
+  { name: 'quote_all_identifiers', value: 'off', level: 'failed' },
+] as const;
+
 export async function asAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  // Files of SQL have backslashes in plain strings, whatever the database's default.
-  const login = new Login([{ name: 'standard_conforming_strings', value: 'on', level: 'failed' }]);
+  const login = new Login(session);
   const client = await login.connect(() => ({
     connectionString: adminUrl,
     connectionTimeoutMillis: 10_000,

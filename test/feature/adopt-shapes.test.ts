@@ -47,18 +47,18 @@ test('a domain is shown and written as the type below all domains, and keeps the
   t.is((await ask('/jobs', { body: { subtitle: 'a' } })).status, 400);
 });
 
-test('columns may have the names of the aliases that a draft uses', async (t) => {
+test('columns may have the names of the aliases that a draft uses, and of the members that the gateway makes', async (t) => {
   const app = shopOf(`
-    create table jobs ($own, t text, p text, w1 text, s text, v text, created_at timestamptz not null default now());
+    create table jobs ($own, t text, p text, w1 text, s text, v text, sync_version text, created_at timestamptz not null default now());
     create table job_lines ($own, job_id bigint not null references jobs, p integer, t text, w1 text);
     create table job_times (id bigint primary key, job_id bigint not null references jobs, t text, p text, w1 text, created_at timestamptz not null default now());
-    insert into jobs (company_id, t, p, w1, s, v) values (1, 'a', 'b', 'c', 'd', 'e');
+    insert into jobs (company_id, t, p, w1, s, v, sync_version) values (1, 'a', 'b', 'c', 'd', 'e', 'f');
     insert into job_lines (company_id, job_id, p, t, w1) values (1, 1, 7, 'f', 'g');
     insert into job_times values (1, 1, 'h', 'i', 'j')`);
   const draft = await adoptedShop(t, app, { findings: ['warning sorted_lists job-times'] });
   const ask = await (await apiOf(t, draft))('read:jobs,read:job-times');
   const { body } = await ask('/jobs/1');
-  t.like(body, { t: 'a', p: 'b', w1: 'c', s: 'd', v: 'e' });
+  t.like(body, { t: 'a', p: 'b', w1: 'c', s: 'd', v: 'e', ownSyncVersion: 'f' });
   t.like((body.lines as object[])[0], { p: 7, t: 'f', w1: 'g' });
   t.like((await ask('/job-times/1')).body, { t: 'h', p: 'i', w1: 'j' });
 });

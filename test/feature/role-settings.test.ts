@@ -70,15 +70,22 @@ test('settings that a thief gives to the logins change no read and no write', as
   }
 });
 
-test('a database with standard_conforming_strings off is migrated, checked and served', async (t) => {
+test('a database that writes strings and names otherwise is migrated, checked and served', async (t) => {
   const { database } = t.context;
   const { name, primary } = database;
   await primary.query(`alter database ${name} set standard_conforming_strings = off`);
+  await primary.query(`alter database ${name} set quote_all_identifiers = on`);
+  await primary.query(`drop index app.werkbon_uren_sync`);
   try {
     await database.caughtUp();
     t.is((await commandLine(['views', '--drop'], connections(database))).code, 0);
-    const created = await commandLine(['views', '--create'], connections(database));
-    t.is(created.code, 0, created.stderr);
+    for (const args of [
+      ['views', '--create'],
+      ['migrate', '--indexes'],
+    ]) {
+      const { code, stderr } = await commandLine(args, connections(database));
+      t.is(code, 0, stderr);
+    }
     await database.caughtUp();
     const checked = await commandLine(['check'], connections(database));
     t.is(checked.code, 0, checked.stdout);
@@ -87,6 +94,6 @@ test('a database with standard_conforming_strings off is migrated, checked and s
     const made = await post(client, { customerId: await customerOf(database), naam: text });
     t.is(made.json<{ naam: string }>().naam, text);
   } finally {
-    await primary.query(`alter database ${name} reset standard_conforming_strings`);
+    await primary.query(`alter database ${name} reset all`);
   }
 });

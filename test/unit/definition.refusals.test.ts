@@ -143,6 +143,8 @@ const refusals: Refusals = [
   ['fields/place/group/town/write', {}, 'a member of a group cannot be written'],
   ['fields/place/group/town/write', {}, '/fields/place/group/town/codec: an encoded value cannot be written'],
   ['fields/id/write', { required: true }, '/fields/id/column: the client cannot set this column; remove `write`'],
+  ['fields/size/column', 'workspace_id', '/fields/size/column: the tenant wall has a column of this name for itself'],
+  ['fields/size/column', 'sync_version', '/fields/size/column: the tenant wall has a column of this name for itself'],
   ['fields/limit', field('size_max', 'text', { nullable: true, write: {} }), '/fields/limit/write: a parameter of'],
   ['fields/madeAt/write', { required: true }, '/fields/madeAt/type: this type cannot be written'],
   ['fields/size/write', { required: true }, '/fields/size: a written number has no bounds'],

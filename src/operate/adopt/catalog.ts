@@ -35,6 +35,9 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
   );
 }
 
+/** Of its views. */
+const gatewayColumns = ['id', 'workspace_id', 'row_xid', 'sync_version', 'sync_source'];
+
 /** A name that fits as it is goes before those that have to be put in small letters. */
 function withViewNames({ name: table, columns }: Table): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
@@ -42,7 +45,7 @@ function withViewNames({ name: table, columns }: Table): Column[] {
   const names = new Map<string, string>();
   for (const { name } of columns.toSorted((a, b) => Number(fits(b.name)) - Number(fits(a.name)))) {
     const snake = fits(name) ? name : snakeCase(name);
-    names.set(name, untaken(snake === 'id' || snake === 'workspace_id' ? `own_${snake}` : snake, taken));
+    names.set(name, untaken(gatewayColumns.includes(snake) ? `own_${snake}` : snake, taken));
   }
   return columns.map((column) => ({ ...column, table, inView: names.get(column.name) as string, values: [] }));
 }

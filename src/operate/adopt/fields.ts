@@ -38,7 +38,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const { table, id, tenant } = subject;
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
   const { shown: fit, leftOut } = judged(others, (column) => reasonOf(column, subject, survey));
-  const members = new Set<string>();
+  const members = new Set(['decodeErrors', 'syncVersion']); // the gateway's own
   const open: (string | SharedPoint)[] = [];
   const columns = [id, ...fit].map((of): ViewColumn => {
     const { select, name = of.inView, member = camelCase(name), type, json, open: point } = ruleOf(of, subject, survey);
