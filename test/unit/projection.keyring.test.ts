@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import test from 'ava';
 import fc from 'fast-check';
-import { encodingOf } from '../../src/resource/projection/encodings.js';
+import { encodings } from '../../src/resource/projection/encodings.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
 
 const key = () => randomBytes(32).toString('base64');
@@ -60,7 +60,7 @@ function expected(text: string): Buffer | null {
 function decoded(text: string): Buffer | null {
   const into = Buffer.alloc(text.length + 8);
   const from = Buffer.from(`é:${text}A`);
-  const length = encodingOf('base64').decode(from, 3, from.length - 1, into, 3);
+  const length = encodings.base64.decode(from, 3, from.length - 1, into, 3);
   return length < 0 ? null : into.subarray(3, 3 + length);
 }
 

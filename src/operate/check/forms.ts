@@ -1,4 +1,4 @@
-import { type EncodingName, encodingOf } from '../../resource/projection/encodings.js';
+import { decoded, type EncodingName } from '../../resource/projection/encodings.js';
 import { holdsImage } from '../../resource/projection/images.js';
 
 export type Form =
@@ -19,7 +19,7 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
   if (images > values.length / 2) return { kind: 'image' };
   if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return { kind: 'sealed' };
   if (isBytea) return { kind: isDigest(values) ? 'digest' : 'unknown bytes' };
-  const isBase64 = mostly(decodeAll(values, 'base64'), (bytes) => bytes.length > 3 && isText(bytes));
+  const isBase64 = mostly(values, 'base64', (bytes) => bytes.length > 3 && isText(bytes));
   if (isBase64 && values.some((value) => value.length >= 8 && /[A-Z].*[a-z]|[0-9=]/.test(value)))
     return { kind: 'base64' };
   return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
@@ -32,7 +32,7 @@ function isSealed(values: readonly string[], encodings: readonly EncodingName[])
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);
   const texts = payloads.length < values.length * shareMin ? values : payloads;
   const hasNoForm = (bytes: Buffer): boolean => bytes.length >= sealedBytesMin && !isText(bytes);
-  return !isDigest(texts) && encodings.some((encoding) => mostly(decodeAll(texts, encoding), hasNoForm));
+  return !isDigest(texts) && encodings.some((encoding) => mostly(texts, encoding, hasNoForm));
 }
 
 /** Digests have the length of a known hash; texts that are sealed differ in length. */
@@ -42,19 +42,10 @@ function isDigest(values: readonly string[]): boolean {
   return hashes.length >= values.length * shareMin && others.length === 0 && [32, 40, 64, 96, 128].includes(length);
 }
 
-function mostly<T>(values: readonly (T | undefined)[], holds: (value: T) => boolean): boolean {
-  const count = values.filter((value) => value !== undefined && holds(value)).length;
+function mostly(values: readonly string[], encoding: EncodingName, holds: (bytes: Buffer) => boolean): boolean {
+  const bytes = values.flatMap((value) => decoded(encoding, Buffer.from(value)) ?? []);
+  const count = bytes.filter(holds).length;
   return count > 0 && count >= values.length * shareMin;
-}
-
-function decodeAll(values: readonly string[], encoding: EncodingName): (Buffer | undefined)[] {
-  const { decode, bytesMax } = encodingOf(encoding);
-  return values.map((value) => {
-    const stored = Buffer.from(value);
-    const bytes = Buffer.alloc(bytesMax(stored.length));
-    const length = decode(stored, 0, stored.length, bytes, 0);
-    return length < 0 ? undefined : bytes.subarray(0, length);
-  });
 }
 
 function isText(bytes: Buffer): boolean {

@@ -16,7 +16,7 @@ import {
   rowKeyId,
   type StoredHeader,
 } from './codec.js';
-import { encodingOf } from './encodings.js';
+import { decoded } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { sealedText } from './sealed-cells.js';
 
@@ -107,9 +107,7 @@ function known(header: StoredHeader | null): StoredHeader {
 }
 
 function bytesOf({ encoding }: Codec, stored: Buffer, { text }: StoredHeader): Buffer {
-  const { decode, bytesMax } = encodingOf(encoding);
-  const bytes = Buffer.alloc(bytesMax(stored.length));
-  const length = decode(stored, Buffer.byteLength(text), stored.length, bytes, 0);
-  if (length < 0) throw new DecodeError('bad_format');
-  return bytes.subarray(0, length);
+  const bytes = decoded(encoding, stored, Buffer.byteLength(text));
+  if (bytes === null) throw new DecodeError('bad_format');
+  return bytes;
 }

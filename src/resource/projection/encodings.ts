@@ -1,6 +1,8 @@
 /** Returns the number of bytes, -1 for text of another form. `into` must have room for `bytesMax`. */
 type Decode = (from: Buffer, start: number, end: number, into: Buffer, at: number) => number;
 
+export type EncodingName = 'text' | 'base64' | 'base64url' | 'hex' | 'bytea';
+
 interface Encoding {
   readonly decode: Decode;
   readonly bytesMax: (textBytes: number) => number;
@@ -15,7 +17,7 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const padding = 0x3d; // "="
 
 /** A value has one form in each: no line breaks, no spaces, unused bits zero. */
-export const encodings = {
+export const encodings: Readonly<Record<EncodingName, Encoding>> = {
   text: {
     decode: (from, start, end, into, at) => from.copy(into, at, start, end),
     bytesMax: (textBytes) => textBytes,
@@ -34,12 +36,14 @@ export const encodings = {
         : -1,
     bytesMax: (textBytes) => textBytes >> 1,
   },
-} as const satisfies Readonly<Record<string, Encoding>>;
+};
 
-export type EncodingName = keyof typeof encodings;
-
-export function encodingOf(name: EncodingName): Encoding {
-  return encodings[name];
+/** From the start to the end; null for text of another form. */
+export function decoded(name: EncodingName, from: Buffer, start = 0): Buffer | null {
+  const { decode, bytesMax } = encodings[name];
+  const bytes = Buffer.alloc(bytesMax(from.length));
+  const length = decode(from, start, from.length, bytes, 0);
+  return length < 0 ? null : bytes.subarray(0, length);
 }
 
 function decodeHex(from: Buffer, start: number, end: number, into: Buffer, at: number): number {

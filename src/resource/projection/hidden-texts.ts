@@ -1,5 +1,5 @@
 import { type Codec, formatMin, formatOf, headOf } from './codec.js';
-import { type EncodingName, encodingOf } from './encodings.js';
+import { type EncodingName, encodings } from './encodings.js';
 import { byteSet, hasRun } from './images.js';
 import { isText } from './json-bytes.js';
 import { sealLayout } from './seal-layout.js';
@@ -94,7 +94,7 @@ const foundRunMin = 12;
 const shortRunMax = 128;
 
 function decodableRuns(name: Digits): BytesTest {
-  const { decode, bytesMax } = encodingOf(name);
+  const { decode, bytesMax } = encodings[name];
   const reused = Buffer.allocUnsafe(bytesMax(shortRunMax));
   return someRun(name, (run, start, end, isWhole) => {
     if (!isWhole && end - start < foundRunMin) return false;

@@ -18,7 +18,7 @@ export function holdsImage(text: string): boolean {
     if (mayHaveIntegerRun(bytes, 0, bytes.length) && integerRun.test(text)) return true;
   }
   if (!/["\s,\u00ad\u200b-\u200d\u2060]/.test(text)) return false; // \s has U+FEFF
-  const isInterrupted = encodedMagic.isInText(text, 0, text.length);
+  const isInterrupted = encodedMagic.isInText(text);
   if (isInterrupted && holdsMark(text.replace(/[\s,\u00ad\u200b-\u200d\u2060]+/g, ''))) return true;
   if (!text.includes('\n') && !text.includes('\r')) return false;
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());

@@ -23,19 +23,12 @@ export class PhraseMatcher {
     return false;
   }
 
-  isInText(text: string, start: number, end: number): boolean {
-    const next = this.#next;
-    let state = 0;
-    for (let i = start; i < end; i++) {
-      const code = text.charCodeAt(i);
-      state = next[(state << 8) | (code < 0x80 ? code : notAscii)] as number;
-      if (state === matched) return true;
-    }
-    return false;
+  isInText(text: string, start = 0, end = text.length): boolean {
+    const bytes = Buffer.from(text.slice(start, end));
+    return this.isIn(bytes, 0, bytes.length);
   }
 }
 
-const notAscii = 0x80;
 /** After every phrase; state 0 is before them. */
 const matched = 1;
 

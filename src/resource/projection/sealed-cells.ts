@@ -10,7 +10,7 @@ import {
   rowKeyId,
   templatePieces,
 } from './codec.js';
-import { encodingOf } from './encodings.js';
+import { decoded, encodings } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
@@ -47,7 +47,7 @@ function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
 export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
   const layout = sealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);
-  const { decode, bytesMax } = encodingOf(codec.encoding);
+  const { decode, bytesMax } = encodings[codec.encoding];
   const headerOf = headerReader(codec);
   const keyIdOf = rowKeyId(codec, rows);
   const aadOf = codec.aad === undefined ? () => undefined : aadTemplate(codec.aad, rows);
@@ -86,15 +86,10 @@ export function opensAsText(codec: Codec, stored: string, key: KeyObject): boole
   const header = headerReader(codec)(stored);
   const layout = sealLayout(codec.layout ?? []);
   if (header === null || layout === null) return null;
-  const { decode, bytesMax } = encodingOf(codec.encoding);
-  const encoded = Buffer.from(stored.slice(header.text.length));
-  const sealed = Buffer.alloc(bytesMax(encoded.length));
-  const dataBytes = decode(encoded, 0, encoded.length, sealed, 0) - layout.overheadBytes;
-  if (dataBytes < tellingBytes) return null;
-  const nonce = Buffer.alloc(layout.nonce.bytes);
-  copyPart(sealed, layout.nonce, dataBytes, nonce);
-  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: layout.tag.bytes });
-  const opened = decipher.update(sealed.subarray(layout.data.at, layout.data.at + dataBytes));
+  const sealed = decoded(codec.encoding, Buffer.from(stored), Buffer.byteLength(header.text));
+  const dataBytes = (sealed?.length ?? 0) - layout.overheadBytes;
+  if (sealed === null || dataBytes < tellingBytes) return null;
+  const opened = new Opener(layout).decipher(key, sealed, dataBytes).opened;
   return isText(opened, 0, opened.length);
 }
 
@@ -112,19 +107,24 @@ class Opener {
 
   /** Null when the tag is wrong. */
   open(key: KeyObject, sealed: Buffer, dataBytes: number, aad: string | undefined): Buffer | null {
-    const { nonce, data, tag } = this.layout;
-    copyPart(sealed, nonce, dataBytes, this.#nonce);
-    copyPart(sealed, tag, dataBytes, this.#tag);
-    const decipher = createDecipheriv('aes-256-gcm', key, this.#nonce, this.#options);
-    if (aad !== undefined) decipher.setAAD(Buffer.from(aad));
+    const { decipher, opened } = this.decipher(key, sealed, dataBytes, aad);
+    copyPart(sealed, this.layout.tag, dataBytes, this.#tag);
     decipher.setAuthTag(this.#tag);
-    const opened = decipher.update(sealed.subarray(data.at, data.at + dataBytes));
     try {
       decipher.final();
       return opened;
     } catch {
       return null;
     }
+  }
+
+  /** Nothing is authenticated yet. */
+  decipher(key: KeyObject, sealed: Buffer, dataBytes: number, aad?: string) {
+    const { nonce, data } = this.layout;
+    copyPart(sealed, nonce, dataBytes, this.#nonce);
+    const decipher = createDecipheriv('aes-256-gcm', key, this.#nonce, this.#options);
+    if (aad !== undefined) decipher.setAAD(Buffer.from(aad));
+    return { decipher, opened: decipher.update(sealed.subarray(data.at, data.at + dataBytes)) };
   }
 }
 
