@@ -115,12 +115,9 @@ export function typed(type: FieldType, value: string): string {
 }
 
 /**
- * The column has the value, in the form for a statement whose order begins with the column: PostgreSQL reads an index of that order. After
- * an equality alone it ignores the order and takes any index: where it expects one row in a workspace, all look alike, and it was seen to
- * look for the value in the whole workspace. After a list of one value it keeps the order, and only an index of the column needs no sort.
- * Before version 17 a list keeps the order in the first column of an index alone; there the bounds make the index that has the workspace
- * before the column read one value. A text is compared as the type of its column: no value of a
- * character(n) with spaces at its end equals the text that PostgreSQL prints. The planner puts the value in the place of the CASE.
+ * The column has the value, for a statement whose order begins with the column. After an equality alone PostgreSQL ignores the order and may
+ * scan the workspace; after a list of one value only an index of the column needs no sort. Before version 17 the bounds make that index
+ * read one value. A text is compared as the type of its column, because character(n) ends in spaces.
  */
 export function hasValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {
   const { comparedAs, columnTypes } = fieldType(type);
