@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import ipaddr, { type IPv6 } from 'ipaddr.js';
 import type { Context } from 'koa';
 import { Problem } from '../../base/errors.js';
 import type { LimitName, Observe } from '../../base/events.js';
@@ -168,15 +169,10 @@ const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
 /** An IPv4 address, mapped ones included (RFC 4291 §2.5.5.2), or the /64 of an IPv6 address: one customer holds a /64 (RFC 6177). */
 export function addressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
-  const [address = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
-  if (!isIPv6(address)) return address;
-  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1); // hexadecimal throughout, its longest zeros left out
-  const [, high, low] = /^::ffff:(\w+):(\w+)$/.exec(canonical) ?? [];
-  if (high !== undefined && low !== undefined)
-    return Buffer.from(high.padStart(4, '0') + low.padStart(4, '0'), 'hex').join('.');
-  const [before = [], after = []] = canonical
-    .split('::')
-    .map((part) => part.split(':').filter((group) => group !== ''));
-  const zeros = Array.from({ length: 8 - before.length - after.length }, () => '0');
-  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
+  const [text = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
+  if (!isIPv6(text)) return text;
+  const address = ipaddr.process(text);
+  if (address.kind() === 'ipv4') return address.toString();
+  const groups = (address as IPv6).parts.slice(0, 4).map((part) => part.toString(16));
+  return `${groups.join(':')}::/64`;
 }
