@@ -220,6 +220,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
     'A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.',
     'A function of the app, such as a trigger function, writes with the rights of the gateway: make it SECURITY DEFINER and set its search_path.',
   ),
+  '42501 ExecWithCheckOptions': refused('invalid', byRule), // WITH CHECK of a policy for row-level security
   '42P01': missing,
   '42703': missing,
   '42883': missing,
