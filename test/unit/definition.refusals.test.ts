@@ -312,6 +312,7 @@ const codecRefusals: Refusals = [
   ['codecs/vault/prefix', 'v:{keyId}x', 'it has braces other than one {keyId}, or nothing ends that'],
   ['codecs/vault/aad', 'customer:{ID}', 'it has a brace or a placeholder that is none; use {workspace}, {table},'],
   ['codecs/vault/aad', 'customer:{keyId}', 'it has a brace or a placeholder that is none'],
+  ['codecs/vault/aad', 'customer:{workspace_id}', 'it has a brace or a placeholder that is none; use {workspace}'],
   ['codecs/vault/aad', 'customer:{id', 'it has a brace or a placeholder that is none'],
   ['codecs/vault/aad', '{document}', '/codecs/vault: column document is encoded'],
   ['codecs/vault/aad', '{state}', '/codecs/vault: column state can be written'],
