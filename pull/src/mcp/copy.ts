@@ -1,4 +1,4 @@
-import { StatementType } from '@duckdb/node-api';
+import { type DuckDBResult, JsonDuckDBValueConverter, StatementType } from '@duckdb/node-api';
 import { OutOfMemory } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
@@ -116,22 +116,25 @@ export function query(file: string, sql: string): Promise<Answer> {
     const isQuestion = questions.test(sql.replace(comments, ''));
     if (!isQuestion || ![StatementType.SELECT, StatementType.EXPLAIN].includes(statement.statementType))
       throw new NotAnswered('Only SELECT is answered: the copy is read only.');
-    const reader = await statement.streamAndReadUntil(bounds.rows + 1);
-    const rows = reader.getRowsJson();
-    const shown: (readonly unknown[])[] = [];
-    let characters = 0;
-    for (const row of rows.slice(0, bounds.rows)) {
-      characters += JSON.stringify(row).length;
-      if (characters > bounds.characters) break;
-      shown.push(row);
-    }
-    return { columns: reader.columnNames(), rows: shown, cut: cutOf(rows.length, shown.length) };
+    const result = await statement.stream();
+    return { columns: result.columnNames(), ...(await shownOf(result)) };
   });
 }
 
-function cutOf(found: number, shown: number): string | null {
-  if (found === shown) return null;
-  const isFull = shown === bounds.rows;
-  const reason = isFull ? 'aggregate, or add a condition' : `an answer has at most ${bounds.characters} characters`;
-  return `Only the first ${shown} rows: ${reason}.`;
+/** Row by row: a thousand rows of large values would take gigabytes at once. */
+async function shownOf(result: DuckDBResult): Promise<Pick<Answer, 'rows' | 'cut'>> {
+  const rows: (readonly unknown[])[] = [];
+  let characters = 0;
+  for await (const chunk of result)
+    for (let at = 0; at < chunk.rowCount; at++) {
+      if (rows.length === bounds.rows) return { rows, cut: cutOf(rows.length, 'aggregate, or add a condition') };
+      const row = chunk.convertRowValues(at, JsonDuckDBValueConverter);
+      characters += JSON.stringify(row).length;
+      if (characters > bounds.characters)
+        return { rows, cut: cutOf(rows.length, `an answer has at most ${bounds.characters} characters`) };
+      rows.push(row);
+    }
+  return { rows, cut: null };
 }
+
+const cutOf = (shown: number, reason: string): string => `Only the first ${shown} rows: ${reason}.`;
