@@ -116,17 +116,6 @@ test('with one workspace the views show all of it and nothing of the other, what
   }
 });
 
-test('a setting for one transaction is gone with it', async (t) => {
-  const hand = handOf(t.context);
-  await hand.query('begin');
-  await hand.query("select set_config('gateway.workspace_id', $1, true)", [
-    sealed(t.context.database.workspaces[0]?.id as string),
-  ]);
-  t.is((await hand.query('select 1 from gateway.klanten limit 1')).rowCount, 1);
-  await hand.query('commit');
-  t.is((await hand.query('select 1 from gateway.klanten limit 1')).rowCount, 0);
-});
-
 test('the reader cannot select any column of any table of the app, nor anything else that is not a view of it', async (t) => {
   const hand = handOf(t.context);
   const { rows } = await t.context.database.replica.query<{ relation: string; column: string }>(

@@ -9,6 +9,7 @@ import { Row, wordsOf } from '../../src/postgres/row.js';
 import { codecPresets } from '../../src/resource/definition/load.js';
 import {
   type CellContext,
+  type CellWriter,
   type Codec,
   type CodecOptions,
   DecodeError,
@@ -16,7 +17,7 @@ import {
   type DecodeReason,
   type EncodedColumn,
   loadCodecModule,
-  type RowDecoder,
+  type PresentRow,
 } from '../../src/resource/projection/codec.js';
 import { compileCodec } from '../../src/resource/projection/codecs.js';
 import { constantJson, JsonBytes } from '../../src/resource/projection/json-bytes.js';
@@ -33,23 +34,22 @@ const lenient: CodecOptions = { keyring, legacy: true };
 const presets = codecPresets();
 const straat = cellDecoder('aes-256-gcm', lenient, 'klanten', 'straat');
 
-function written(decoder: RowDecoder, column: number): string {
+function written(write: CellWriter, column: EncodedColumn, present: PresentRow): string {
   const json = new JsonBytes(1);
-  decoder.writeCell(column, json);
+  write(json, column, present);
   return json.toString();
 }
 
-function compiled(name: string, options: CodecOptions, table: string, columns: readonly EncodedColumn[]): RowDecoder {
+function compiled(name: string, options: CodecOptions, table: string, columns: readonly EncodedColumn[]): CellWriter {
   const codec = presets[name] as Codec;
   return compileCodec(codec, options, { table, columns });
 }
 
 function cellDecoder(name: string, options: CodecOptions, table: string, column: string) {
-  const decoder = compiled(name, options, table, [{ name: column, at: 0 }]);
-  return (stored: string, inWorkspace: string, inRow: string): string => {
-    decoder.startRow(Row.of([stored]), inWorkspace, inRow);
-    return JSON.parse(written(decoder, 0));
-  };
+  const encoded = { name: column, at: 0 };
+  const write = compiled(name, options, table, [encoded]);
+  return (stored: string, inWorkspace: string, inRow: string): string =>
+    JSON.parse(written(write, encoded, { row: Row.of([stored]), workspace: inWorkspace, id: inRow }));
 }
 
 function encrypt(text: string | Buffer, place?: string, id = 'k1'): string {
@@ -96,7 +96,7 @@ test('values of every length are read', (t) => {
 test('keys, versions, faults and empty cells do not disturb the other cells of a row', (t) => {
   const names = ['naam', 'straat', 'huisnummer', 'plaats', 'kvk_nummer'];
   const columns = names.map((name, at) => ({ name, at }));
-  const decoder = compiled('aes-256-gcm', lenient, 'klanten', columns);
+  const write = compiled('aes-256-gcm', lenient, 'klanten', columns);
   const kinds = fc.constantFrom('bound', 'legacy', 'moved', 'garbled', 'unknown', 'empty', 'long', 'binary');
   const cell = fc.record({ kind: kinds, text: fc.string({ maxLength: 60 }), id: fc.constantFrom(...keyring.ids) });
   const cells = fc.tuple(cell, cell, cell, cell, cell);
@@ -116,12 +116,15 @@ test('keys, versions, faults and empty cells do not disturb the other cells of a
         const reasons: Record<string, DecodeReason> = {
           ...{ moved: 'bad_tag', garbled: 'bad_format', unknown: 'unknown_key', binary: 'bad_utf8' },
         };
-        decoder.startRow(Row.of(stored), inWorkspace, id);
+        const present = { row: Row.of(stored), workspace: inWorkspace, id };
         for (const [at, { kind, text }] of contents.entries()) {
           const reason = reasons[kind];
-          if (reason !== undefined) refuses(t, () => written(decoder, at), reason);
+          if (reason !== undefined) refuses(t, () => written(write, columns[at] as EncodedColumn, present), reason);
           else if (kind !== 'empty') {
-            t.is(written(decoder, at), JSON.stringify(kind === 'long' ? text.padEnd(2000, '€') : text));
+            t.is(
+              written(write, columns[at] as EncodedColumn, present),
+              JSON.stringify(kind === 'long' ? text.padEnd(2000, '€') : text),
+            );
           }
         }
       }
@@ -208,12 +211,13 @@ test('a value of today that begins as an older one does is read behind one', (t)
   const preset = presets['aes-256-gcm'] as Codec;
   const older: Codec = { ...(preset.older as Codec), prefix: 'enc:', keyId: 'k1' };
   const codec: Codec = { ...preset, prefix: 'enc:2:', keyId: 'k1', aad: '{id}', older };
-  const decoder = compileCodec(codec, lenient, { table: 'klanten', columns: [{ name: 'straat', at: 0 }] });
+  const column = { name: 'straat', at: 0 };
+  const write = compileCodec(codec, lenient, { table: 'klanten', columns: [column] });
   for (const text of ['a', 'B', 'c', 'D', 'e']) {
     const today = encrypt(text, row).replace('enc:v2:k1:', 'enc:2:');
     const before = encrypt(text).replace('enc:v1:k1:', 'enc:');
-    decoder.startRow(Row.of([text < 'a' ? before : today]), workspace, row);
-    t.is(JSON.parse(written(decoder, 0)), text);
+    const present = { row: Row.of([text < 'a' ? before : today]), workspace, id: row };
+    t.is(JSON.parse(written(write, column, present)), text);
   }
 });
 
@@ -221,9 +225,8 @@ test('older values of another form are read by the codec that is named for them,
   const codec = presets['aes-256-gcm'] as Codec;
   const columns = ['naam', 'straat'].map((name, at) => ({ name, at }));
   const read = (older: Codec, options: CodecOptions, stored: string): string => {
-    const decoder = compileCodec({ ...codec, older }, options, { table: 'klanten', columns });
-    decoder.startRow(Row.of([null, stored]), workspace, row);
-    return JSON.parse(written(decoder, 1));
+    const write = compileCodec({ ...codec, older }, options, { table: 'klanten', columns });
+    return JSON.parse(written(write, columns[1] as EncodedColumn, { row: Row.of([null, stored]), workspace, id: row }));
   };
   const base64 = presets.base64 as Codec;
   const sealed = encrypt('Kade', here);
@@ -251,12 +254,10 @@ const options = (decode?: DecodeFunction): CodecOptions => ({
 
 function moduleDecoded(codec: Codec, decode: DecodeFunction, stored: string, keyId: string | null = 'k1'): unknown {
   const rows = { table: 'people', columns: [{ name: 'name', at: 0 }], others: new Map([['key_id', 1]]) };
-  const decoder = compileCodec(codec, options(decode), rows);
-  decoder.startRow(Row.of([stored, keyId]), 'w', '7');
-  const json = new JsonBytes(1);
+  const write = compileCodec(codec, options(decode), rows);
+  const present = { row: Row.of([stored, keyId]), workspace: 'w', id: '7' };
   try {
-    decoder.writeCell(0, json);
-    return JSON.parse(json.toString());
+    return JSON.parse(written(write, rows.columns[0] as EncodedColumn, present));
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
     return error;

@@ -2,7 +2,7 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { Row } from '../../src/postgres/row.js';
-import { type Codec, type CodecOptions, DecodeError, type RowDecoder } from '../../src/resource/projection/codec.js';
+import { type CellWriter, type Codec, type CodecOptions, DecodeError } from '../../src/resource/projection/codec.js';
 import { compileCodec } from '../../src/resource/projection/codecs.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
@@ -56,16 +56,16 @@ const others = new Map([
   ['region', 4],
 ]);
 
-function decoderOf(codec: Codec): RowDecoder {
+function decoderOf(codec: Codec): CellWriter {
   return compileCodec(codec, options, { table: 'people', columns, others });
 }
 
-function outcomes(decoder: RowDecoder, texts: readonly (string | null)[], workspace: string, id: string): string[] {
-  decoder.startRow(Row.of(texts), workspace, id);
-  return columns.map((_, column) => {
+function outcomes(write: CellWriter, texts: readonly (string | null)[], workspace: string, id: string): string[] {
+  const present = { row: Row.of(texts), workspace, id };
+  return columns.map((column) => {
     const json = new JsonBytes(1);
     try {
-      decoder.writeCell(column, json);
+      write(json, column, present);
       return `text ${JSON.parse(json.toString())}`;
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error;

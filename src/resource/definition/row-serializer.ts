@@ -1,6 +1,6 @@
 import type { Observe } from '../../base/events.js';
-import type { Row } from '../../postgres/row.js';
-import { type Codec, DecodeError, type RowDecoder } from '../projection/codec.js';
+import { Row } from '../../postgres/row.js';
+import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
 import { holdsImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
@@ -67,7 +67,8 @@ export function compileSerializer(
   const versionAt = columns.indexOf(versionColumn);
   let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
   const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
-  const { decoders, cellWriters } = compileDecoders(resource, options, members, columns);
+  const present = { row: new Row(), workspace: '', id: '' };
+  const cellWriters = compileDecoders(resource, options, members, columns, present);
   const guarded =
     (path: readonly string[], serialize: ValueSerializer): ValueSerializer =>
     (row, at, json) => {
@@ -99,8 +100,7 @@ export function compileSerializer(
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string, json: JsonBytes): void => {
     if (cells.size > 0) cells.clear();
-    const id = decoders.length === 0 ? '' : (row.text(idAt) as string);
-    for (const decoder of decoders) decoder.startRow(row, workspace, id);
+    if (cellWriters.size > 0) Object.assign(present, { row, workspace, id: row.text(idAt) });
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
       json.constant(prefixes[i] as ConstantJson);
@@ -147,23 +147,24 @@ function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
   }
 }
 
-/** A codec decodes its columns a row at a time. */
+/** Writers of the encoded columns of the `present` row, by name. */
 function compileDecoders(
   { codecs, table }: Resource,
   options: ProjectionOptions,
   members: readonly Leaf[],
   columns: readonly string[],
-): { readonly decoders: readonly RowDecoder[]; readonly cellWriters: ReadonlyMap<string, ValueSerializer> } {
-  const cellWriters = new Map<string, ValueSerializer>();
+  present: PresentRow,
+): ReadonlyMap<string, ValueSerializer> {
   const others = new Map(columns.map((column, at) => [column, at]));
-  const decoders = [...new Set(members.flatMap(({ field }) => field.codec ?? []))].map((codec) => {
-    const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
-    const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
-    const decoder = compileCodec(codecs[codec] as Codec, options, { table, columns: encoded, others });
-    for (const [i, { name }] of encoded.entries()) cellWriters.set(name, (_, __, json) => decoder.writeCell(i, json));
-    return decoder;
-  });
-  return { decoders, cellWriters };
+  const used = [...new Set(members.flatMap(({ field }) => field.codec ?? []))];
+  return new Map(
+    used.flatMap((codec) => {
+      const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
+      const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
+      const writeCell = compileCodec(codecs[codec] as Codec, options, { table, columns: encoded, others });
+      return encoded.map((column) => [column.name, (_, __, json) => writeCell(json, column, present)] as const);
+    }),
+  );
 }
 
 /** Null when JSON is shown as stored. */

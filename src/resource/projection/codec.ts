@@ -34,13 +34,6 @@ export function formatOf(head: string): string {
 /** A shorter prefix stands in plain texts, too. */
 export const formatMin = 3;
 
-export interface RowDecoder {
-  /** The row must not change until its cells are written. */
-  readonly startRow: (row: Row, workspace: string, id: string) => void;
-  /** Throws DecodeError before it writes a byte. */
-  readonly writeCell: (column: number, json: JsonBytes) => void;
-}
-
 export interface PresentRow {
   readonly row: Row;
   readonly workspace: string;

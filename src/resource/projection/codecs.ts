@@ -1,4 +1,4 @@
-import { Row } from '../../postgres/row.js';
+import type { Row } from '../../postgres/row.js';
 import {
   type CellContext,
   type CellWriter,
@@ -6,13 +6,10 @@ import {
   type CodecOptions,
   DecodeError,
   type DecodeFunction,
-  type EncodedColumn,
   type EncodedRows,
   formatOf,
   headerReader,
   headOf,
-  type PresentRow,
-  type RowDecoder,
   rowKeyId,
   type StoredHeader,
 } from './codec.js';
@@ -20,22 +17,16 @@ import { decoded } from './encodings.js';
 import { isText } from './json-bytes.js';
 import { sealedText } from './sealed-cells.js';
 
-export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): RowDecoder {
+export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
   const { older } = codec;
   const writeCell = ciphers[codec.cipher](codec, options, rows);
-  const isOlder = older === undefined ? () => false : olderCells(codec, older);
-  const writeOlder = older === undefined ? writeCell : ciphers[older.cipher](older, options, rows);
-  let present: PresentRow = { row: new Row(), workspace: '', id: '' };
-  return {
-    startRow: (row, workspace, id) => {
-      present = { row, workspace, id };
-    },
-    writeCell: (index, json) => {
-      const column = rows.columns[index] as EncodedColumn;
-      const isOther = isOlder(present.row, column.at);
-      if (isOther && !options.legacy) throw new DecodeError('legacy_refused');
-      (isOther ? writeOlder : writeCell)(json, column, present);
-    },
+  if (older === undefined) return writeCell;
+  const isOlder = olderCells(codec, older);
+  const writeOlder = ciphers[older.cipher](older, options, rows);
+  return (json, column, present) => {
+    if (!isOlder(present.row, column.at)) return writeCell(json, column, present);
+    if (!options.legacy) throw new DecodeError('legacy_refused');
+    writeOlder(json, column, present);
   };
 }
 
