@@ -7,7 +7,7 @@ with recursive wall as (
 ), applied as (
   select *, root || '/' || name as file from gateway.applied_files where $2::text[] is null or root || '/' || name = any ($2)
 ), altered as (
-  select * from applied where digest is not null and digest is distinct from gateway.digest_of(objects)
+  select a.* from (select *, gateway.digest_of(objects) as now from applied where digest is not null) a where digest is distinct from now
 ), below (name, relation) as (
   select w.name, to_regclass(v.name)::oid from wall w cross join unnest(w.views) v (name)
   union
@@ -30,22 +30,25 @@ with recursive wall as (
         select r.name || '.' || f.attname from jsonb_array_elements(a.sources -> 'columns') e join relation r on r.name = e ->> 0
           join pg_attribute f on f.attrelid = r.oid and f.attname = e ->> 1 and not f.attisdropped
         where not s.sources -> 'columns' @> jsonb_build_array(e) and s.sources -> 'tables' ? r.name) o (name)) swapped (names)
-  where a.root = 'views'
-), fault (level, object, text) as (
-  select 'refused', case root when 'core' then '' else name end, 'changed since `migrate` made them: ' || case root when 'core' then 'the functions of ' else 'the views of ' end || file
-  from altered where root <> 'views'
+  where a.root = 'views' and a.now is not null
+), fault (code, level, object, text) as (
+  select 'migrated', 'refused', case root when 'core' then '' else name end, 'changed since `migrate` made them: ' || case root when 'core' then 'the functions of ' else 'the views of ' end || file
+  from altered where root = 'core' or root = 'gateway' and now is not null
   union all
-  select case when c.is_renamed or w.name is null then 'failed' else 'refused' end, coalesce(w.name, ''), case
+  select 'dropped', 'failed', name, 'dropped since `migrate` made them: the views of ' || file
+  from altered where root = 'gateway' and now is null and name not in (select name from wall where views <> '{}') -- sql/check/views.sql has those
+  union all
+  select 'migrated', case when c.is_renamed or w.name is null then 'failed' else 'refused' end, coalesce(w.name, ''), case
       when c.is_renamed then 'the views of ' || c.file || ' read what has another name since `migrate` made them: ' || c.gone
       when c.swapped is not null then 'the views of ' || c.file || ' do not read ' || c.swapped || ' any more: the name belongs to another table or column since `migrate` made them'
       else 'changed since `migrate` made them: the views of ' || c.file end
   from change c left join lateral (
     select distinct b.name from below b join relation r on r.oid = b.relation where 'view ' || r.name = any (c.objects)) w on true
   union all
-  select 'failed', w.name, 'made of other definitions: the views of ' || w.name
+  select 'migrated', 'failed', w.name, 'made of other definitions: the views of ' || w.name
   from wall w left join gateway.applied_files a on a.root = 'gateway' and a.name = w.name
   where a.hash is distinct from w.hash and ($2 is null or 'gateway/' || w.name = any ($2))
 )
-select level, 'migrated' as code, object, string_agg(text, '; ' order by text) || '.' as detail from fault group by level, object
+select level, code, object, string_agg(text, '; ' order by text) || '.' as detail from fault group by level, code, object
 union all
 select 'ok', 'migrated', '', 'The views are those that `migrate` made.' where not exists (select from fault)

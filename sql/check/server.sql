@@ -5,7 +5,7 @@
 -- be changed without a gap. A superuser is a member of every role, so its memberships and possessions say nothing and are left out.
 with recursive need as (
   select * from jsonb_to_record($1) as n (kind text, role text, relations text[], clock float8, pooled boolean,
-    "statementTimeoutMs" integer, connections integer, sum text, session jsonb, "ofRole" jsonb)
+    "statementTimeoutMs" integer, connections integer, peak integer, sum text, session jsonb, "ofRole" jsonb)
 ), setting as (
   select json_object_agg(name, setting) as of from pg_settings
 ), fact as (
@@ -25,7 +25,7 @@ with recursive need as (
   select r.* from pg_roles r where r.oid in (select me from fact union all select oid from member_of)
 ), fault (code, level, text) as (
   select f.code, f.level, f.text
-  from fact cross join lateral (values
+  from fact cross join lateral (select least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), server_limit) as allowed) l cross join lateral (values
     ('recovery', 'refused', is_replica and not recovers, 'it is not in recovery: this is no replica but a primary'),
     ('recovery', 'refused', is_replica and recovers and not reads_only, 'transactions can write'),
     ('recovery', 'failed', not is_replica and recovers, 'It is in recovery: no primary now, so writes will be answered 503'),
@@ -42,11 +42,11 @@ with recursive need as (
     ('session', 'refused', current_setting('server_encoding') <> 'UTF8',
       'the database''s encoding is ' || current_setting('server_encoding') || ', not UTF8, which only a new database can change'),
     ('clock', 'failed', distance_ms > 2000, 'It is ' || distance || '; expiry of tokens is judged by the gateway''s clock'),
-    ('connections', 'failed', not pooled and least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), server_limit) < connections,
-      connections || ' are needed, ' || sum || '; ' || concat_ws(', ',
-        case when nullif(rolconnlimit, -1) < connections then 'the role allows ' || rolconnlimit end,
-        case when nullif(datconnlimit, -1) < connections then 'the database allows ' || datconnlimit end,
-        case when server_limit < connections then 'the server allows ' || server_limit end))
+    ('connections', case when allowed < connections then 'failed' else 'warning' end, not pooled and allowed < peak,
+      connections || ' are needed, ' || sum || '; up to ' || peak || ' while statements wait for locks; ' || concat_ws(', ',
+        case when nullif(rolconnlimit, -1) < peak then 'the role allows ' || rolconnlimit end,
+        case when nullif(datconnlimit, -1) < peak then 'the database allows ' || datconnlimit end,
+        case when server_limit < peak then 'the server allows ' || server_limit end))
   ) f (code, level, is_so, text)
   where f.is_so
   union all
@@ -147,7 +147,7 @@ from fact cross join pg_control_system() cross join lateral (values
   (3, 'session', '', true, 'The encoding is UTF8, and values have the forms that serializers read.'),
   (4, 'clock', '', true, distance || '.'),
   (5, 'role_settings', '', true, 'The session has the settings that the login sends, and the role no others.'),
-  (6, 'connections', '', not pooled, connections || ' are needed: ' || sum || '.'),
+  (6, 'connections', '', not pooled, connections || ' are needed: ' || sum || '. Up to ' || peak || ' while statements wait for locks.'),
   (7, 'role', login, true, 'No superuser, no BYPASSRLS, member of no further role, owner of nothing.'),
   (8, 'privileges', login, not is_super, 'None beyond those that the gateway grants.')
 ) i (place, code, object, is_asked, ok)

@@ -1,6 +1,7 @@
 -- The items of the views that $1 needs, a row for each: `views` must be there, `plain` are those whose owner and row-level security are
 -- judged, and `columns` the columns of each with the types that fit (none: any) and the privilege that the role must have, or must not
--- (`may` is false). A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
+-- (`may` is false). A view that `migrate` made of these definitions, and that a release of the app
+-- dropped, has a code of its own. A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
 with recursive need as (
   select n.* from rows from (jsonb_to_recordset($1) as (code text, object text, file text, ok text, views text[], plain text[], columns jsonb))
     with ordinality n (code, object, file, ok, views, plain, columns, place)
@@ -21,9 +22,12 @@ with recursive need as (
     join pg_rewrite r on r.ev_class = w.oid
     join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
     join pg_class t on t.oid = d.refobjid
+), missing (place, name, is_dropped) as (
+  select place, v.name, exists (select from gateway.applied_files where root = 'gateway' and 'view ' || v.name = any (objects))
+  from need cross join unnest(views) v (name) where to_regclass(v.name) is null
 ), fault (place, rank, text) as ( -- of the columns in their order, below 10000
-  select place, 0, string_agg(v.name, ', ') || ' is missing: run `migrate` with these definitions'
-  from need cross join unnest(views) v (name) where to_regclass(v.name) is null group by place
+  select place, 0, case when is_dropped then 'dropped since `migrate` made them: ' || string_agg(name, ', ') else string_agg(name, ', ') || ' is missing: run `migrate` with these definitions' end
+  from missing group by place, is_dropped
   union all
   select place, 1, prefix || 'it is not a view' from there where relkind <> 'v'
   union all
@@ -81,11 +85,13 @@ with recursive need as (
     join pg_class t on t.oid = r.id and t.relpersistence = 'u'
   group by v.place, prefix
 )
-select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) = 10004 then 'failed' else 'refused' end as level, n.code, n.object,
+select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) = 10004 or bool_and(d.is_so) then 'failed' else 'refused' end as level,
+  case when bool_and(d.is_so) then 'dropped' else n.code end as code, n.object,
   coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
   case min(f.rank) when 10003 then 'Create the policy, or disable row-level security there; nothing else is to be done.'
     when 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.'
     when 10005 then 'Grant it again to the role; nothing else is to be done.' end as advice
-from need n left join fault f on f.place = n.place and f.text is not null
+from need n cross join lateral (select bool_and(is_dropped) from missing m where m.place = n.place) d (is_so)
+  left join fault f on f.place = n.place and f.text is not null
   and (f.rank = 0 or not exists (select from fault m where m.place = n.place and m.rank = 0))
 group by n.place, n.code, n.object, n.file, n.ok order by n.place

@@ -149,8 +149,11 @@ export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
 
-/** 'retry': the statement can succeed elsewhere or later. 'permanent': it fails until a person mends something. */
-export type DatabaseErrorKind = 'retry' | 'timeout' | 'permanent';
+/**
+ * 'retry': the statement can succeed elsewhere or later. 'unfit': it misses an object or a privilege, as during a release
+ * of the app. 'permanent': it fails until a person mends something.
+ */
+export type DatabaseErrorKind = 'retry' | 'timeout' | 'unfit' | 'permanent';
 
 export interface Refusal {
   readonly code: FieldErrorCode;
@@ -172,7 +175,11 @@ interface SqlStateRow {
 const retry: SqlStateRow = { kind: 'retry' };
 const kind = 'permanent';
 const unfit = (correction: string, correctionOfApp?: string): SqlStateRow => ({ kind, correction, correctionOfApp });
-const missing = unfit(
+const lacking = (...corrections: Parameters<typeof unfit>): SqlStateRow => ({
+  ...unfit(...corrections),
+  kind: 'unfit',
+});
+const missing = lacking(
   'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
   'A function of the app misses a table, column or function: it relies on the search_path of its caller. Give it its own by alter function … set search_path = ….',
 );
@@ -216,8 +223,8 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '44000': unfit(
     'The WITH CHECK OPTION of the write view refuses the row: correct its WHERE, or the trigger that moves the row out of the view.',
   ),
-  '42501': unfit(
-    'A role lacks a privilege, or row-level security refuses it: run `migrate`, then `check`.',
+  '42501': lacking(
+    'A role lacks a privilege: run `migrate` for objects of the gateway, grant objects of the app, then `check`.',
     'A function of the app, such as a trigger function, writes with the rights of the gateway: make it SECURITY DEFINER and set its search_path.',
   ),
   '42501 ExecWithCheckOptions': refused('invalid', byRule), // WITH CHECK of a policy for row-level security
@@ -225,7 +232,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '42703': missing,
   '42883': missing,
   '3F000': missing,
-  '42704': unfit(
+  '42704': lacking(
     'The views do not fit the definitions of the resources: run `check`.',
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
@@ -281,7 +288,8 @@ export class StatementEnded extends ServerFault {
 
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   if (sqlStateOf(error) === undefined) return error instanceof ServerFault ? 'retry' : 'permanent';
-  return rowOf(error)?.kind ?? 'permanent';
+  const found = rowOf(error)?.kind ?? 'permanent';
+  return found === 'unfit' && isOfApp(error) ? 'permanent' : found; // no look at the views finds a function of the app
 }
 
 /** How the app's database refuses the values of a write; undefined for all other errors. */
@@ -332,9 +340,15 @@ export function namedIn(error: unknown): string | null {
   );
 }
 
+const losesStatements =
+  'a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0';
+
 const refusals: Readonly<Record<string, string>> = {
+  '08P01': 'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt',
+  '26000': losesStatements,
   '28000': 'the login is refused',
   '28P01': 'the password is wrong',
+  '42P05': losesStatements,
   '3D000': 'there is no such database',
   '53300': 'too many connections',
   '57P03': 'it is starting up or shutting down',

@@ -1,12 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { createIndexes } from '../operate/migrate/indexes.js';
-import {
-  dropAllViews,
-  dropOtherWallKeys,
-  type LockOptions,
-  listFiles,
-  migrate,
-} from '../operate/migrate/migrations.js';
+import { dropOtherWallKeys, dropViewsOf, type LockOptions, listFiles, migrate } from '../operate/migrate/migrations.js';
 import { defaultViewsDir } from '../operate/migrate/sql-files.js';
 import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
@@ -74,17 +68,23 @@ export const migrateCommand = command(
   },
 );
 
-export const viewsCommand = command({ ...shared, drop: flag, create: flag }, async ({ drop, create, views, wait }) => {
+const ofViews = { ...shared, drop: flag, create: flag, tables: { type: 'string' } } as const;
+
+export const viewsCommand = command(ofViews, async ({ drop, create, views, tables, ...given }) => {
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
-  const settings = loadSettings(process.env);
-  if (create) loadResources(settings.resourcesDir);
-  if (drop) await dropAllViews(adminUrl(), lockOptions(wait));
-  else {
-    const { resourcesDir, wallKey } = settings;
-    await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, wallKey, ...lockOptions(wait) });
+  if (create && tables !== undefined) throw new UsageError('--tables goes with --drop.');
+  const { resourcesDir, wallKey } = loadSettings(process.env);
+  const wait = lockOptions(given.wait);
+  if (drop) {
+    const names = tables?.split(',').map((name) => name.trim()) ?? null;
+    const files = await dropViewsOf(adminUrl(), names, wait);
+    outLine(files.length > 0 ? `dropped the views: ${files.join(', ')}` : 'nothing to do: no view reads them');
+  } else {
+    loadResources(resourcesDir);
+    await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, wallKey, ...wait });
+    outLine('created the views');
   }
-  outLine(drop ? 'dropped the views' : 'created the views');
   return 0;
 });
 

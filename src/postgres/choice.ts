@@ -165,7 +165,7 @@ async function endAttempt(
   late: () => Problem,
 ): Promise<void> {
   const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
-  if (kind === 'permanent') throw error;
+  if (kind === 'permanent' || kind === 'unfit') throw error;
   const code = errorCode(error);
   if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
   if (kind === 'timeout') await replica?.probe(); // a frozen server is a fault of its own

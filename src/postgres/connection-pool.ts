@@ -201,9 +201,9 @@ export class ConnectionPool {
   #mayStart(workspace: string, resource: string, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#isBusy(options)) return false;
-    return (
-      !this.#isSlow(resource) || (this.#asideOf(resource) < this.#limits.connections && this.#leastBusy(1) !== null)
-    );
+    if (!this.#isSlow(resource)) return true;
+    const { connections } = this.#limits;
+    return this.#asideOf(resource) < connections && this.#aside.size < 2 * connections && this.#leastBusy(1) !== null;
   }
 
   #isSlow(resource: string): boolean {

@@ -140,7 +140,8 @@ export class Primary {
   #reportFailure(error: unknown, named: boolean): string {
     const code = errorCode(error);
     if (error instanceof Problem) throw error;
-    if (databaseErrorKind(error) === 'permanent' && !(named && ofNames.has(code))) throw error;
+    const kind = databaseErrorKind(error);
+    if ((kind === 'permanent' || kind === 'unfit') && !(named && ofNames.has(code))) throw error;
     this.#observe({ type: 'primary_failed', code });
     return code;
   }

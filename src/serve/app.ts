@@ -9,6 +9,7 @@ import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { send } from './http/respond.js';
 import { answerUnrouted, type RouteDeps, routes } from './http/routes.js';
+import { refusedDetail } from './read/routing.js';
 
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
@@ -99,10 +100,11 @@ function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => v
 function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = exchangeOf(ctx);
-  const problem = asProblem(error);
+  const problem = asProblem(error, ctx.method);
   const { requestId } = exchange;
   const route = String(ctx._matchedRoute ?? 'none');
-  if (problem.code === 'internal') observe(failureOf(error as Error, requestId, route));
+  if (problem.code === 'internal' || databaseErrorKind(error) === 'unfit')
+    observe(failureOf(error as Error, requestId, route));
   if (problem.code === 'overloaded')
     observe({ type: 'request_shed', bound: problem.bound, route, workspace: exchange.access?.workspace ?? null });
   if (problem.cause instanceof Error) observe({ type: 'value_refused', requestId, error: problem.cause });
@@ -112,8 +114,11 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   send(ctx, status, body, headers);
 }
 
-function asProblem(error: unknown): Problem {
+function asProblem(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error;
+  const isRead = /^(GET|HEAD)$/.test(method);
+  if (databaseErrorKind(error) === 'unfit')
+    return new Problem(isRead ? 'replica_unavailable' : 'primary_unavailable', refusedDetail);
   if (correctionOf(error) !== undefined)
     return new Problem('internal', 'The database of the API is misconfigured; retrying will not help.');
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {

@@ -1,4 +1,4 @@
-import { faultsOf } from '../support/lists.js';
+import { codeOf, faultsOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created, etagOf, newKey, patch, post } from '../support/writes.js';
@@ -97,7 +97,9 @@ const misfits: readonly (readonly [
 ];
 
 for (const [code, harm, advice, heal] of misfits) {
-  test(`a write that the database refuses with ${code} is a 500 whose event says how to correct the database`, async (t) => {
+  const isReleased = heal !== undefined;
+  const answer = isReleased ? '503, as during a release of the app,' : '500';
+  test(`a write that the database refuses with ${code} is a ${answer} whose event says how to correct the database`, async (t) => {
     const { database } = t.context;
     const { client, log, gateway } = await database.gateway(); // one that has not looked at the database again yet
     const { rows } = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
@@ -109,10 +111,11 @@ for (const [code, harm, advice, heal] of misfits) {
     const key = newKey();
     await database.primary.query(harm(definition));
     const refused = await post(client, write, { key });
-    t.is(refused.status, 500);
-    t.is(refused.json<{ code: string }>().code, 'internal');
-    t.regex(refused.text, /is misconfigured; retrying will not help/);
-    t.is(refused.headers['retry-after'], undefined);
+    t.deepEqual(
+      [refused.status, codeOf(refused), refused.headers['retry-after']],
+      isReleased ? [503, 'primary_unavailable', '2'] : [500, 'internal', undefined],
+    );
+    t.regex(refused.text, isReleased ? /does not fit this resource now/ : /is misconfigured; retrying will not help/);
     const line = log()
       .split('\n')
       .findLast((each) => each.includes('database_unfit'));

@@ -63,7 +63,9 @@ export function checkIndexes(client: pg.Client): Promise<Item[]> {
     const { rows } = await client.query<{ name: string }>(missingIndexes);
     const names = rows.map(({ name }) => name).join(', ');
     if (names !== '')
-      return [failure('indexes', `Gone, or not valid, since \`migrate --indexes\` made them: ${names}.`)];
+      return [
+        failure('indexes', `Gone, not valid, or of another table since \`migrate --indexes\` made them: ${names}.`),
+      ];
     return [verdict('indexes', [], 'Those that `migrate --indexes` made are there.')];
   };
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' };
@@ -72,9 +74,12 @@ export function checkIndexes(client: pg.Client): Promise<Item[]> {
   ]);
 }
 
-const missingIndexes = `select f.name from gateway.applied_files f where f.root = 'indexes' and not exists (
-    select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
-    where format('%I.%I', n.nspname, c.relname) = f.name and i.indisvalid) order by 1`;
+const missingIndexes = `with relation as (
+    select c.oid, format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace)
+  select f.name from gateway.applied_files f where f.root = 'indexes' and not exists (
+    select from pg_index i join relation r on r.oid = i.indexrelid join relation t on t.oid = i.indrelid
+    where r.name = f.name and i.indisvalid and (
+      'table ' || t.name = f.objects[2] or not exists (select from relation where 'table ' || name = f.objects[2]))) order by 1`;
 
 function shapesOf(resource: Resource): [string, Statement[]][] {
   const { list, detail } = compileStatements(resource);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { databaseErrorKind } from '../../base/errors.js';
 import { asAdmin } from '../../postgres/admin.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { type Leaf, leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
@@ -69,7 +70,10 @@ function compare(
     if (await isOwn(client, view)) return [warning('references', `${withFile(faults, resource).join('; ')}.`, name)];
     return [verdict('references', withFile(faults, resource), '', name)];
   };
-  const refused = ({ message }: Error): Item[] => [failure('references', `They cannot be compared: ${message}.`, name)];
+  const refused = (error: Error): Item[] => {
+    if (databaseErrorKind(error) === 'unfit') return []; // an item of the view names what is missing
+    return [failure('references', `They cannot be compared: ${error.message}.`, name)];
+  };
   return inReadOnlyTransaction(client, { settings: bound, object: name }, ask, refused);
 }
 

@@ -29,26 +29,37 @@ export async function createIndexes(
   return withMigrationLock(adminUrl, wait, async (client) => {
     await client.query('set statement_timeout = 0');
     for (const proposal of proposals) {
-      await create(client, proposal, onCreated);
-      await client.query(noteIndex, [`${proposal.schema}.${proposal.index}`]); // so that `check` misses it
+      await create(client, proposal, onCreated).catch((error: Error) => {
+        if (error instanceof MigrationFailed) throw error;
+        throw new MigrationFailed(`The index ${proposal.index}: ${error.message}.`, { cause: error });
+      });
+      const { schema, index, table } = proposal;
+      await client.query(noteIndex, [`${schema}.${index}`, `${schema}.${table}`]); // so that `check` misses it
     }
   });
 }
 
-const noteIndex = `insert into gateway.applied_files (root, name, hash, objects) values ('indexes', $1, '', array['index ' || $1])
-  on conflict do nothing`;
+const noteIndex = `insert into gateway.applied_files (root, name, hash, objects)
+  select 'indexes', $1, '', array['index ' || $1, format('table %I.%I', n.nspname, c.relname)]
+  from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($2)
+  on conflict (root, name) do update set objects = excluded.objects`;
 
-/** An existing index stays as it is, whatever its columns. */
+/** An existing index of the table stays as it is, whatever its columns. */
 async function create(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = proposal;
   const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
-  const { rows } = await client.query<{ kind: string | null; valid: boolean | null }>(
-    `select (select relkind from pg_class where oid = to_regclass($1)) as kind,
-       (select indisvalid from pg_index where indexrelid = to_regclass($2)) as valid`,
+  type Found = { kind: string | null; valid: boolean | null; other: string | null };
+  const { rows } = await client.query<Found>(
+    `select c.relkind as kind, i.indisvalid as valid, case when i.indrelid <> c.oid then i.indrelid::regclass::text end as other
+     from (values (1)) one left join pg_class c on c.oid = to_regclass($1) left join pg_index i on i.indexrelid = to_regclass($2)`,
     [relation, path],
   );
-  const { kind, valid } = rows[0] as { kind: string | null; valid: boolean | null };
+  const { kind, valid, other } = rows[0] as Found;
   if (kind === null) throw new MigrationFailed(`The index ${index} is for ${relation}, which does not exist.`);
+  if (other !== null)
+    throw new MigrationFailed(
+      `The index ${path} is for ${relation}, but belongs to ${other}: drop or rename it, then run this again.`,
+    );
   if (valid === true) return;
   await client.query('insert into gateway.undo (statement) values ($1)', [`drop index if exists ${path}`]);
   if (kind === 'p') {

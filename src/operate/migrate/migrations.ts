@@ -77,16 +77,13 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
   ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
-export async function dropAllViews(adminUrl: string, wait: LockOptions = {}): Promise<void> {
-  await withMigrationLock(adminUrl, wait, dropViews);
+/** Those that read the tables, or all of records (null). Returns their files. */
+export function dropViewsOf(adminUrl: string, tables: readonly string[] | null, wait: LockOptions): Promise<string[]> {
+  return withMigrationLock(adminUrl, wait, (client) => dropViews(client, tables));
 }
 
-export async function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
-  let dropped = 0;
-  await withMigrationLock(adminUrl, wait, async (client) => {
-    dropped = await retireWallKeys(client, wallKey);
-  });
-  return dropped;
+export function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
+  return withMigrationLock(adminUrl, wait, (client) => retireWallKeys(client, wallKey));
 }
 
 /** Short locks, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */
@@ -123,17 +120,17 @@ const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
   lock table gateway.migration_lock in share update exclusive mode nowait`;
 
 /** One migration at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's name. */
-export function withMigrationLock(
+export function withMigrationLock<T>(
   adminUrl: string,
   wait: LockOptions,
-  work: (client: pg.Client) => Promise<void>,
-): Promise<void> {
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
   return asAdmin(adminUrl, async (holder) => {
     await inTransaction(holder, ofRoles, () => prepare(holder));
     await lock(holder, wait);
-    await asAdmin(adminUrl, async (client) => {
+    return asAdmin(adminUrl, (client) => {
       holder.once('end', () => void client.end()); // the lock is gone
-      await work(client);
+      return work(client);
     });
   });
 }

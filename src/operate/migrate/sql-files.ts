@@ -150,17 +150,17 @@ interface Attempts {
 }
 
 /** Again after a passing error. Throws the last error. */
-export async function inTransaction(
+export async function inTransaction<T>(
   client: pg.Client,
   { lockMs, pauseMs, attempts, isPassing }: Attempts,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       await client.query(`begin; set local lock_timeout = ${lockMs}`);
-      await work();
+      const result = await work();
       await client.query('commit');
-      return;
+      return result;
     } catch (error) {
       await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
       const cause = (error instanceof MigrationFailed ? error.cause : error) ?? {};

@@ -23,26 +23,62 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
   await replace(client, async () => {
     const before = await schemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
-    const changed = await notApplied(client, files);
-    // With the files that depend on them: their objects go, too.
-    await client.query('savepoint trial');
-    for (const statement of dropsOf(objectsOf(await appliedFiles(client, changed))))
-      await client.query(`${statement} cascade`);
-    const stale = [...changed, ...(await notApplied(client, files))];
-    await client.query('rollback to savepoint trial');
-    await drop(client, await appliedFiles(client, stale));
+    const stale = await withDependents(client, await notApplied(client, files));
+    const applied = await appliedFiles(client, stale);
+    await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [applied.map(keyOf)]);
+    await dropInOrder(client, dropsOf(objectsOf(applied)));
     for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known);
   });
 }
 
-export async function dropViews(client: pg.Client): Promise<void> {
-  await replace(client, async () => {
-    await drop(client, await appliedFiles(client, null));
+/**
+ * Drops the views that read these tables, or all views of records (null). Their files stay noted, so that `check` and
+ * `serve` know that a release is under way. Returns the files.
+ */
+export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
+  return replace(client, async () => {
+    const files = await appliedFiles(client, await withDependents(client, await filesOver(client, tables)));
+    await dropInOrder(client, dropsOf(objectsOf(files)));
+    return files.map(keyOf);
   });
 }
 
-export async function replace(client: pg.Client, work: () => Promise<void>): Promise<void> {
-  await inTransaction(client, whileInUse, work).catch((error: Error) => {
+/** The files of views that read the tables. Throws MigrationFailed when there is no such table. */
+async function filesOver(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
+  if (tables !== null) {
+    const { rows } = await client.query<{ name: string }>(
+      'select name from unnest($1::text[]) name where to_regclass(name) is null',
+      [tables],
+    );
+    if (rows.length > 0) throw new MigrationFailed(`There is no table ${rows.map(({ name }) => name).join(', ')}.`);
+  }
+  const text = `with recursive over (relation) as (
+      select to_regclass(name)::oid from unnest($1::text[]) name
+      union
+      select r.ev_class from over join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = over.relation
+        join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+    )
+    select root || '/' || name as key from gateway.applied_files where root in ('views', 'gateway') and exists (
+      select from unnest(objects) object where case when $1 is null then object ~ ' records[.]' else object in (
+        select format('view %I.%I', n.nspname, c.relname)
+        from over join pg_class c on c.oid = over.relation join pg_namespace n on n.oid = c.relnamespace) end)`;
+  return (await client.query<{ key: string }>(text, [tables])).rows.map(({ key }) => key);
+}
+
+/** With the files whose objects go with theirs. */
+async function withDependents(client: pg.Client, keys: readonly string[]): Promise<string[]> {
+  await client.query('savepoint trial');
+  for (const statement of dropsOf(objectsOf(await appliedFiles(client, keys))))
+    await client.query(`${statement} cascade`);
+  const { rows } = await client.query<{ key: string }>(
+    `select root || '/' || name as key from gateway.applied_files where digest is not null and gateway.digest_of(objects) is null`,
+  );
+  await client.query('rollback to savepoint trial');
+  return [...keys, ...rows.map(({ key }) => key)];
+}
+
+export function replace<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  return inTransaction(client, whileInUse, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
     throw new MigrationFailed(
       `The views are in use: no lock in ${whileInUse.attempts} attempts. pg_stat_activity names the statements that run for so long. Nothing was changed.`,
@@ -57,9 +93,9 @@ async function notApplied(client: pg.Client, files: readonly SqlFile[]): Promise
   return states.filter(({ state }) => state !== 'applied').map(keyOf);
 }
 
-async function appliedFiles(client: pg.Client, keys: readonly string[] | null): Promise<Applied[]> {
+async function appliedFiles(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   const text = `select root, name, objects from gateway.applied_files
-    where root in ('views', 'gateway') and coalesce(root || '/' || name = any ($1), true) order by root desc, name collate "C"`;
+    where root in ('views', 'gateway') and root || '/' || name = any ($1) order by root desc, name collate "C"`;
   return (await client.query<Applied>(text, [keys])).rows;
 }
 
@@ -68,11 +104,6 @@ const objectsOf = (files: readonly Applied[]) => files.flatMap(({ objects }) => 
 /** From the last to the first. DROP COLUMN … CASCADE of the app may have taken some. */
 export function dropsOf(objects: readonly { readonly object: string }[]): string[] {
   return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
-}
-
-async function drop(client: pg.Client, files: readonly Applied[]): Promise<void> {
-  await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [files.map(keyOf)]);
-  await dropInOrder(client, dropsOf(objectsOf(files)));
 }
 
 /** A statement whose object another one needs runs after that one. Throws MigrationFailed, which names what else needs an object. */

@@ -35,6 +35,7 @@ export const advice = {
     'Add the missing key to DATA_KEYS, or the key with which the app sealed the values, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
   schema_usage: 'Grant it: grant usage on schema gateway to gateway_reader, gateway_writer.',
   view: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
+  dropped: 'Run views --create --views DIR when the migrations of the app are done, or migrate --views DIR.',
   migrated:
     'Write changed names into the files of the views; then run migrate --views DIR with the same RESOURCES_DIR, which makes the views again. Create functions of core again as sql/core has them.',
   scans:
@@ -50,7 +51,7 @@ export const advice = {
   schema:
     'Cast the columns of the view to the types of the contract (docs/reference/definitions.md), or change the definition.',
   indexes:
-    'Run migrate --indexes. If you dropped an index on purpose, remove its file and its row in gateway.applied_files.',
+    'Run migrate --indexes. If a table took the name of another, drop the old table first. If you dropped an index on purpose, remove its file and its row in gateway.applied_files.',
   plans:
     'Run migrate --indexes, or create an index that has the workspace, the filter and the order of the list; for sync the workspace and the id, or the workspace, the id of the record and the id of the part.',
   sorted_lists: 'If a workspace has many such rows, give the table a column of the workspace.',

@@ -83,7 +83,10 @@ export async function fittingSettings(
   const { findings, ...inspected } = await inspect(settings, resources);
   const refused = findings.filter(({ level }) => level === 'refused');
   const wrong = isSuccessor ? refused.filter(({ where }) => where === 'settings') : refused;
-  const rest = { ...inspected, isDoubtful: refused.length > 0 };
+  const rest = {
+    ...inspected,
+    isDoubtful: findings.some(({ level, code }) => level === 'refused' || code === 'dropped'),
+  };
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
     const ofSettings = wrong.every(({ where }) => where === 'settings');
@@ -125,7 +128,8 @@ async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGe
   const views = await checkViews(client, resources.map(viewNeed));
   yield views;
   yield await checkApplied(client, resources);
-  const scans = await scanItems(client, resources.flatMap(plainViewsOf));
+  const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // of others the causes are known
+  const scans = await scanItems(client, fitting.flatMap(plainViewsOf));
   yield scans;
   if (more.replica) yield* more.replica(client, inspection, views, scans);
 }

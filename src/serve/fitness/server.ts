@@ -23,6 +23,9 @@ export async function checkServer(
   const { shortConnections, longConnections, primaryConnections, webConcurrency, redisUrl } = settings;
   const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
   const instances = redisUrl === '' ? 1 : settings.instances;
+  const processes = webConcurrency * instances;
+  // Set aside by pools of reads, one that waits for the end of each lock, and the look at the views.
+  const more = 2 * (kind === 'replica' ? pools : primaryReadConnections) + resources.length + 1;
   const need = {
     kind,
     role: kind === 'replica' ? 'gateway_reader' : 'gateway_writer',
@@ -31,7 +34,8 @@ export async function checkServer(
     statementTimeoutMs: settings.statementTimeoutMs,
     session: sessionSettings(kind, settings),
     ofRole: sessionSettings(kind, { statementTimeoutMs: 0, writeTimeoutMs: 0 }),
-    connections: (pools + 1) * webConcurrency * instances,
+    connections: (pools + 1) * processes,
+    peak: (pools + 1 + more) * processes,
     sum: `${pools} of the pools and a probe, by ${webConcurrency} workers and ${instances} machines`,
     clock: Date.now(),
   };
@@ -89,7 +93,8 @@ export function checkTokens(client: pg.Client): Promise<Item[]> {
   return inReadOnlyTransaction(client, {}, look, (error) => [
     {
       ...verdict('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
-      advice: error.code === '42501' ? undefined : correctionOf(error),
+      ...(error.code === '42P01' && { level: 'failed', code: 'dropped' }), // its views, and not the function
+      advice: /^42(501|P01)$/.test(error.code ?? '') ? undefined : correctionOf(error),
     },
   ]);
 }

@@ -68,12 +68,16 @@ export function connectionItems(error: unknown): Item[] {
   const reason = message || code || 'no reason given';
   if (code === queryCanceled)
     return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
-  if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) === 'permanent'))
+  if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) !== 'retry'))
     return [verdict('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
   const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
   const tls = isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
-  return [...tls, failure('connection', `It cannot be reached now: ${reason}.`)];
+  const item = failure('connection', `It cannot be reached now: ${reason}.`);
+  return [...tls, code === '08P01' ? { ...item, advice: loginOfPooler } : item];
 }
+
+const loginOfPooler =
+  'Let the pooler log in to PostgreSQL: change the password in PostgreSQL, then in userlist.txt of PgBouncer, run RELOAD there, and change it in the files of the gateway last.';
 
 export function checkEncryption(client: pg.Client): Item {
   const stream = streamOf(client);

@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { reasonOf } from '../../base/errors.js';
+import { correctionOf, reasonOf } from '../../base/errors.js';
 import type { Event, Observe, RefusedResource } from '../../base/events.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { findingAt, type Item, titleOf } from './finding.js';
+import { findingAt, type Item, titleOf, verdict } from './finding.js';
 import { checkTokens } from './server.js';
-import { type CheckBounds, connectTo } from './session.js';
+import { type CheckBounds, connectTo, inReadOnlyTransaction } from './session.js';
 import type { ServerKind } from './verdicts.js';
 import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
@@ -105,7 +105,7 @@ export class FitnessWatch {
       const items = await look(client, this.#resources, before);
       this.#items.set(
         server,
-        items.filter(({ level }) => level === 'refused'),
+        items.filter(({ level, code }) => level === 'refused' || code === 'dropped'),
       );
     } catch (error) {
       this.#observe({ type: 'look_failed', server: server.name, reason: reasonOf(error as Error) });
@@ -133,18 +133,10 @@ export class FitnessWatch {
 }
 
 /** An item without an object makes all unfit. */
-function usesOf({ code, object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
+function usesOf({ object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
   const uses = resources.flatMap(({ name, view, write }): [string, Use, boolean][] => [
-    [name, 'read', code === 'view' ? object === view : code === 'migrated' && object === name],
-    ...(write
-      ? [
-          [name, 'write', code === 'write_view' ? object === write.view : code === 'migrated' && object === name] as [
-            string,
-            Use,
-            boolean,
-          ],
-        ]
-      : []),
+    [name, 'read', object === view || object === name],
+    ...(write ? [[name, 'write', object === write.view || object === name] as [string, Use, boolean]] : []),
   ]);
   const named = uses.filter(([, , isNamed]) => isNamed);
   // Otherwise it is of all resources, or of the log into which every write inserts.
@@ -159,9 +151,26 @@ async function lookAtReplica(
 ): Promise<Item[]> {
   return [
     ...(await checkViews(client, resources.map(viewNeed))),
+    ...(await planReads(client, resources)),
     ...(await lookAtFiles(client, resources, before)),
     ...(await checkTokens(client)), // last: without the schema, of which the first tells, the advice is another
   ];
+}
+
+/** Finds what no catalog tells, such as a revoked function. */
+async function planReads(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
+  const items: Item[] = [];
+  for (const { view } of resources) {
+    const plan = async (): Promise<Item[]> => {
+      await client.query(`explain select * from ${view}`);
+      return [];
+    };
+    const refused = (error: Error): Item[] => [
+      { ...verdict('view', [`it cannot be read: ${error.message}`], '', view), advice: correctionOf(error) },
+    ];
+    items.push(...(await inReadOnlyTransaction(client, { object: null }, plan, refused)));
+  }
+  return items;
 }
 
 function lookAtPrimary(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {

@@ -107,7 +107,7 @@ export const wrongServers: Configurations = {
   ),
   'an index of the gateway was dropped': failed(
     'indexes',
-    /^Gone, or not valid, since `migrate --indexes` made them: app[.]werkbonnen_gone[.]$/,
+    /^Gone, not valid, or of another table since `migrate --indexes` made them: app[.]werkbonnen_gone[.]$/,
     {
       change: () =>
         `insert into gateway.applied_files (root, name, hash) values ('indexes', 'app.werkbonnen_gone', '')`,
@@ -129,10 +129,18 @@ export const wrongServers: Configurations = {
   ),
   'role and server allow fewer connections than the pools need': failed(
     'connections',
-    /^315 are needed, 104 of the pools and a probe, by 3 workers and 1 machines; the role allows 290, the server allows 297\.$/,
+    /^315 are needed, 104 of the pools and a probe, by 3 workers and 1 machines; up to 954 while statements wait for locks; the role allows 290, the server allows 297\.$/,
     {
       settings: () => ({ shortConnections: 100, webConcurrency: 3 }),
       change: () => 'alter role gateway_reader connection limit 290',
+      undo: () => 'alter role gateway_reader connection limit -1',
+    },
+  ),
+  'the role allows what the pools need, and not what locks add to it': warning(
+    'connections',
+    /^7 are needed, .*; up to 24 while statements wait for locks; the role allows 20\.$/,
+    {
+      change: () => 'alter role gateway_reader connection limit 20',
       undo: () => 'alter role gateway_reader connection limit -1',
     },
   ),

@@ -14,9 +14,9 @@ const repair = (): string =>
   'update app.klanten k set naam = kept.naam from public.kept where kept.id = k.id; drop table public.kept';
 
 export const wrongViews: Configurations = {
-  'a view is missing': refused(
-    'view',
-    /gateway\.klanten_desc is missing: run `migrate`.*the definition is config[/]resources[/]klanten[.]json/,
+  'a view is gone': failed(
+    'dropped',
+    /^dropped since `migrate` made them: gateway\.klanten_desc; the definition is config[/]resources[/]klanten[.]json/,
     {
       change: () => 'alter view gateway.klanten_desc rename to customers',
       undo: () => 'alter view gateway.customers rename to klanten_desc',

@@ -1,0 +1,347 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import suite, { type ExecutionContext } from 'ava';
+import { projectText } from '../../src/base/paths.js';
+import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
+import { type Finding, titleOf } from '../../src/serve/fitness/finding.js';
+import type { StatusReport } from '../../src/serve/ops/status.js';
+import { type ApiClient, apiClient } from '../support/client.js';
+import { type CommandResult, commandLine } from '../support/command-line.js';
+import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { codeOf } from '../support/lists.js';
+import { eventually } from '../support/workspace.js';
+import { post } from '../support/writes.js';
+
+const test = suite.serial;
+
+// A release of the app changes what the views read, in each way there is. docs/operate/upgrade.md has the same table, and the commands that run here.
+
+const page = projectText('docs/operate/upgrade.md');
+const folder = mkdtempSync(join(tmpdir(), 'changes-'));
+let setUp: FaultCluster;
+let fault: FaultGateway;
+let client: ApiClient;
+let usual: readonly string[];
+
+test.before(async () => {
+  cpSync(defaultViewsDir, folder, { recursive: true });
+  setUp = await faultCluster({ replicas: 1 });
+  // A superuser, which owns the views of the demo, is above row-level security.
+  await setUp.sql(`create function app.genoemd(text) returns text language sql immutable as 'select $1'; create role shop_owner;
+    grant usage on schema app to shop_owner; grant select on all tables in schema app to shop_owner`);
+  const shipped = readFileSync(path('werkbonnen'), 'utf8');
+  const view = shipped.replace('w.omschrijving,', 'app.genoemd(w.omschrijving) as omschrijving,');
+  writeFileSync(path('werkbonnen'), `${view}alter view records.werkbonnen owner to shop_owner;\n`);
+  await gateway('migrate', '--views', folder);
+  usual = await wrong();
+  fault = await setUp.gateway({ fitnessIntervalMs: 600 });
+  client = await clientOf(fault);
+});
+test.after.always(async () => {
+  client?.close();
+  await setUp?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const path = (file: string): string => join(folder, `${file}.sql`);
+const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'write:installaties'];
+const clientOf = async ({ gateway: { url } }: FaultGateway) =>
+  apiClient(`${url}/api/v1`, { token: await setUp.token({ scopes }) });
+
+async function gateway(...args: string[]): Promise<CommandResult> {
+  const { replicaUrls, primaryUrls, dataKeys, wallKey } = setUp.settings();
+  const adminUrl = setUp.cluster.primary.url(primaryUrls.slice(primaryUrls.lastIndexOf('/') + 1));
+  return commandLine(args, { replicaUrls, primaryUrls, dataKeys, wallKey, adminUrl });
+}
+
+/** The findings of `check`: "failed migrated klanten: …". */
+async function wrong(): Promise<string[]> {
+  await setUp.caughtUp();
+  const { stdout } = await gateway('check', '--json');
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] };
+  const found = findings.filter(({ level }) => level !== 'ok');
+  return found.map((finding) => `${finding.level} ${titleOf(finding)}: ${finding.detail}`);
+}
+
+const statusOf = async (target: string, from = client): Promise<string> => {
+  const reply =
+    target === '/installaties'
+      ? await post(from, { naam: 'x', customerId: await customerId() })
+      : await from.get(target);
+  if (reply.status === 503) return `503 ${codeOf(reply)} ${reply.headers['retry-after']}`;
+  return String(reply.status);
+};
+const customerId = async (): Promise<string> => {
+  const text = 'select id from app.klanten where workspace_id = $1 limit 1';
+  return String((await setUp.sql<{ id: string }>(text, [setUp.workspaces[0]?.id]))[0]?.id);
+};
+
+const refused = '503 replica_unavailable 2';
+const again = 'gateway migrate --views DIR';
+const indexes = 'gateway migrate --indexes --views DIR';
+
+interface Change {
+  /** Row of the page: what clients meet, the finding of `check`, what mends it. */
+  readonly row?: string;
+  readonly sql: string;
+  readonly met?: string;
+  /** Writes of installations, or reads of another resource: by default work orders. */
+  readonly of?: 'installaties' | 'klanten';
+  /** As `check` and the status have it. */
+  readonly finds: RegExp | null;
+  /** All resources are affected. */
+  readonly all?: true;
+  /** In the files of the views, before the mend. */
+  readonly edit?: readonly (readonly [name: string, from: string, to: string])[];
+  readonly mend: readonly string[];
+}
+
+const changes: Readonly<Record<string, Change>> = {
+  'a column is added': {
+    row: '| Add a column, a table or an index | 200 | – | – |',
+    sql: 'alter table app.werkbonnen add column kenmerk text',
+    finds: null,
+    mend: [],
+  },
+  'a column is renamed': {
+    row: '| Rename a column or a table | 200 | `migrated`, failed | the new name in the files of views and indexes; `migrate --views DIR` |',
+    sql: 'alter table app.werkbonnen rename nummer to volgnummer',
+    finds:
+      /migrated werkbonnen: the views of views\/werkbonnen\.sql read what has another name since.*app\.werkbonnen\.nummer/,
+    edit: [
+      ['werkbonnen', 'w.nummer,', 'w.volgnummer as nummer,'],
+      ['indexes/werkbonnen_nummer', ' nummer,', ' volgnummer,'],
+    ],
+    mend: [again],
+  },
+  'a column is dropped with cascade': {
+    row: '| Drop a column with `CASCADE` | 503 | `dropped`, failed | the view without the column; `migrate --views DIR` |',
+    sql: 'alter table app.werkbonnen drop column ondertekend_op cascade',
+    met: refused,
+    finds: /dropped gateway\.werkbonnen: dropped since `migrate` made them: gateway\.werkbonnen,/,
+    edit: [['werkbonnen', 'w.ondertekend_op', 'null::timestamptz as ondertekend_op']],
+    mend: [again],
+  },
+  'a column becomes not null': {
+    row: '| `SET NOT NULL` on a column that no client writes | reads 200, new records 500 | `writes`, failed | a default of the column |',
+    sql: `alter table app.installaties add column kenmerk text default ''; update app.installaties set kenmerk = '' where kenmerk is null;
+      alter table app.installaties alter kenmerk set not null, alter kenmerk drop default`,
+    of: 'installaties',
+    met: '500',
+    finds: /writes installaties: .*kenmerk/,
+    mend: ["alter table app.installaties alter kenmerk set default ''"],
+  },
+  'another table takes the name': {
+    row: '| Swap a table for another | 503 | `migrated`, refused | `migrate --views DIR`; drop the old table; `migrate --indexes` |',
+    sql: `alter table app.werkbonnen rename to werkbonnen_oud; create table app.werkbonnen (like app.werkbonnen_oud including all);
+      insert into app.werkbonnen select * from app.werkbonnen_oud; grant select on app.werkbonnen to shop_owner`,
+    met: refused,
+    finds: /migrated werkbonnen: .*do not read app\.werkbonnen any more: the name belongs to another table/,
+    mend: [again, 'drop table app.werkbonnen_oud cascade', indexes],
+  },
+  'a table is partitioned': {
+    row: '| Partition a table by a copy | 503 | `migrated`, refused | `migrate --views DIR`; drop the old table; `migrate --indexes` |',
+    sql: `alter table app.werkbonnen rename to werkbonnen_los;
+      create table app.werkbonnen (like app.werkbonnen_los including defaults) partition by hash (workspace_id);
+      create table app.werkbonnen_0 partition of app.werkbonnen for values with (modulus 1, remainder 0);
+      create unique index on app.werkbonnen (workspace_id, id); create index on app.werkbonnen (workspace_id, datum, id);
+      insert into app.werkbonnen select * from app.werkbonnen_los; grant select on app.werkbonnen to shop_owner`,
+    met: refused,
+    finds: /migrated werkbonnen: .*do not read app\.werkbonnen any more/,
+    mend: [again, 'drop table app.werkbonnen_los', indexes],
+  },
+  'row-level security is switched on': {
+    row: '| Switch row-level security on, or force it | 503 | `view`, refused | a policy for the owner of the view |',
+    sql: 'alter table app.werkbonnen enable row level security',
+    met: refused,
+    finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows: create a policy there/,
+    mend: ['create policy gateway on app.werkbonnen to shop_owner using (true)'],
+  },
+  'row-level security is forced on the owner': {
+    row: '| Switch row-level security on, or force it | 503 | `view`, refused | a policy for the owner of the view |',
+    sql: `drop policy gateway on app.werkbonnen; alter table app.werkbonnen owner to shop_owner; alter table app.werkbonnen force row level security`,
+    met: refused,
+    finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
+    mend: ['alter table app.werkbonnen disable row level security'],
+  },
+  'a table has another owner': {
+    row: '| Change the owner of a table | 503 if the owner of the view was the owner | `view`, refused | `GRANT SELECT` to the owner of the view |',
+    sql: 'alter table app.werkbonnen owner to postgres; revoke all on app.werkbonnen from shop_owner',
+    met: refused,
+    finds: /view gateway\.werkbonnen: the role shop_owner cannot select app\.werkbonnen: grant it/,
+    mend: ['grant select on app.werkbonnen to shop_owner'],
+  },
+  'a table is revoked': {
+    row: '| Revoke a table from the owner of the view | 503 | `view`, refused | `GRANT SELECT` to the owner of the view |',
+    sql: 'revoke select on app.werkbon_uren from shop_owner',
+    met: refused,
+    finds: /view gateway\.werkbonnen: the role shop_owner cannot select app\.werkbon_uren: grant it/,
+    mend: ['grant select on app.werkbon_uren to shop_owner'],
+  },
+  'the schema of the app is revoked': {
+    row: '| Revoke the schema of the app | 200 | `keyring`, refused | `GRANT USAGE` to gateway_owner |',
+    sql: 'revoke usage on schema app from gateway_owner, shop_owner',
+    finds: /keyring: gateway\.key_ids\(\) cannot be executed: permission denied for schema app/,
+    mend: ['grant usage on schema app to gateway_owner, shop_owner'],
+  },
+  'an index of the gateway is dropped': {
+    row: '| Drop an index of the gateway | 200, slower | `indexes`, failed | `migrate --indexes` |',
+    sql: 'drop index app.gateway_klanten_gewijzigd',
+    finds:
+      /indexes: Gone, not valid, or of another table since `migrate --indexes` made them: app\.gateway_klanten_gewijzigd/,
+    mend: [indexes],
+  },
+  'the wall of a view is replaced by hand': {
+    of: 'klanten',
+    sql: `create table fault.definition as select pg_get_viewdef('gateway.klanten_asc') as text;
+      do $$ begin execute (select 'create or replace view gateway.klanten_asc as ' || regexp_replace(text, 'WHERE.*ORDER', 'ORDER') from fault.definition); end $$`,
+    met: refused,
+    finds: /migrated klanten: changed since `migrate`.*gateway\/klanten/,
+    mend: [
+      `do $$ begin execute (select 'create or replace view gateway.klanten_asc with (security_barrier) as ' || text from fault.definition); end $$;
+      drop table fault.definition`,
+    ],
+  },
+  'a view of the records shows no row': {
+    of: 'klanten',
+    sql: `do $$ begin execute 'create or replace view records.klanten as ' || rtrim(pg_get_viewdef('records.klanten'), ';') || ' where false'; end $$`,
+    met: refused,
+    finds: /migrated klanten: changed since `migrate`.*views\/klanten\.sql/,
+    mend: [again],
+  },
+  'a policy that restricts is added': {
+    sql: `alter table app.werkbonnen enable row level security; create policy all_rows on app.werkbonnen to shop_owner using (true);
+      create policy no_rows on app.werkbonnen as restrictive using (current_setting('app.tenant', true) = 'x')`,
+    met: refused,
+    finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
+    mend: [
+      'drop policy no_rows on app.werkbonnen; drop policy all_rows on app.werkbonnen; alter table app.werkbonnen disable row level security',
+    ],
+  },
+  'the reader loses a privilege': {
+    of: 'klanten',
+    sql: 'revoke select on gateway.klanten_desc from gateway_reader',
+    met: refused,
+    finds: /migrated klanten: changed since `migrate` made them: the views of gateway\/klanten/,
+    mend: [again],
+  },
+  'a view has another owner': {
+    of: 'klanten',
+    sql: 'alter view gateway.klanten owner to postgres',
+    met: refused,
+    finds: /view gateway\.klanten: .*its owner postgres is a superuser/,
+    mend: [again],
+  },
+  'a function that a view calls is revoked': {
+    row: '| Revoke a function that a view calls | 503 | `scans`, failed | `GRANT EXECUTE` to gateway_reader |',
+    sql: 'revoke execute on function app.genoemd(text) from public',
+    met: refused,
+    finds: /gateway\.werkbonnen: it cannot be (read|planned): permission denied for function genoemd/i,
+    mend: ['grant execute on function app.genoemd(text) to public'],
+  },
+  'the writer may change a column that no client may write': {
+    of: 'installaties',
+    sql: 'grant update (koudemiddel) on gateway.installaties_write to gateway_writer',
+    met: '503 primary_unavailable 2',
+    finds: /write view .* may update koudemiddel/,
+    mend: ['revoke update (koudemiddel) on gateway.installaties_write from gateway_writer'],
+  },
+  'the reader cannot use the schema of the views': {
+    row: '| Revoke the schema of the gateway | 503 for all | `schema_usage`, refused | `GRANT USAGE` to the logins |',
+    of: 'klanten',
+    sql: 'revoke usage on schema gateway from gateway_reader',
+    met: refused,
+    finds: /permission denied for schema gateway/,
+    mend: ['grant usage on schema gateway to gateway_reader'],
+    all: true,
+  },
+};
+
+async function run(t: ExecutionContext, line: string): Promise<void> {
+  if (!line.startsWith('gateway ')) return void (await setUp.sql(line));
+  const { code, stderr, stdout } = await gateway(...line.replace('DIR', folder).split(' ').slice(1));
+  t.is(code, 0, `${line}: ${stderr}${stdout}`);
+}
+
+const status = async () => (await (await fetch(`${fault.gateway.opsUrl}/status.json`)).json()) as StatusReport;
+
+for (const [name, change] of Object.entries(changes)) {
+  const { row, sql, met = '200', of = 'werkbonnen', finds, all, edit = [], mend } = change;
+  const [own, other] = [`/${of}`, of === 'klanten' ? '/werkbonnen' : '/klanten'];
+  const labels = { resource: of, use: of === 'installaties' ? 'write' : 'read' };
+  test(`${name}: clients meet ${met} for it alone, check names the cause, and what mends it`, async (t) => {
+    t.regex(await statusOf(own), /^20/);
+    await setUp.sql(sql);
+    await setUp.caughtUp();
+    await eventually(t, `${own} is ${met}`, async () => (await statusOf(own)) === met);
+    const found = (await wrong()).filter((each) => !usual.includes(each));
+    t.is(finds === null ? found.length === 0 : found.some((each) => finds.test(each)), true, found.join('\n'));
+    if (met.startsWith('503')) {
+      await eventually(t, 'a sentence of the status', async () => {
+        const { level, faults } = await status();
+        return (
+          level === 'failing' &&
+          faults.some(({ sentence }) => / refused with 503: /.test(sentence) && finds?.test(sentence))
+        );
+      });
+      t.is(await fault.metric('gateway_resource_refused', labels), 1);
+      t.regex(fault.log(), new RegExp(`"resource":"${of}".*"msg":"resource_refused"`));
+      if (labels.use === 'read') t.is(await statusOf(`/sync/${of}/digest`), refused);
+    }
+    t.is(await statusOf(other), all ? refused : '200');
+    for (const [file, from, to] of edit) writeFileSync(path(file), readFileSync(path(file), 'utf8').replace(from, to));
+    for (const line of mend) await run(t, line);
+    await setUp.caughtUp();
+    await eventually(
+      t,
+      'the end of the refusal',
+      async () => fault.gateway.readiness().refused.length === 0 && /^20/.test(await statusOf(own)),
+    );
+    t.is(await fault.metric('gateway_resource_refused', labels), 0);
+    t.deepEqual(await wrong(), usual);
+    if (row) t.true(page.includes(row), row);
+  });
+}
+
+test('the steps of a release: reads of the changed table alone are 503, also of a gateway that starts meanwhile', async (t) => {
+  const [, block = ''] = /```sh\n(gateway views --drop --tables [^`]*)```/.exec(page) ?? [];
+  const steps = block.replace('app.orders', 'app.werkbonnen').replaceAll(/ +#.*/g, '').trim().split('\n');
+  t.deepEqual(
+    steps.map((line) => line.slice(0, 14)),
+    ['gateway views ', 'psql "$ADMIN_U', 'gateway views ', 'gateway check'],
+  );
+  const met = new Set<string>();
+  let done = false;
+  const asking = (async () => {
+    while (!done)
+      met
+        .add(await statusOf('/werkbonnen'))
+        .add(await statusOf('/klanten'))
+        .add(await statusOf('/installaties'));
+  })();
+  const change = 'alter table app.werkbonnen alter omschrijving type varchar(5000)';
+  await t.throwsAsync(setUp.sql(change), { message: /cannot alter type of a column used by a view/ });
+  await run(t, steps[0] as string);
+  await setUp.sql(change);
+  await setUp.caughtUp();
+  const started = await setUp.gateway({ fitnessIntervalMs: 600 });
+  const other = await clientOf(started);
+  for (const [target, status] of [
+    ['/werkbonnen', refused],
+    ['/klanten', '200'],
+    ['/installaties', '201'],
+  ] as const)
+    t.is(await statusOf(target, other), status, target);
+  t.regex((await wrong()).join('\n'), /failed dropped gateway\.werkbonnen: dropped since `migrate` made/);
+  t.regex(started.log(), /"resource":"werkbonnen".*"item":"dropped gateway\.werkbonnen".*"msg":"resource_refused"/);
+  for (const line of steps.slice(2)) await run(t, line);
+  await eventually(t, 'both serve it again', async () => {
+    return (await statusOf('/werkbonnen')) === '200' && (await statusOf('/werkbonnen', other)) === '200';
+  });
+  done = true;
+  await asking;
+  t.deepEqual([...met].sort(), ['200', '201', refused]);
+  other.close();
+  await started.stop();
+});
