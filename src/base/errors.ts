@@ -149,10 +149,7 @@ export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
 
-/**
- * 'retry': the statement can succeed elsewhere or later. 'unfit': it misses an object or a privilege, as during a release
- * of the app. 'permanent': it fails until a person mends something.
- */
+/** 'retry': it can succeed elsewhere or later. 'unfit': an object or a privilege is missing, as during a release of the app. 'permanent': it fails until a person mends something. */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'unfit' | 'permanent';
 
 export interface Refusal {
@@ -174,11 +171,10 @@ interface SqlStateRow {
 
 const retry: SqlStateRow = { kind: 'retry' };
 const kind = 'permanent';
-const unfit = (correction: string, correctionOfApp?: string): SqlStateRow => ({ kind, correction, correctionOfApp });
-const lacking = (...corrections: Parameters<typeof unfit>): SqlStateRow => ({
-  ...unfit(...corrections),
-  kind: 'unfit',
-});
+const unfit = (correction: string): SqlStateRow => ({ kind, correction });
+const lacking = (correction: string, correctionOfApp: string): SqlStateRow => {
+  return { kind: 'unfit', correction, correctionOfApp };
+};
 const missing = lacking(
   'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
   'A function of the app misses a table, column or function: it relies on the search_path of its caller. Give it its own by alter function … set search_path = ….',
@@ -340,15 +336,11 @@ export function namedIn(error: unknown): string | null {
   );
 }
 
-const losesStatements =
-  'a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0';
-
 const refusals: Readonly<Record<string, string>> = {
   '08P01': 'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt',
-  '26000': losesStatements,
+  '26000': 'a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0',
   '28000': 'the login is refused',
   '28P01': 'the password is wrong',
-  '42P05': losesStatements,
   '3D000': 'there is no such database',
   '53300': 'too many connections',
   '57P03': 'it is starting up or shutting down',

@@ -116,9 +116,8 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
 
 function asProblem(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error;
-  const isRead = /^(GET|HEAD)$/.test(method);
   if (databaseErrorKind(error) === 'unfit')
-    return new Problem(isRead ? 'replica_unavailable' : 'primary_unavailable', refusedDetail);
+    return new Problem(/^(GET|HEAD)$/.test(method) ? 'replica_unavailable' : 'primary_unavailable', refusedDetail);
   if (correctionOf(error) !== undefined)
     return new Problem('internal', 'The database of the API is misconfigured; retrying will not help.');
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {

@@ -94,17 +94,19 @@ interface Change {
   readonly all?: true;
   /** In the files of the views, before the mend. */
   readonly edit?: readonly (readonly [name: string, from: string, to: string])[];
-  readonly mend: readonly string[];
+  readonly mend?: readonly string[];
 }
 
 const changes: Readonly<Record<string, Change>> = {
   'a column is added': {
+    met: '200',
     row: '| Add a column, a table or an index | 200 | – | – |',
     sql: 'alter table app.werkbonnen add column kenmerk text',
     finds: null,
     mend: [],
   },
   'a column is renamed': {
+    met: '200',
     row: '| Rename a column or a table | 200 | `migrated`, failed | the new name in the files of views and indexes; `migrate --views DIR` |',
     sql: 'alter table app.werkbonnen rename nummer to volgnummer',
     finds:
@@ -113,15 +115,12 @@ const changes: Readonly<Record<string, Change>> = {
       ['werkbonnen', 'w.nummer,', 'w.volgnummer as nummer,'],
       ['indexes/werkbonnen_nummer', ' nummer,', ' volgnummer,'],
     ],
-    mend: [again],
   },
   'a column is dropped with cascade': {
     row: '| Drop a column with `CASCADE` | 503 | `dropped`, failed | the view without the column; `migrate --views DIR` |',
     sql: 'alter table app.werkbonnen drop column ondertekend_op cascade',
-    met: refused,
     finds: /dropped gateway\.werkbonnen: dropped since `migrate` made them: gateway\.werkbonnen,/,
     edit: [['werkbonnen', 'w.ondertekend_op', 'null::timestamptz as ondertekend_op']],
-    mend: [again],
   },
   'a column becomes not null': {
     row: '| `SET NOT NULL` on a column that no client writes | reads 200, new records 500 | `writes`, failed | a default of the column |',
@@ -132,60 +131,37 @@ const changes: Readonly<Record<string, Change>> = {
     finds: /writes installaties: .*kenmerk/,
     mend: ["alter table app.installaties alter kenmerk set default ''"],
   },
-  'another table takes the name': {
-    row: '| Swap a table for another | 503 | `migrated`, refused | `migrate --views DIR`; drop the old table; `migrate --indexes` |',
-    sql: `alter table app.werkbonnen rename to werkbonnen_oud; create table app.werkbonnen (like app.werkbonnen_oud including all);
-      insert into app.werkbonnen select * from app.werkbonnen_oud; grant select on app.werkbonnen to shop_owner`,
-    met: refused,
-    finds: /migrated werkbonnen: .*do not read app\.werkbonnen any more: the name belongs to another table/,
-    mend: [again, 'drop table app.werkbonnen_oud cascade', indexes],
-  },
-  'a table is partitioned': {
-    row: '| Partition a table by a copy | 503 | `migrated`, refused | `migrate --views DIR`; drop the old table; `migrate --indexes` |',
+  'a partitioned table takes the place of another': {
+    row: '| Swap a table for another, such as a partitioned one | 503 | `migrated`, refused | `migrate --views DIR`; drop the old table; `migrate --indexes` |',
     sql: `alter table app.werkbonnen rename to werkbonnen_los;
       create table app.werkbonnen (like app.werkbonnen_los including defaults) partition by hash (workspace_id);
       create table app.werkbonnen_0 partition of app.werkbonnen for values with (modulus 1, remainder 0);
       create unique index on app.werkbonnen (workspace_id, id); create index on app.werkbonnen (workspace_id, datum, id);
       insert into app.werkbonnen select * from app.werkbonnen_los; grant select on app.werkbonnen to shop_owner`,
-    met: refused,
-    finds: /migrated werkbonnen: .*do not read app\.werkbonnen any more/,
-    mend: [again, 'drop table app.werkbonnen_los', indexes],
-  },
-  'row-level security is switched on': {
-    row: '| Switch row-level security on, or force it | 503 | `view`, refused | a policy for the owner of the view |',
-    sql: 'alter table app.werkbonnen enable row level security',
-    met: refused,
-    finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows: create a policy there/,
-    mend: ['create policy gateway on app.werkbonnen to shop_owner using (true)'],
+    finds: /migrated werkbonnen: .*do not read app\.werkbonnen any more: the name belongs to another table/,
+    mend: [again, 'drop table app.werkbonnen_los cascade', indexes],
   },
   'row-level security is forced on the owner': {
     row: '| Switch row-level security on, or force it | 503 | `view`, refused | a policy for the owner of the view |',
-    sql: `drop policy gateway on app.werkbonnen; alter table app.werkbonnen owner to shop_owner; alter table app.werkbonnen force row level security`,
-    met: refused,
+    sql: `alter table app.werkbonnen owner to shop_owner; alter table app.werkbonnen enable row level security; alter table app.werkbonnen force row level security`,
     finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
     mend: ['alter table app.werkbonnen disable row level security'],
   },
   'a table has another owner': {
-    row: '| Change the owner of a table | 503 if the owner of the view was the owner | `view`, refused | `GRANT SELECT` to the owner of the view |',
+    row: '| Change the owner of a table, or revoke it from the owner of the view | 503 | `view`, refused | `GRANT SELECT` to the owner of the view |',
     sql: 'alter table app.werkbonnen owner to postgres; revoke all on app.werkbonnen from shop_owner',
-    met: refused,
     finds: /view gateway\.werkbonnen: the role shop_owner cannot select app\.werkbonnen: grant it/,
     mend: ['grant select on app.werkbonnen to shop_owner'],
   },
-  'a table is revoked': {
-    row: '| Revoke a table from the owner of the view | 503 | `view`, refused | `GRANT SELECT` to the owner of the view |',
-    sql: 'revoke select on app.werkbon_uren from shop_owner',
-    met: refused,
-    finds: /view gateway\.werkbonnen: the role shop_owner cannot select app\.werkbon_uren: grant it/,
-    mend: ['grant select on app.werkbon_uren to shop_owner'],
-  },
   'the schema of the app is revoked': {
+    met: '200',
     row: '| Revoke the schema of the app | 200 | `keyring`, refused | `GRANT USAGE` to gateway_owner |',
     sql: 'revoke usage on schema app from gateway_owner, shop_owner',
     finds: /keyring: gateway\.key_ids\(\) cannot be executed: permission denied for schema app/,
     mend: ['grant usage on schema app to gateway_owner, shop_owner'],
   },
   'an index of the gateway is dropped': {
+    met: '200',
     row: '| Drop an index of the gateway | 200, slower | `indexes`, failed | `migrate --indexes` |',
     sql: 'drop index app.gateway_klanten_gewijzigd',
     finds:
@@ -194,49 +170,33 @@ const changes: Readonly<Record<string, Change>> = {
   },
   'the wall of a view is replaced by hand': {
     of: 'klanten',
-    sql: `create table fault.definition as select pg_get_viewdef('gateway.klanten_asc') as text;
-      do $$ begin execute (select 'create or replace view gateway.klanten_asc as ' || regexp_replace(text, 'WHERE.*ORDER', 'ORDER') from fault.definition); end $$`,
-    met: refused,
+    sql: `do $$ begin execute 'create or replace view gateway.klanten_asc as ' || regexp_replace(pg_get_viewdef('gateway.klanten_asc'), 'WHERE.*ORDER', 'ORDER'); end $$`,
     finds: /migrated klanten: changed since `migrate`.*gateway\/klanten/,
-    mend: [
-      `do $$ begin execute (select 'create or replace view gateway.klanten_asc with (security_barrier) as ' || text from fault.definition); end $$;
-      drop table fault.definition`,
-    ],
   },
   'a view of the records shows no row': {
     of: 'klanten',
     sql: `do $$ begin execute 'create or replace view records.klanten as ' || rtrim(pg_get_viewdef('records.klanten'), ';') || ' where false'; end $$`,
-    met: refused,
     finds: /migrated klanten: changed since `migrate`.*views\/klanten\.sql/,
-    mend: [again],
   },
   'a policy that restricts is added': {
     sql: `alter table app.werkbonnen enable row level security; create policy all_rows on app.werkbonnen to shop_owner using (true);
       create policy no_rows on app.werkbonnen as restrictive using (current_setting('app.tenant', true) = 'x')`,
-    met: refused,
     finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
-    mend: [
-      'drop policy no_rows on app.werkbonnen; drop policy all_rows on app.werkbonnen; alter table app.werkbonnen disable row level security',
-    ],
+    mend: ['drop policy no_rows on app.werkbonnen'],
   },
   'the reader loses a privilege': {
     of: 'klanten',
     sql: 'revoke select on gateway.klanten_desc from gateway_reader',
-    met: refused,
     finds: /migrated klanten: changed since `migrate` made them: the views of gateway\/klanten/,
-    mend: [again],
   },
   'a view has another owner': {
     of: 'klanten',
     sql: 'alter view gateway.klanten owner to postgres',
-    met: refused,
     finds: /view gateway\.klanten: .*its owner postgres is a superuser/,
-    mend: [again],
   },
   'a function that a view calls is revoked': {
     row: '| Revoke a function that a view calls | 503 | `scans`, failed | `GRANT EXECUTE` to gateway_reader |',
     sql: 'revoke execute on function app.genoemd(text) from public',
-    met: refused,
     finds: /gateway\.werkbonnen: it cannot be (read|planned): permission denied for function genoemd/i,
     mend: ['grant execute on function app.genoemd(text) to public'],
   },
@@ -251,7 +211,6 @@ const changes: Readonly<Record<string, Change>> = {
     row: '| Revoke the schema of the gateway | 503 for all | `schema_usage`, refused | `GRANT USAGE` to the logins |',
     of: 'klanten',
     sql: 'revoke usage on schema gateway from gateway_reader',
-    met: refused,
     finds: /permission denied for schema gateway/,
     mend: ['grant usage on schema gateway to gateway_reader'],
     all: true,
@@ -267,7 +226,7 @@ async function run(t: ExecutionContext, line: string): Promise<void> {
 const status = async () => (await (await fetch(`${fault.gateway.opsUrl}/status.json`)).json()) as StatusReport;
 
 for (const [name, change] of Object.entries(changes)) {
-  const { row, sql, met = '200', of = 'werkbonnen', finds, all, edit = [], mend } = change;
+  const { row, sql, met = refused, of = 'werkbonnen', finds, all, edit = [], mend = [again] } = change;
   const [own, other] = [`/${of}`, of === 'klanten' ? '/werkbonnen' : '/klanten'];
   const labels = { resource: of, use: of === 'installaties' ? 'write' : 'read' };
   test(`${name}: clients meet ${met} for it alone, check names the cause, and what mends it`, async (t) => {
@@ -321,7 +280,6 @@ test('the steps of a release: reads of the changed table alone are 503, also of 
         .add(await statusOf('/installaties'));
   })();
   const change = 'alter table app.werkbonnen alter omschrijving type varchar(5000)';
-  await t.throwsAsync(setUp.sql(change), { message: /cannot alter type of a column used by a view/ });
   await run(t, steps[0] as string);
   await setUp.sql(change);
   await setUp.caughtUp();

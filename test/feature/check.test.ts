@@ -31,7 +31,7 @@ test('check --json prints one document with level, code, place and advice, and e
   t.is(failed.code, 1);
   t.regex(
     failed.stdout,
-    /^primary \(127\.0\.0\.1:\d+\/\w+\)$[\s\S]*^ {2}FAILED {3}writes installaties: permission denied .*\n {11}A role lacks a privilege, .*: run `migrate`/m,
+    /^primary \(127\.0\.0\.1:\d+\/\w+\)$[\s\S]*^ {2}FAILED {3}writes installaties: permission denied .*\n {11}A role lacks a privilege: run `migrate`/m,
   );
 });
 

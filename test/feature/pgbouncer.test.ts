@@ -11,10 +11,10 @@ import { freePort } from '../../demo/cluster/ports.js';
 import { projectText } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { FindingCode } from '../../src/serve/fitness/finding.js';
-import { inspect } from '../../src/serve/fitness/inspect.js';
+import { checkServerLate, inspect } from '../../src/serve/fitness/inspect.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { until } from '../support/patience.js';
-import { gatewayTest, type TestContext } from '../support/workspace.js';
+import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
 const pgbouncerBinary: string | null =
   ['/usr/sbin/pgbouncer', 'pgbouncer'].find((name) => spawnSync(name, ['--version']).status === 0) ?? null;
@@ -131,6 +131,7 @@ base.serial.before(async (t) => {
     corrected: { url: replicaUrls, mode: 'transaction', more: connectQuery('replica1') },
     corrected_writes: { url: primaryUrls, mode: 'transaction', more: connectQuery('primary') },
     writes: { url: primaryUrls, mode: 'transaction' },
+    stale: { url: replicaUrls, mode: 'transaction', more: 'user=gateway_reader password=old' },
   });
 });
 base.after.always(() => pooler.running?.stop());
@@ -188,6 +189,20 @@ test(`no request fails behind PgBouncer in transaction mode${why}`, async (t) =>
     body: { customerId: customer?.id, naam: 'Koelcel' },
   });
   t.is(created.status, 201);
+});
+
+test(`a pooler whose password is old, or that loses statements after the start, is named with the order of steps${why}`, async (t) => {
+  const { settings } = t.context.database;
+  t.regex(
+    await finding(t, 'connection', { replicaUrls: url('stale') }),
+    /^failed: It cannot be reached now: a pooler reports: .* \(08P01\)\.$/,
+  );
+  const { gateway } = await t.context.database.gateway({ replicaUrls: `${settings.replicaUrls} ${url('stale')}` });
+  const isNamed = () => /08P01: the pooler cannot log in/.test(gateway.readiness().replicas[1]?.reason ?? '');
+  await eventually(t, 'a reason that names the pooler', isNamed);
+  const late = await checkServerLate('replica', url('reads'), { settings, resources, system: undefined });
+  const loses = (await finding(t, 'pooler', { replicaUrls: url('reads') })).startsWith('warning');
+  t.is(/pooler: There is one, and it loses prepared statements/.test(late.refusal ?? ''), loses);
 });
 
 test(`check finds the settings that a login made behind a pooler, and connect_query of the shipped file mends them${why}`, async (t) => {

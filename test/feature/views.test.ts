@@ -301,7 +301,7 @@ test.serial('views --drop and --create make room for a change of a column that v
   await t.throwsAsync(primary.query(change), { message: /cannot alter type of a column used by a view/ });
   const before = await rights(t);
   const missing = await run(t, 'views', '--drop', '--tables', 'app.installaties,app.absent');
-  t.deepEqual([missing.code, missing.stderr.includes('There is no table app.absent.')], [1, true]);
+  t.deepEqual([missing.code, missing.stderr.includes('relation "app.absent" does not exist')], [1, true]);
   const own = 'views/installaties.sql, gateway/installaties';
   t.is((await run(t, 'views', '--drop', '--tables', 'app.installaties')).stdout, `dropped the views: ${own}\n`);
   t.is((await run(t, 'views', '--create')).stdout, 'created the views\n');

@@ -3,7 +3,7 @@ import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
-import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
+import { checkSql, failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
 import type { Plan } from '../../serve/fitness/scans.js';
 import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
@@ -60,7 +60,7 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
 /** Plans without an index of `migrate --indexes` can use another, many times as slow. */
 export function checkIndexes(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
-    const { rows } = await client.query<{ name: string }>(missingIndexes);
+    const { rows } = await client.query<{ name: string }>(checkSql('indexes'));
     const names = rows.map(({ name }) => name).join(', ');
     if (names !== '')
       return [
@@ -73,13 +73,6 @@ export function checkIndexes(client: pg.Client): Promise<Item[]> {
     failure('indexes', `They cannot be read: ${message}.`),
   ]);
 }
-
-const missingIndexes = `with relation as (
-    select c.oid, format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace)
-  select f.name from gateway.applied_files f where f.root = 'indexes' and not exists (
-    select from pg_index i join relation r on r.oid = i.indexrelid join relation t on t.oid = i.indrelid
-    where r.name = f.name and i.indisvalid and (
-      'table ' || t.name = f.objects[2] or not exists (select from relation where 'table ' || name = f.objects[2]))) order by 1`;
 
 function shapesOf(resource: Resource): [string, Statement[]][] {
   const { list, detail } = compileStatements(resource);

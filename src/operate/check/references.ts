@@ -70,10 +70,11 @@ function compare(
     if (await isOwn(client, view)) return [warning('references', `${withFile(faults, resource).join('; ')}.`, name)];
     return [verdict('references', withFile(faults, resource), '', name)];
   };
-  const refused = (error: Error): Item[] => {
-    if (databaseErrorKind(error) === 'unfit') return []; // an item of the view names what is missing
-    return [failure('references', `They cannot be compared: ${error.message}.`, name)];
-  };
+  const refused = (error: Error): Item[] =>
+    // an item of the view names what is missing
+    databaseErrorKind(error) === 'unfit'
+      ? []
+      : [failure('references', `They cannot be compared: ${error.message}.`, name)];
   return inReadOnlyTransaction(client, { settings: bound, object: name }, ask, refused);
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import { checkSql } from '../../serve/fitness/finding.js';
 import { type LockOptions, withMigrationLock } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
@@ -30,8 +31,8 @@ export async function createIndexes(
     await client.query('set statement_timeout = 0');
     for (const proposal of proposals) {
       await create(client, proposal, onCreated).catch((error: Error) => {
-        if (error instanceof MigrationFailed) throw error;
-        throw new MigrationFailed(`The index ${proposal.index}: ${error.message}.`, { cause: error });
+        const failed = new MigrationFailed(`The index ${proposal.index}: ${error.message}.`, { cause: error });
+        throw error instanceof MigrationFailed ? error : failed;
       });
       const { schema, index, table } = proposal;
       await client.query(noteIndex, [`${schema}.${index}`, `${schema}.${table}`]); // so that `check` misses it
@@ -68,7 +69,7 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
       );
-    const parts = await client.query<{ schema: string; table: string }>(withoutPart, [relation, path]);
+    const parts = await client.query<{ schema: string; table: string }>(checkSql('partitions'), [relation, path]);
     for (const part of parts.rows) {
       const own = pg.escapeIdentifier(shortened(`${index}_${part.table}`.replaceAll('"', ''), 63));
       await create(client, { index: own, columns, ...part }, note);
@@ -80,15 +81,6 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
   }
   note(index);
 }
-
-/** Partitions of $1 whose index is not attached to the index $2. */
-const withoutPart = `
-  select quote_ident(n.nspname) as schema, quote_ident(c.relname) as table
-  from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_namespace n on n.oid = c.relnamespace
-  where i.inhparent = to_regclass($1) and c.relkind in ('r', 'p') and not exists (
-    select from pg_inherits a join pg_index x on x.indexrelid = a.inhrelid
-    where a.inhparent = to_regclass($2) and x.indrelid = c.oid)
-  order by c.relname`;
 
 const identifier = String.raw`(\w+|"(?:[^"]|"")+")`;
 const shape = new RegExp(

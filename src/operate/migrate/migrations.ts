@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { projectRoot } from '../../base/paths.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
+import { checkSql } from '../../serve/fitness/finding.js';
 import {
   defaultViewsDir,
   fileStates,
@@ -109,12 +110,6 @@ async function pendingCore(client: pg.Client, say: (sentence: string) => void): 
   return files.filter(({ name }) => pending.includes(name));
 }
 
-const holderStatement = `select format('process %s (%s, user %s, since %s)', l.pid, coalesce(nullif(a.application_name, ''), 'no name'),
-      a.usename, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS')) as holder
-    from pg_locks l join pg_stat_activity a using (pid)
-    where l.relation = 'gateway.migration_lock'::regclass and l.granted and l.mode = 'ShareUpdateExclusiveLock'
-      and l.database = (select oid from pg_database where datname = current_database())`;
-
 /** Holds no snapshot, for which CREATE INDEX CONCURRENTLY would wait. */
 const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
   lock table gateway.migration_lock in share update exclusive mode nowait`;
@@ -145,7 +140,7 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
     if (refusal === null) return;
     await holder.query('rollback');
     if (refusal.code !== '55P03') throw refusal;
-    const [row] = (await holder.query<{ holder: string }>(holderStatement)).rows;
+    const [row] = (await holder.query<{ holder: string }>(checkSql('lock-holder'))).rows;
     const other = row?.holder ?? 'a process that has just ended';
     if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${other}.`);
     if (performance.now() - startedMs >= waitMs)

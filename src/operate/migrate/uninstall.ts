@@ -1,12 +1,9 @@
 import pg from 'pg';
 import { asAdmin } from '../../postgres/admin.js';
+import { checkSql } from '../../serve/fitness/finding.js';
 import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer'] as const;
-
-const elsewhere = `select from pg_shdepend s where s.refclassid = 'pg_authid'::regclass and s.refobjid = r.oid
-  and s.dbid <> (select oid from pg_database where datname = current_database())
-  and (s.dbid <> 0 or s.classid <> 'pg_database'::regclass or s.objid <> (select oid from pg_database where datname = current_database()))`;
 
 /** A sentence each; empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {
@@ -77,25 +74,13 @@ interface Role {
 
 /** `members` without the admin. */
 async function rolesOf(client: pg.Client): Promise<Role[]> {
-  const { rows } = await client.query<Role>(
-    `select r.rolname as name, exists (${elsewhere}) as "isUsed",
-       array(select m.rolname::text from pg_auth_members a join pg_roles m on m.oid = a.member
-         where a.roleid = r.oid and m.rolname <> current_user order by 1) as members
-     from pg_roles r where r.rolname = any ($1) order by 1`,
-    [roles],
-  );
-  return rows;
+  return (await client.query<Role>(checkSql('roles'), [roles])).rows;
 }
 
 /** DROP OWNED takes privileges on other databases too: they are granted again. */
 async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
   const role = pg.escapeIdentifier(name);
-  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(
-    `select pg_has_role(current_user, $1, 'usage') as "isMember", array(
-       select format('grant %s on database %I to %I%s', a.privilege_type, d.datname, $1, case when a.is_grantable then ' with grant option' end)
-       from pg_database d, aclexplode(d.datacl) a where a.grantee = to_regrole($1) and d.datname <> current_database()) as others`,
-    [name],
-  );
+  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(checkSql('role-elsewhere'), [name]);
   const [{ isMember, others } = { isMember: true, others: [] }] = rows;
   if (!isMember) await client.query(`grant ${role} to current_user`);
   await client.query(`drop owned by ${role}`);

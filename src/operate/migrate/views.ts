@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { checkSql } from '../../serve/fitness/finding.js';
 import { fileStates, inTransaction, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
 
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
@@ -23,8 +24,9 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
   await replace(client, async () => {
     const before = await schemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
-    const stale = await withDependents(client, await notApplied(client, files));
-    const applied = await appliedFiles(client, stale);
+    const changed = await notApplied(client, files);
+    const applied = await withDependents(client, changed);
+    const stale = [...changed, ...applied.map(keyOf)];
     await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [applied.map(keyOf)]);
     await dropInOrder(client, dropsOf(objectsOf(applied)));
     for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known);
@@ -37,44 +39,22 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
  */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
   return replace(client, async () => {
-    const files = await appliedFiles(client, await withDependents(client, await filesOver(client, tables)));
+    const { rows } = await client.query<Applied>(checkSql('files-over'), [tables]);
+    const files = await withDependents(client, rows.map(keyOf));
     await dropInOrder(client, dropsOf(objectsOf(files)));
     return files.map(keyOf);
   });
 }
 
-/** The files of views that read the tables. Throws MigrationFailed when there is no such table. */
-async function filesOver(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
-  if (tables !== null) {
-    const { rows } = await client.query<{ name: string }>(
-      'select name from unnest($1::text[]) name where to_regclass(name) is null',
-      [tables],
-    );
-    if (rows.length > 0) throw new MigrationFailed(`There is no table ${rows.map(({ name }) => name).join(', ')}.`);
-  }
-  const text = `with recursive over (relation) as (
-      select to_regclass(name)::oid from unnest($1::text[]) name
-      union
-      select r.ev_class from over join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = over.relation
-        join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-    )
-    select root || '/' || name as key from gateway.applied_files where root in ('views', 'gateway') and exists (
-      select from unnest(objects) object where case when $1 is null then object ~ ' records[.]' else object in (
-        select format('view %I.%I', n.nspname, c.relname)
-        from over join pg_class c on c.oid = over.relation join pg_namespace n on n.oid = c.relnamespace) end)`;
-  return (await client.query<{ key: string }>(text, [tables])).rows.map(({ key }) => key);
-}
-
 /** With the files whose objects go with theirs. */
-async function withDependents(client: pg.Client, keys: readonly string[]): Promise<string[]> {
+async function withDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   await client.query('savepoint trial');
   for (const statement of dropsOf(objectsOf(await appliedFiles(client, keys))))
     await client.query(`${statement} cascade`);
-  const { rows } = await client.query<{ key: string }>(
-    `select root || '/' || name as key from gateway.applied_files where digest is not null and gateway.digest_of(objects) is null`,
-  );
+  const gone = `select root, name from gateway.applied_files where digest is not null and gateway.digest_of(objects) is null`;
+  const { rows } = await client.query<Applied>(gone);
   await client.query('rollback to savepoint trial');
-  return [...keys, ...rows.map(({ key }) => key)];
+  return appliedFiles(client, [...keys, ...rows.map(keyOf)]);
 }
 
 export function replace<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
@@ -172,13 +152,5 @@ interface SchemaObject {
 
 /** In the order of their creation, without parts such as row types. */
 export async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
-  const { rows } = await client.query<SchemaObject>(
-    `select d.objid as oid, o.type, concat(o.type, ' ', o.identity) as object
-     from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
-     where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and not d.objid = any ($1::oid[])
-       and d.refobjid in (select oid from pg_namespace where nspname in ('gateway', 'records'))
-     order by d.objid`,
-    [known],
-  );
-  return rows;
+  return (await client.query<SchemaObject>(checkSql('schema-objects'), [known])).rows;
 }

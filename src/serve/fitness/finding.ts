@@ -10,7 +10,8 @@ export const advice = {
   redis:
     'Correct host, port, password or ACL (+eval, ~gateway:*) of REDIS_URL. Until then each gateway enforces its share of the limits, and does not know the writes of the other gateways.',
   cluster: 'Point REPLICA_URLS and PRIMARY_URLS at servers of one cluster.',
-  connection: 'Check host, port and password in REPLICA_URLS and PRIMARY_URLS, then pg_hba.conf and the firewall.',
+  connection:
+    'Check host, port and password in REPLICA_URLS and PRIMARY_URLS, then pg_hba.conf and the firewall. For a login that a pooler refuses (08P01), change the password in PostgreSQL, then in userlist.txt of PgBouncer with RELOAD there, then in the URLS.',
   encryption:
     "Add sslmode=verify-full and sslrootcert=FILE, the CA that signed the server's certificate, to the URL, name the host as the certificate does, and set ssl = on and hostssl (pg_hba.conf) on the server.",
   pooler: 'Set NAMED_STATEMENTS=false, or use PgBouncer 1.21 or later with max_prepared_statements above 0.',
@@ -33,7 +34,7 @@ export const advice = {
   token_look_up: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
   keyring:
     'Add the missing key to DATA_KEYS, or the key with which the app sealed the values, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
-  schema_usage: 'Grant it: grant usage on schema gateway to gateway_reader, gateway_writer.',
+  schema_usage: 'Run migrate, or grant usage on schema gateway to gateway_reader, gateway_writer.',
   view: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
   dropped: 'Run views --create --views DIR when the migrations of the app are done, or migrate --views DIR.',
   migrated:

@@ -83,10 +83,8 @@ export async function fittingSettings(
   const { findings, ...inspected } = await inspect(settings, resources);
   const refused = findings.filter(({ level }) => level === 'refused');
   const wrong = isSuccessor ? refused.filter(({ where }) => where === 'settings') : refused;
-  const rest = {
-    ...inspected,
-    isDoubtful: findings.some(({ level, code }) => level === 'refused' || code === 'dropped'),
-  };
+  const isDoubtful = findings.some(({ level, code }) => level === 'refused' || code === 'dropped');
+  const rest = { ...inspected, isDoubtful };
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
     const ofSettings = wrong.every(({ where }) => where === 'settings');

@@ -65,19 +65,15 @@ export async function inReadOnlyTransaction(
 /** A TLS failure is told beside the failed connection, which says nothing about certificates. */
 export function connectionItems(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
-  const reason = message || code || 'no reason given';
+  const reason = code === '08P01' ? `a pooler reports: ${message} (08P01)` : message || code || 'no reason given';
   if (code === queryCanceled)
     return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
   if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) !== 'retry'))
     return [verdict('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
   const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
   const tls = isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
-  const item = failure('connection', `It cannot be reached now: ${reason}.`);
-  return [...tls, code === '08P01' ? { ...item, advice: loginOfPooler } : item];
+  return [...tls, failure('connection', `It cannot be reached now: ${reason}.`)];
 }
-
-const loginOfPooler =
-  'Let the pooler log in to PostgreSQL: change the password in PostgreSQL, then in userlist.txt of PgBouncer, run RELOAD there, and change it in the files of the gateway last.';
 
 export function checkEncryption(client: pg.Client): Item {
   const stream = streamOf(client);
@@ -113,7 +109,7 @@ export async function checkPooler(
       ? verdict('pooler', [], 'There is one, and prepared statements survive it.')
       : warning(
           'pooler',
-          'There is one, and it loses prepared statements: `serve` runs without them, so that statements are planned each time.',
+          'There is one, and it loses prepared statements: `serve` does without them from its start, so that statements are planned each time.',
         );
     return { isPooled: true, item };
   } finally {

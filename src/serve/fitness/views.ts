@@ -42,11 +42,7 @@ interface NeededColumn {
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
-  return inReadOnlyTransaction(client, {}, compare, ({ code, message }) =>
-    code === '42P01'
-      ? [verdict('migrated', ['the database has no gateway: run `migrate`'])]
-      : [verdict('schema_usage', [message])],
-  );
+  return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 
 /** By the files of `only`, or all. `scans` reports a locked view. */

@@ -161,10 +161,7 @@ async function lookAtReplica(
 async function planReads(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const { view } of resources) {
-    const plan = async (): Promise<Item[]> => {
-      await client.query(`explain select * from ${view}`);
-      return [];
-    };
+    const plan = () => client.query(`explain select * from ${view}`).then((): Item[] => []);
     const refused = (error: Error): Item[] => [
       { ...verdict('view', [`it cannot be read: ${error.message}`], '', view), advice: correctionOf(error) },
     ];

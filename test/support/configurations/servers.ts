@@ -88,33 +88,6 @@ export const wrongServers: Configurations = {
     /^DATA_KEYS has another key under k3 than the database: no value of it opens[.]$/,
     { settings: () => ({ dataKeys: JSON.stringify({ ...shared.keys, k3: randomBytes(32).toString('base64') }) }) },
   ),
-  'gateway_owner cannot use the schema of the app': refused(
-    'keyring',
-    /^gateway[.]key_ids[(][)] cannot be executed: permission denied for schema app[.]$/,
-    {
-      change: () => 'revoke usage on schema app from gateway_owner',
-      undo: () => 'grant usage on schema app to gateway_owner',
-    },
-  ),
-  'the reader cannot use the schema of the views': refused(
-    'schema_usage',
-    /^permission denied for schema gateway[.]$/,
-    {
-      change: () => 'revoke usage on schema gateway from gateway_reader',
-      undo: () => 'grant usage on schema gateway to gateway_reader',
-      also: ['wall_key', 'token_look_up', 'keyring', 'migrated', 'scans', 'privileges', 'connection'],
-    },
-  ),
-  'an index of the gateway was dropped': failed(
-    'indexes',
-    /^Gone, not valid, or of another table since `migrate --indexes` made them: app[.]werkbonnen_gone[.]$/,
-    {
-      change: () =>
-        `insert into gateway.applied_files (root, name, hash) values ('indexes', 'app.werkbonnen_gone', '')`,
-      undo: () => `delete from gateway.applied_files where root = 'indexes' and name = 'app.werkbonnen_gone'`,
-      thorough: true,
-    },
-  ),
   'the clock of the gateway is off': failed('clock', /-\d+ ms from the gateway's; expiry of tokens is judged/, {
     clockMs: 5000,
   }),

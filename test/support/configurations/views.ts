@@ -14,15 +14,6 @@ const repair = (): string =>
   'update app.klanten k set naam = kept.naam from public.kept where kept.id = k.id; drop table public.kept';
 
 export const wrongViews: Configurations = {
-  'a view is gone': failed(
-    'dropped',
-    /^dropped since `migrate` made them: gateway\.klanten_desc; the definition is config[/]resources[/]klanten[.]json/,
-    {
-      change: () => 'alter view gateway.klanten_desc rename to customers',
-      undo: () => 'alter view gateway.customers rename to klanten_desc',
-      also: ['privileges', 'migrated'],
-    },
-  ),
   'a column has a type that does not fit': refused(
     'view',
     /column naam is missing \([/]fields[/]naam[/]column\); the definition is config[/]resources[/]klanten[.]json/,
@@ -41,31 +32,6 @@ export const wrongViews: Configurations = {
       undo: () =>
         `do $$ begin execute (select 'create or replace view gateway.klanten_asc with (security_barrier) as ' || text from public.definition); end $$;
        drop table public.definition`,
-    },
-  ),
-  "a view of the operator's was changed by hand": refused(
-    'migrated',
-    /^changed since `migrate` made them: the views of views[/]klanten\.sql\.$/,
-    {
-      change: () => 'alter view records.klanten alter column land set default 1',
-      undo: () => 'alter view records.klanten alter column land drop default',
-    },
-  ),
-  'a column below a view has another name': failed(
-    'migrated',
-    /^the views of views[/]klanten\.sql read what has another name since `migrate` made them: app\.klanten\.land\.$/,
-    {
-      change: () => 'alter table app.klanten rename land to country',
-      undo: () => 'alter table app.klanten rename country to land',
-    },
-  ),
-  'another table has the name of one below a view': refused(
-    'migrated',
-    /^the views of views[/]klanten\.sql do not read app\.klanten any more: the name belongs to another table/,
-    {
-      change: () => 'alter table app.klanten rename to klanten_old; create table app.klanten (like app.klanten_old)',
-      undo: () => 'drop table app.klanten; alter table app.klanten_old rename to klanten',
-      also: ['keyring'],
     },
   ),
   'another column has the name of one below a view': refused(
@@ -125,11 +91,6 @@ export const wrongViews: Configurations = {
       also: ['migrated'],
     },
   ),
-  'a superuser owns a view': refused('view', /its owner postgres is a superuser/, {
-    change: () => 'alter view gateway.klanten owner to postgres',
-    undo: () => 'alter view gateway.klanten owner to gateway_owner',
-    also: ['migrated'],
-  }),
   'a view shows several rows with one id': failed(
     'ids',
     /^Several rows of a workspace have one id, such as [-0-9a-f]{36}\.$/,
