@@ -232,7 +232,7 @@ test.serial('a table that replicas do not have is a 500 with its correction, and
   t.is(events.length, 2);
   for (const event of events) t.regex(event.correction, /UNLOGGED.*SET LOGGED/);
   const wrongs = (await wrong(t, draft)).filter(({ where }) => where.startsWith('replica'));
-  t.deepEqual(wrongs.map(titleOf), ['failed view gateway.jobs', 'failed scans gateway.jobs']);
+  t.deepEqual(wrongs.map(titleOf), ['failed view gateway.jobs']);
   t.regex(wrongs[0]?.detail ?? '', /^shop\.jobs is UNLOGGED/);
   for (const { advice } of wrongs) t.regex(advice, /SET LOGGED/);
 });

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { correctionOf, reasonOf } from '../../base/errors.js';
+import { correctionOf, databaseErrorKind, reasonOf } from '../../base/errors.js';
 import type { Event, Observe, RefusedResource } from '../../base/events.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { findingAt, type Item, titleOf, verdict } from './finding.js';
@@ -162,9 +162,10 @@ async function planReads(client: pg.Client, resources: readonly Resource[]): Pro
   const items: Item[] = [];
   for (const { view } of resources) {
     const plan = () => client.query(`explain select * from ${view}`).then((): Item[] => []);
-    const refused = (error: Error): Item[] => [
-      { ...verdict('view', [`it cannot be read: ${error.message}`], '', view), advice: correctionOf(error) },
-    ];
+    const refused = (error: Error): Item[] => {
+      const item = verdict('view', [`it cannot be read: ${error.message}`], '', view);
+      return databaseErrorKind(error) === 'unfit' ? [{ ...item, advice: correctionOf(error) }] : [];
+    };
     items.push(...(await inReadOnlyTransaction(client, { object: null }, plan, refused)));
   }
   return items;
