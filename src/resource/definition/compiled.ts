@@ -120,10 +120,7 @@ function compileSelections(
 /** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
 const projectionRevision = 2;
 
-/**
- * Seed of the versions of a resource's records, 64 bits. It differs when the gateway shows the same row otherwise: other fields, codecs, keys,
- * another CODEC_MODULE, other rules for the log. `all` are the resources whose fields those rules come from.
- */
+/** 64 bits, which differ when the gateway shows the same row otherwise: other fields, codecs, keys, CODEC_MODULE, or rules for the log by `all`. */
 function versionSeedOf(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): bigint {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
@@ -201,11 +198,7 @@ function fieldNames(resource: Resource): string[] {
   ]);
 }
 
-/**
- * The fields of the audit log that a reader of it may see: of each resource that the log knows the columns that are
- * neither encoded nor JSON, by their names in the view, in the API and in the log, and the fields it lists besides. A resource is none of
- * the others, whatever a log lists for it.
- */
+/** Shown fields of the log: of each resource those neither encoded nor JSON, by each of their names, and those it lists. A resource is none of the others. */
 function redactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, readonly string[]> = Object.create(null); // an entity of the app can have any name
   for (const { auditFieldsOfOthers } of resources) Object.assign(rules, auditFieldsOfOthers);

@@ -127,10 +127,7 @@ export function hasValue(column: string, value: Parameter | Fragment, type: Fiel
   return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
 }
 
-/**
- * The condition of a filter. At the `farEnd` of a range it is a row comparison, for the reason that `comparison` (statements.ts) gives. The
- * second column is the same on both sides.
- */
+/** At the `farEnd` of a range a row comparison, as `comparison` (statements.ts) says; the second column is the same on both sides. */
 export function filterCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },

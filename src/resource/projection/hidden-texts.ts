@@ -6,10 +6,7 @@ import { sealLayout } from './seal-layout.js';
 
 type BytesTest = (bytes: Buffer, start: number, end: number) => boolean;
 
-/**
- * Whether a text holds a stored value, by its prefix, or by a run of its digits long enough. In doubt true, because the audit log then
- * hides the text.
- */
+/** Whether a text holds a stored value, by its prefix or a long run of its digits. In doubt true: the audit log then hides it. */
 export function sealedTexts(codecs: readonly Codec[]): (text: string) => boolean {
   const marks = codecs
     .map(headOf)

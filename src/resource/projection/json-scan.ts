@@ -1,9 +1,5 @@
-/**
- * A scanner over JSON text as PostgreSQL prints jsonb. Works on positions in the text and never on parsed values:
- * text that is not replaced is copied as it stands, so numbers such as 12.50 or 12345678901234567890 keep every digit.
- *
- * No function recurses: jsonb may nest deeper than the stack is tall.
- */
+// Positions in JSON text, no parsed values: what is not replaced is copied, so 12.50 and 12345678901234567890 keep every digit.
+// No function recurses: jsonb may nest deeper than the stack is tall.
 
 /** Quotes no part of the text. */
 export class MalformedJson extends Error {

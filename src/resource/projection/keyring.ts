@@ -11,10 +11,7 @@ const keyBytes = 32;
 /** A colon ends the key id in a stored value; 40 is too short for a base64 key in its place. */
 const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
 
-/**
- * key id → base64 of 32 bytes. Throws one Error with every fault, by position, and by id only if it is well-formed: no key is ever in the
- * message.
- */
+/** key id → base64 of 32 bytes. Throws one Error with every fault, by position and well-formed id; no key is in it. */
 export function parseKeyring(json: string): Keyring {
   const keys = new Map<string, KeyObject>();
   const faults: string[] = [];

@@ -18,10 +18,7 @@ interface Place {
   readonly members: { readonly name: JsonName; readonly place: Place }[];
 }
 
-/**
- * Shows only members at these pointers (RFC 6901): scalars and lists of them. Pointers go through lists (/points/x: x of each). A value
- * that is no object or list is null.
- */
+/** Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for a value that is no object or list. */
 export function shownMembers(pointers: readonly string[]): JsonWriter {
   const root: Place = { isShown: false, members: [] };
   for (const pointer of pointers) {

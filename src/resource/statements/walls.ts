@@ -135,10 +135,7 @@ export function viewsOf(resource: Resource): string[] {
   return readViews(resource).map(({ view }) => view);
 }
 
-/**
- * The columns of enumerated types that filters compare. Their equality is not leakproof, so PostgreSQL would compare them after all that the
- * barrier protects, and make the parts of each record before. Of a text that the view makes it compares at the scan; no index has it.
- */
+/** Columns that filters compare as text: equality of enumerated types is not leakproof, so it would come after all that the barrier protects. */
 function labelColumns({ filters }: Resource): string[] {
   return Object.values(filters).flatMap(({ type, column }) => (type === 'enum' ? [column] : []));
 }

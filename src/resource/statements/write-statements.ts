@@ -34,10 +34,7 @@ function insertInto(view: string, entries: readonly Entry[], rows: Query): Query
   );
 }
 
-/**
- * Composes the statements of the writes of a resource. They go through its write view; rows have the columns of a read, in the same order.
- * Parameters are named after the members that they take; the name of no member has a dot.
- */
+/** They go through the write view; rows have the columns of a read. Parameters are named after members, whose names have no dot. */
 export function compileWriteStatements(resource: Writable) {
   const { ids, onChange, view } = resource.write;
   const columns = columnsOf(resource);
