@@ -71,7 +71,7 @@ export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #connect: Connect;
   /** The pool of short statements on the same server. */
-  readonly #details: ConnectionPool | undefined;
+  readonly #shortPool: ConnectionPool | undefined;
   readonly #connections = new Set<Connection>();
   /** By workspace. */
   readonly #gate: Gate;
@@ -93,12 +93,12 @@ export class ConnectionPool {
   /** When the last statement of a workspace began. */
   #startedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: PoolLimits, connect: Connect, locks: Locks, details?: ConnectionPool) {
+  constructor(limits: PoolLimits, connect: Connect, locks: Locks, shortPool?: ConnectionPool) {
     this.#limits = limits;
     this.#locks = locks;
     locks.listen((resource) => this.#gate.failAll(new ResourceLocked(), (lane) => lane.startsWith(`${resource} `)));
     this.#connect = connect;
-    this.#details = details;
+    this.#shortPool = shortPool;
     const { perWorkspace, sharing, queueMax } = limits;
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
@@ -200,7 +200,7 @@ export class ConnectionPool {
   /** Token look-ups have no workspace, and count against no share. */
   #mayStart(workspace: string, resource: string, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
-    if (options.isChunk && this.#isBusy(options)) return false;
+    if (options.isChunk && this.#chunksAreCapped(options)) return false;
     if (!this.#isSlow(resource)) return true;
     const { connections } = this.#limits;
     return this.#asideOf(resource) < connections && this.#aside.size < 2 * connections && this.#leastBusy(1) !== null;
@@ -230,11 +230,11 @@ export class ConnectionPool {
   }
 
   /** While details are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
-  #isBusy({ isContinuation = false }: RunOptions): boolean {
+  #chunksAreCapped({ isContinuation = false }: RunOptions): boolean {
     const { connections } = this.#limits;
     const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
-    const details = this.#details;
-    const areRead = details !== undefined && performance.now() - details.#startedMs < detailsMs;
+    const pool = this.#shortPool;
+    const areRead = pool !== undefined && performance.now() - pool.#startedMs < detailsMs;
     return areRead && this.#chunksRunning >= chunksMax;
   }
 

@@ -167,7 +167,7 @@ export class Connection {
       this.#endedMs = performance.now();
       if (error || !this.usable) this.close();
       if (error === null) done(null);
-      else done(started.isOverdue ? statementTimeout() : this.#dated(error));
+      else done(started.isOverdue ? statementTimeout() : this.#withConnectionAge(error));
     };
     let roundTrip: RoundTrip;
     try {
@@ -206,7 +206,7 @@ export class Connection {
       return await work();
     } catch (error) {
       this.usable = false;
-      throw this.#dated(error as Error);
+      throw this.#withConnectionAge(error as Error);
     } finally {
       this.#started.delete(started);
       if (!this.usable) this.close();
@@ -246,7 +246,7 @@ export class Connection {
   }
 
   /** For `isOfOlderConnection`. */
-  #dated(error: Error): Error {
+  #withConnectionAge(error: Error): Error {
     return Object.assign(error, { connectionOpenedMs: this.#openedMs });
   }
 
