@@ -65,10 +65,7 @@ function crashed(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
-/**
- * Resolves at SIGTERM, SIGINT or the end of the parent or terminal; a second signal exits at once. Workers ignore
- * repeats (Ctrl-C reaches them twice) and leave SIGHUP to their parent.
- */
+/** A second signal exits at once, but not a worker: Ctrl-C reaches it twice. SIGHUP is for its parent. */
 function stopRequested(onHangUp: () => void): Promise<undefined> {
   return new Promise((resolve) => {
     let isStopping = false;

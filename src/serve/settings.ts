@@ -43,10 +43,7 @@ export function environmentName(setting: string): string {
   return setting.replace(/[A-Z]/g, (c) => `_${c}`).toUpperCase();
 }
 
-/**
- * The only reader of environment and files: environment over CONFIG_FILE over defaults; secrets also from NAME_FILE.
- * Throws SettingsError with every fault.
- */
+/** Environment over CONFIG_FILE over defaults; secrets also from NAME_FILE. Throws SettingsError with every fault. */
 export function loadSettings(
   env: Readonly<Record<string, string | undefined>>,
   overrides: Partial<Settings> = {},

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Problem } from '../../base/errors.js';
 import { requestId } from './exchange.js';
-import { commonHeaders, renderProblem } from './render.js';
+import { renderWhole } from './render.js';
 
 const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
 
@@ -28,15 +28,12 @@ export class ResponseOrder {
   readonly #ended = new WeakSet<Duplex>();
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
-  /**
-   * Calls `handle` when the responses before it have ended; never when the connection ends with them, or the body
-   * cannot be parsed. Node reads on meanwhile, so a connection with too many requests is closed.
-   */
+  /** Calls `handle` when the responses before it have ended; never if the connection ends or its body is broken. */
   inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const { socket } = request;
     if (!socket.writable) return;
     const responses = this.#open.get(socket) ?? this.#begin(socket);
-    if (responses.size > waitingMax) return void socket.destroy();
+    if (responses.size > waitingMax) return void socket.destroy(); // Node reads on meanwhile
     const before = responses.size === 0 ? undefined : [...responses].at(-1);
     responses.add(response);
     response.on('close', () => responses.delete(response));
@@ -94,16 +91,8 @@ export class ResponseOrder {
     await Promise.all(before.map((response) => response.closed || once(response, 'close')));
     if (!socket.writable) return;
     if (isAnswered) return halfCloseThenDestroy(socket);
-    const id = requestId();
-    const { status, headers, body } = renderProblem(problem, id);
-    const all = {
-      Date: new Date().toUTCString(),
-      ...commonHeaders,
-      ...headers,
-      'X-Request-Id': id,
-      Connection: 'close',
-      'Content-Length': Buffer.byteLength(body),
-    };
+    const { status, headers, body } = renderWhole(problem, requestId());
+    const all = { Date: new Date().toUTCString(), ...headers, Connection: 'close' };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isBodyless ? '' : body}`);
     halfCloseThenDestroy(socket);

@@ -11,14 +11,8 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 };
 
-export interface Rendered {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 /** RFC 9457; every error response is rendered here. */
-export function renderProblem(problem: Problem, requestId: string): Rendered {
+export function renderProblem(problem: Problem, requestId: string) {
   const { status, title } = problems[problem.code];
   const body = JSON.stringify({
     type: problemType(problem.code),
@@ -30,4 +24,11 @@ export function renderProblem(problem: Problem, requestId: string): Rendered {
     ...(problem.fieldErrors.length > 0 && { errors: problem.fieldErrors }),
   });
   return { status, headers: { 'Content-Type': 'application/problem+json', ...problem.headers }, body };
+}
+
+/** With all headers, for requests that never reach the app. */
+export function renderWhole(problem: Problem, requestId: string) {
+  const { status, headers, body } = renderProblem(problem, requestId);
+  const own = { 'X-Request-Id': requestId, 'Content-Length': String(Buffer.byteLength(body)) };
+  return { status, headers: { ...commonHeaders, ...headers, ...own }, body };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { Context } from 'koa';
-import { invalid, Problem } from '../../base/errors.js';
+import { type FieldError, invalid, Problem } from '../../base/errors.js';
 
 /** Counts in rawHeaders, because Node drops or joins repeated headers. */
 export function headerCount(request: IncomingMessage, name: string): number {
@@ -15,13 +15,10 @@ export function headerCount(request: IncomingMessage, name: string): number {
 }
 
 export function refuseRepeated(request: IncomingMessage, names: readonly string[]): void {
+  const code = 'repeated_header';
   const faults = names
     .filter((name) => headerCount(request, name) > 1)
-    .map((header) => ({
-      header,
-      code: 'repeated_header' as const,
-      detail: `The header ${header} is given more than once.`,
-    }));
+    .map((header): FieldError => ({ header, code, detail: `The header ${header} is given more than once.` }));
   if (faults.length > 0) throw invalid(faults);
 }
 
@@ -50,7 +47,7 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
-/** The target has room for what links add to a query, and for the path of any id. */
+/** The next page of an accepted list is accepted: the target has room for what links add to a query. */
 const queryBytesMax = 4096;
 const targetBytesMax = 8192;
 /** Clients send them as they are; links percent-encode them. */
@@ -58,10 +55,7 @@ const encodedInLinks = /["<>\\^`{|}]/g;
 /** Visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
-/**
- * The host of an absolute target replaces the Host header (RFC 9112 §3.2.2). Throws 414 or 400. The next page of an
- * accepted list is accepted.
- */
+/** The host of an absolute target replaces the Host header (RFC 9112 §3.2.2). Throws 414 or 400. */
 export function checkTarget(request: IncomingMessage): void {
   const url = request.url as string;
   const isContinued = !url.includes('?') || /[?&]cursor=/.test(url);

@@ -5,7 +5,7 @@ import type { Observe } from '../../base/events.js';
 import type { Settings } from '../settings.js';
 import { requestId } from './exchange.js';
 import { ResponseOrder } from './raw-answers.js';
-import { commonHeaders, renderProblem } from './render.js';
+import { renderWhole } from './render.js';
 
 export type ServerBounds = Pick<
   Settings,
@@ -50,9 +50,7 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
 }
 
 function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
-  const id = requestId(request);
   const problem = new Problem('expectation_failed', 'Only Expect: 100-continue is supported.');
-  const { status, headers, body } = renderProblem(problem, id);
-  const length = { 'Content-Length': Buffer.byteLength(body) };
-  response.writeHead(status, { ...commonHeaders, ...headers, ...length, 'X-Request-Id': id }).end(body);
+  const { status, headers, body } = renderWhole(problem, requestId(request));
+  response.writeHead(status, headers).end(body);
 }

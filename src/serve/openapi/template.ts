@@ -10,10 +10,7 @@ export function readData(file: string): unknown {
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/**
- * Replaces `{{name}}` in keys and strings; alone it becomes the value itself. Nested arrays and the key "..." are
- * spread; undefined values, and objects whose `when` is false, are left out.
- */
+/** Replaces `{{name}}`, alone by the value itself; spreads nested arrays and "..."; leaves out undefined and `when` false. */
 export function fill(template: unknown, values: Values): unknown {
   if (typeof template === 'string') return fillText(template, values);
   if (Array.isArray(template)) return template.flatMap((item) => (item === null ? [null] : (fill(item, values) ?? [])));

@@ -19,10 +19,7 @@ export interface PageSeries {
   readonly perPage: number;
 }
 
-/**
- * Workspace, resource, filters and order. A cursor carries its digest, against damage and other lists; it needs no secret, because a
- * forged one stays in the forger's workspace.
- */
+/** A cursor carries its digest; it needs no secret, because a forged one stays in the forger's workspace. */
 export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, Given>>): string {
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
@@ -95,10 +92,7 @@ const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFu
 /** As many as a token reads in ten minutes. */
 const endsPerSeriesMax = 600;
 
-/**
- * Page N+1 seeks to the end of page N, other pages skip from the nearest end, and inserts repeat no row. By token; the lists read least
- * recently lose their ends.
- */
+/** By token: page N+1 seeks to the end of page N, and other pages skip from the nearest end. */
 export class PageMemory {
   readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
   readonly #ttlMs: number;

@@ -48,10 +48,7 @@ const firstStallMsMax = 1200;
 const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
-/**
- * Reads the first rows, and for a large page the key of its end, which the headers name. The end is counted from the last of these rows:
- * each statement has a snapshot of its own.
- */
+/** Reads the first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
 export async function readPage(
   deps: ReadDeps,
   request: Reading,
@@ -182,10 +179,7 @@ export async function pageReply(
 const slowMs = 100;
 const bytesIfSlow = 16_384;
 
-/**
- * Prefetches one chunk for a fast client; a slow one gets small chunks on demand. If the end row never arrives, it was deleted or is not
- * replayed here: the rest is read again on a replica as current as the end.
- */
+/** Reads one chunk ahead. If the end row never arrives, the rest is read again on a replica as current as the end. */
 async function* streamPage(
   deps: ReadDeps,
   request: Reading,

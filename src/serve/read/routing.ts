@@ -55,10 +55,7 @@ export async function withReadTarget<T>(
 /** /status names the fault, for the operator. */
 export const refusedDetail = 'The database does not fit this resource now; its operator is told. Try again.';
 
-/**
- * Requires a replica that can read the resource now. Throws replica_unavailable where a lock or an unchecked view leaves none; a page that has
- * begun waits a while. The primary must not answer for the replicas.
- */
+/** Throws replica_unavailable if a lock or an unchecked view leaves none that may read; a page that has begun waits. */
 function requireReadable(replicas: readonly Replica[], resource: ReadableResource, given: Requirement): Requirement {
   if (replicas.every((replica) => replica.mayRead(resource))) return given;
   const used = replicas.filter(({ state }) => state.healthy);
@@ -67,10 +64,7 @@ function requireReadable(replicas: readonly Replica[], resource: ReadableResourc
   return { ...given, resource };
 }
 
-/**
- * Lowers the required moment to the moment of the most current replica where no replica can reach it soon: while the primary is away there are no
- * samples of it, and a moment in the future is from before the clock was set back.
- */
+/** Lowers a moment that no replica can reach soon: without samples of the primary, or before the clock was set back. */
 function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
   const { asOfMs, ofPage } = requirement;
   if (asOfMs == null || (asOfMs <= Date.now() && (ofPage !== undefined || primaryReachable()))) return requirement;
@@ -78,10 +72,7 @@ function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requ
   return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
 }
 
-/**
- * Requires the position of the workspace's last write. A position of another history cannot be compared with positions
- * of the primary's replicas (a failover can even lose the write): then the replica must show the primary of a moment after the write.
- */
+/** A position of another history cannot be compared, as after a failover: then the moment of the write is required. */
 function requireLastWrite(
   position: WritePosition | undefined,
   { heartbeat }: ReadDeps,

@@ -14,10 +14,7 @@ class NotCurrent extends ServerFault {
 
 export type LatestTimeline = (mark: WalHistory) => string;
 
-/**
- * The latest timeline seen on any server: a replica whose receiver has ended shows the timeline of its control file again.
- * `primary` is undefined while unknown.
- */
+/** Of any server: a replica whose receiver has ended shows the timeline of its control file again. */
 export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
   let seen: WalHistory | undefined;
   return ({ systemIdentifier, timeline }) => {
@@ -28,10 +25,7 @@ export function latestTimeline(primary: () => WalHistory | undefined): LatestTim
   };
 }
 
-/**
- * A pass loses no row: each snapshot includes the transactions of the first, none is older than the one before, and
- * all are of one history, because a failover uses ids again.
- */
+/** Loses no row: no snapshot is older than the one before, and all are of one history, as a failover uses ids again. */
 export class Pass {
   readonly #soFar: { now: SyncPosition | null };
   readonly #since: SyncPosition | null;

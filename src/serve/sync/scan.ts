@@ -21,10 +21,7 @@ interface ScanRange {
 /** Each range has so many times the rows of the one before. */
 const growth = 10;
 
-/**
- * Cuts a section by its keys, so that each statement, and its snapshot, ends in under a second; planner estimates are
- * of an average workspace.
- */
+/** Cuts a section by its keys, so that each statement, and its snapshot, ends in under a second. */
 export async function* rangesOf(
   read: ReadInPass,
   section: Section,
@@ -54,10 +51,7 @@ interface Found {
 const scanMsMax = 5000;
 const rowsMax = 500_000;
 
-/**
- * Finds up to `limit` ids from a place on; fewer after `scanMsMax`, or when sections share ids. A continued page
- * begins with small ranges, as its next rows probably changed too.
- */
+/** Finds up to `limit` ids. A continued page begins with small ranges, as its next rows probably changed too. */
 export async function scan(
   read: ReadInPass,
   sections: readonly Section[],

@@ -26,10 +26,7 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
-/**
- * Starts whole gateways (node:cluster); the parent counts for limits, passes on positions and serves metrics. Throws
- * StartRefused when a worker fails before it was ready.
- */
+/** Starts whole gateways (node:cluster). Throws StartRefused when a worker fails before it was ready. */
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
   const texts = readDefinitions(settings.resourcesDir);
   let docs = opsDocs(settings, texts);

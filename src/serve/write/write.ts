@@ -209,10 +209,7 @@ function refuseUnknown(references: readonly string[]): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
-/**
- * A refused value → 400 that names the member where it is known. Rethrows other errors, and constraints over columns
- * that no client writes.
- */
+/** A refused value → 400 that names the member if it is known. Rethrows what no value of the client causes. */
 async function refuse(
   transaction: Transaction,
   write: CompiledWrite,
