@@ -325,15 +325,15 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
+const objectForm = /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/;
+
 /** The object of the error, such as "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
 export function namedIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
   const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
   if (parts !== '' || constraint !== undefined) return [parts, constraint].filter(Boolean).join(' ');
   if (!/^42(P01|703|883|501)$|^3F000$/.test(sqlStateOf(error) ?? '') || routine.startsWith('exec_stmt')) return null;
-  return (
-    /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/.exec(message ?? '')?.[0] ?? null
-  );
+  return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
 const refusals: Readonly<Record<string, string>> = {

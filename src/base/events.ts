@@ -73,6 +73,8 @@ export type LimitName = (typeof limitNames)[number];
 
 const codes = Object.keys(problems);
 
+const decodeLabels = { resource: null, pointer: null, reason: null };
+
 const event = <E = object>(level: EventRow<E>['level'], more: Omit<EventRow<E>, 'level'> = {}): EventRow<E> => ({
   level,
   ...more,
@@ -148,11 +150,7 @@ export const events = {
   }),
   decode_failed: event<{ resource: string; row: string; pointer: string; reason: string }>('warn', {
     repeats: ['resource', 'pointer', 'reason'],
-    metrics: counter('decode_errors', 'Stored values that could not be decoded.', {
-      resource: null,
-      pointer: null,
-      reason: null,
-    }),
+    metrics: counter('decode_errors', 'Stored values that could not be decoded.', decodeLabels),
   }),
   limit_hit: event<{ limit: LimitName }>('info', {
     repeats: ['limit'],
@@ -199,9 +197,7 @@ export const events = {
     metrics: counter(
       'looks_failed',
       'Times the checks that go on while the gateway serves could not be made, by server.',
-      {
-        server: null,
-      },
+      { server: null },
     ),
   }),
   server_unfit: event<UnfitServer>('warn'),

@@ -76,11 +76,8 @@ function explain(error: unknown, usage: Usage): readonly [text: string, exitCode
     return [`${isParsing ? wrongOption(message, usage) : message}\nTry: ${usage.called} --help`, 2];
   if (exitCodes[name] !== undefined) return [message, exitCodes[name]];
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], usage);
-  if (connectionFaults[code])
-    return [
-      `The server${address ? ` at ${address}:${port}` : ''} cannot be reached: ${connectionFaults[code]} (${code}).`,
-      1,
-    ];
+  const place = address ? ` at ${address}:${port}` : '';
+  if (connectionFaults[code]) return [`The server${place} cannot be reached: ${connectionFaults[code]} (${code}).`, 1];
   if (severity) {
     const nextStep = nextSteps[code] ?? nextSteps[code.slice(0, 2)];
     return [`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})${nextStep ? `. ${nextStep}` : ''}`, 1];
@@ -108,8 +105,6 @@ function wrongOption(message: string, { help }: Usage): string {
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
   if (option === undefined) return `${sentence}.`;
   const known = projectText(help).match(/--[a-z-]+/g) ?? [];
-  return `${sentence}${suggest(
-    option,
-    known.filter((each) => each !== option),
-  )}`;
+  const others = known.filter((each) => each !== option);
+  return `${sentence}${suggest(option, others)}`;
 }

@@ -158,13 +158,8 @@ function table(rows: readonly ListedToken[]): void {
     ),
   ];
   const widths = lines[0]?.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0))) ?? [];
-  for (const line of lines)
-    outLine(
-      line
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    );
+  const aligned = lines.map((line) => line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
+  for (const line of aligned) outLine(line.trimEnd());
 }
 
 function moment(date: Date | null): string | null {

@@ -130,14 +130,8 @@ function asProblem(error: unknown, method: string): Problem {
 function failureOf(error: Error, requestId: string, route: string): Event {
   const correction = correctionOf(error);
   if (correction === undefined) return { type: 'request_failed', requestId, error };
-  return {
-    type: 'database_unfit',
-    requestId,
-    route,
-    code: sqlStateOf(error) as string,
-    object: namedIn(error),
-    correction,
-  };
+  const code = sqlStateOf(error) as string;
+  return { type: 'database_unfit', requestId, route, code, object: namedIn(error), correction };
 }
 
 /** Below the client's `traceparent` (W3C Trace Context). */

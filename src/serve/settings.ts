@@ -17,21 +17,17 @@ export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S
   readonly docs: 'public' | 'ops' | 'off';
 };
 
-interface SettingSchema {
+interface SettingSchema extends Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>> {
   readonly type: string;
   readonly default: string | number | boolean;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
   readonly pattern?: string;
   readonly enum?: readonly string[];
   readonly description: string;
   readonly 'x-secret'?: boolean;
 }
-interface SettingsSchema {
-  readonly properties: Readonly<Record<string, SettingSchema>>;
-}
+type SettingsSchema = { readonly properties: Readonly<Record<string, SettingSchema>> };
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Docs and `--print-config` are made from it. */
 export function settingsSchema(): SettingsSchema {
@@ -44,10 +40,7 @@ export function environmentName(setting: string): string {
 }
 
 /** Environment over CONFIG_FILE over defaults; secrets also from NAME_FILE. Throws SettingsError with every fault. */
-export function loadSettings(
-  env: Readonly<Record<string, string | undefined>>,
-  overrides: Partial<Settings> = {},
-): Settings {
+export function loadSettings(env: Environment, overrides: Partial<Settings> = {}): Settings {
   const schema = settingsSchema();
   const faults: string[] = [];
   const values: Record<string, unknown> = {
@@ -63,9 +56,9 @@ export function loadSettings(
     else if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
-  const isConstant = ([name]: [string, unknown]): boolean => Object.hasOwn(tuning, name);
-  const constants = Object.fromEntries(Object.entries(overrides).filter(isConstant)); // of tests
-  Object.assign(values, Object.fromEntries(Object.entries(overrides).filter((entry) => !isConstant(entry))));
+  const constants: Record<string, unknown> = {}; // of tests
+  for (const [name, value] of Object.entries(overrides))
+    (Object.hasOwn(tuning, name) ? constants : values)[name] = value;
   for (const setting of Object.keys(values)) {
     const allowed = own(schema.properties, setting);
     if (allowed === undefined || !fits(values[setting], allowed))
@@ -222,7 +215,7 @@ function readSecretFile(name: string, path: string, faults: string[]): string {
 }
 
 /** A sentence for each name within two letters of a setting (one for short names): it is ignored, and the default is in force. */
-export function misspeltNames(env: Readonly<Record<string, string | undefined>>): string[] {
+export function misspeltNames(env: Environment): string[] {
   const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
     const name = environmentName(setting);
     return secret ? [name, `${name}_FILE`] : [name];

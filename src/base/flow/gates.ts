@@ -2,10 +2,7 @@ import { Problem, type ShedBound } from '../errors.js';
 import { Gate } from './gate.js';
 import type { Limiter } from './rate-limiter.js';
 
-interface GateSettings {
-  readonly largePagesPerToken: number;
-  readonly largePagesPerWorkspace: number;
-}
+type GateSettings = Readonly<Record<'largePagesPerToken' | 'largePagesPerWorkspace', number>>;
 
 /** A flood of unknown tokens leaves the pool to known ones. */
 const [lookUpsMax, queuedLookUpsMax] = [8, 248];
@@ -44,18 +41,11 @@ export interface Limits {
   readonly public: Limiter;
 }
 
-interface LimitSettings {
-  readonly rateLimitPerMinute: number;
-  readonly writesPerMinute: number;
-  readonly authFailuresPerMinute: number;
-  readonly publicRequestsPerMinute: number;
-  readonly lookUpsPerMinute: number;
-}
+type Quota = 'rateLimit' | 'writes' | 'authFailures' | 'publicRequests' | 'lookUps';
+type LimitSettings = Readonly<Record<`${Quota}PerMinute`, number>>;
+type Peers = { readonly limiter: (name: string, quota: number) => Limiter };
 
-export function limitsOf(
-  settings: LimitSettings,
-  peers: { readonly limiter: (name: string, quota: number) => Limiter },
-): Limits {
+export function limitsOf(settings: LimitSettings, peers: Peers): Limits {
   return {
     token: peers.limiter('token', settings.rateLimitPerMinute),
     write: settings.writesPerMinute === 0 ? null : peers.limiter('write', settings.writesPerMinute),

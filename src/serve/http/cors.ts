@@ -5,34 +5,29 @@ import { originsIn } from '../settings.js';
 export const exposedHeaders =
   'Accept-Patch, Allow, API-Version, Content-Encoding, Data-As-Of, Deprecation, ETag, Idempotent-Replayed, Link, Location, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, WWW-Authenticate, X-Request-Id';
 
-/** The answer to a preflight. Chromium asks again after two hours, Firefox after a day. */
-const preflightHeaders = [
-  ...['Access-Control-Allow-Methods', 'GET, HEAD, PATCH, POST'],
-  ...[
-    'Access-Control-Allow-Headers',
-    'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id',
-  ],
-  ...['Access-Control-Max-Age', '86400'],
-];
+const sentHeaders = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id';
 
-/** CORS of a gateway: pages of these exact origins may send a token of their own, and no credentials that the browser keeps. */
-export interface CrossOrigin {
-  /** CORS headers of the response to a request, names and values in turns. */
-  readonly headersFor: (request: IncomingMessage) => readonly string[];
-  /** A preflight of a listed origin: its answer needs no token and no limit, because a refusal would cost as much. */
-  readonly isPreflight: (request: IncomingMessage) => boolean;
-}
+/** Chromium asks again after two hours, Firefox after a day. */
+const preflightHeaders = Object.entries({
+  'Access-Control-Allow-Methods': 'GET, HEAD, PATCH, POST',
+  'Access-Control-Allow-Headers': sentHeaders,
+  'Access-Control-Max-Age': '86400',
+}).flat();
 
-/** Null without origins: then no response has a CORS header. */
-export function crossOrigin(setting: string): CrossOrigin | null {
+export type CrossOrigin = NonNullable<ReturnType<typeof crossOrigin>>;
+
+/** Pages of these exact origins may send a token, but no credentials of the browser. Null: no response has a CORS header. */
+export function crossOrigin(setting: string) {
   const origins = new Set(originsIn(setting));
   if (origins.size === 0) return null;
   const isListed = ({ headers }: IncomingMessage): boolean => origins.has(headers.origin ?? '');
+  /** Its answer needs no token and no limit, because a refusal would cost as much. */
   const isPreflight = (request: IncomingMessage): boolean =>
     request.method === 'OPTIONS' && 'access-control-request-method' in request.headers && isListed(request);
   return {
     isPreflight,
-    headersFor: (request) => {
+    /** Names and values in turns. */
+    headersFor: (request: IncomingMessage): readonly string[] => {
       const varies = ['Vary', 'Origin']; // for any origin: a cache must not give the response to one to another
       if (!isListed(request)) return varies;
       const grants = isPreflight(request) ? preflightHeaders : ['Access-Control-Expose-Headers', exposedHeaders];

@@ -6,20 +6,16 @@ import { apiIndex, type OpenApiOptions } from '../openapi/values.js';
 import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
 import { chooseEncoding, compress } from './encodings.js';
 
-/** Each is made at its first request, so that no start waits for it. */
-export interface Descriptions {
-  readonly index: FixedBody;
-  readonly openapi: FixedBody;
-  /** `servedByApi`: the page is below the address of the API. */
-  readonly docs: (servedByApi: boolean) => FixedBody;
-}
+export type Descriptions = ReturnType<typeof descriptions>;
 
-export function descriptions(resources: readonly Resource[], options: OpenApiOptions): Descriptions {
+/** Each is made at its first request, so that no start waits for it. */
+export function descriptions(resources: readonly Resource[], options: OpenApiOptions) {
   const document = () => openapi(resources, options);
   return {
     index: new FixedBody(async () => ({ text: JSON.stringify(apiIndex(resources, options)) })),
     openapi: new FixedBody(async () => ({ text: JSON.stringify(document()) })),
-    docs: (servedByApi) =>
+    /** `servedByApi`: the page is below the address of the API. */
+    docs: (servedByApi: boolean) =>
       new FixedBody(async () => {
         const { html, policy } = docsPage(document(), servedByApi);
         return { text: html, headers: pageHeaders(policy) };
@@ -34,10 +30,7 @@ const pageHeaders = (policy: string) => ({
   'Cache-Control': 'no-cache',
 });
 
-interface FixedText {
-  readonly text: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
 /** Made at its first use. Each content coding has an ETag of its own (RFC 9110 §8.8.3.3). */
 export class FixedBody {
@@ -58,12 +51,11 @@ export class FixedBody {
     const { text, hash, headers } = await this.#made;
     const etag = `"${hash}${encoding === undefined ? '' : `-${encoding.name}`}"`;
     const all = { ETag: etag, Vary: 'Accept-Encoding', ...headers };
-    const known = parseEntityTags(ifNoneMatch);
-    if (known !== undefined && matchesWeakly(known, etag))
-      return { status: 304, headers: all, body: null, databaseMs: 0 };
-    if (encoding === undefined) return { status: 200, headers: all, body: Buffer.from(text), databaseMs: 0 };
-    const body = await compress(text, encoding);
-    return { status: 200, headers: { ...all, 'Content-Encoding': encoding.name }, body, databaseMs: 0 };
+    const reply = { status: 200, headers: all, databaseMs: 0 };
+    if (matchesWeakly(parseEntityTags(ifNoneMatch) ?? [], etag)) return { ...reply, status: 304, body: null };
+    if (encoding === undefined) return { ...reply, body: Buffer.from(text) };
+    const coded = { ...all, 'Content-Encoding': encoding.name };
+    return { ...reply, headers: coded, body: await compress(text, encoding) };
   }
 }
 

@@ -6,32 +6,22 @@ import type { PageSize } from '../read/reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access, Refusal } from './tokens.js';
 
-export interface Exchange {
-  readonly requestId: string;
-  readonly startedMs: number;
-  /** Names and values in turns, as writeHead takes them: merging objects took a tenth of a detail. */
-  readonly headers: string[];
-  access: Access | null;
-  /** A token that the database has, without rights. */
-  refused: Refusal['token'] | null;
-  authMs: number;
-  code: string | null;
-  /** Null for other responses than lists. */
-  page: PageSize | null;
-  readonly bytesBefore: number;
-}
+export type Exchange = ReturnType<typeof newExchange>;
 
-export function newExchange(request: IncomingMessage, headers: readonly string[]): Exchange {
+export function newExchange(request: IncomingMessage, headers: readonly string[]) {
   const id = requestId(request);
   return {
     requestId: id,
+    /** Names and values in turns, as writeHead takes them: merging objects took a tenth of a detail. */
     headers: [...headers, 'X-Request-Id', id],
     startedMs: performance.now(),
-    access: null,
-    refused: null,
+    access: null as Access | null,
+    /** A token that the database has, without rights. */
+    refused: null as Refusal['token'] | null,
     authMs: 0,
-    code: null,
-    page: null,
+    code: null as string | null,
+    /** Null for other responses than lists. */
+    page: null as PageSize | null,
     bytesBefore: request.socket.bytesWritten,
   };
 }

@@ -150,6 +150,8 @@ function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   });
 }
 
+const keyHeader = 'idempotency-key';
+
 /** Everything is checked before the primary is contacted. */
 function writeRoute(
   deps: RouteDeps,
@@ -165,10 +167,7 @@ function writeRoute(
       method: ctx.method,
       path: ctx.path,
       id: (ctx.params.id as string | undefined) ?? null,
-      idempotencyKey: {
-        value: ctx.get('idempotency-key') || undefined,
-        timesSent: headerCount(ctx.req, 'idempotency-key'),
-      },
+      idempotencyKey: { value: ctx.get(keyHeader) || undefined, timesSent: headerCount(ctx.req, keyHeader) },
       ifMatch: ctx.req.headers['if-match'],
       body,
     });
@@ -221,14 +220,11 @@ function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middl
 export async function answerUnrouted(deps: Admission, ctx: Context): Promise<void> {
   await admitPublic(deps, ctx);
   const matched = (ctx.matched ?? []) as { methods: string[] }[];
-  const allow = [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ');
+  const headers = { Allow: [...new Set([...matched.flatMap(({ methods }) => methods), 'OPTIONS'])].sort().join(', ') };
   if (matched.length === 0) throw new Problem('not_found', 'There is nothing at this path.');
-  if (ctx.method !== 'OPTIONS') {
-    throw new Problem('method_not_allowed', `${ctx.method} is not allowed on this path.`, {
-      headers: { Allow: allow },
-    });
-  }
-  send(ctx, 204, null, { Allow: allow });
+  if (ctx.method !== 'OPTIONS')
+    throw new Problem('method_not_allowed', `${ctx.method} is not allowed on this path.`, { headers });
+  send(ctx, 204, null, headers);
 }
 
 /** A longer Accept is disregarded (RFC 9110 §12.5.1): its parser takes quadratic time, 30 ms for 16 KB. */

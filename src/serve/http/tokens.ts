@@ -5,6 +5,7 @@ import type { Gate } from '../../base/flow/gate.js';
 import { type ReadTarget, withServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
+import type { Settings } from '../settings.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
 export interface Access {
@@ -24,20 +25,15 @@ export interface Refusal {
   readonly token?: { readonly id: string; readonly reason: string };
 }
 
-export interface TokenDeps {
+export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheMs' | 'queueWaitMs'> {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
-  readonly tokenCacheMax: number;
-  readonly tokenCacheMs: number;
-  readonly queueWaitMs: number;
   readonly gate: Gate;
   /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
 
-interface LookUp {
-  readonly access: Access | null;
-}
+type LookUp = { readonly access: Access | null };
 
 const findToken = prepared(
   'find-token',

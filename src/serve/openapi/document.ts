@@ -2,12 +2,7 @@ import type { JsonSchema } from '../../resource/definition/field-types.js';
 
 export interface OpenApiDocument {
   readonly openapi: string;
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly description: string;
-    readonly contact?: Readonly<Record<string, string>>;
-  };
+  readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & { readonly contact?: object };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Paths;
@@ -44,18 +39,11 @@ export interface Operation {
   readonly 'x-codeSamples': readonly CodeSample[];
 }
 
-export interface CodeSample {
-  readonly lang: string;
-  readonly label: string;
-  readonly source: string;
-}
+export type CodeSample = Readonly<Record<'lang' | 'label' | 'source', string>>;
 
 type Content = Readonly<Record<string, MediaType>>;
 
-export interface MediaType {
-  readonly schema: JsonSchema;
-  readonly example?: unknown;
-}
+export type MediaType = { readonly schema: JsonSchema; readonly example?: unknown };
 
 export interface Header extends MediaType {
   readonly description: string;

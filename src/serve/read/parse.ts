@@ -9,23 +9,29 @@ import type { RowSerializer } from '../../resource/definition/row-serializer.js'
 import type { ListStatements } from '../../resource/statements/statements.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
 
-/** The part of a request that the statements of a list, or of a sync pass, share. */
-export interface Reading {
+export interface RawRequest {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
+  readonly query: string;
+  /** Such as https://example.com/api/v1. */
+  readonly baseUrl: string;
+  /** When the client has closed the connection. */
+  readonly signal: AbortSignal;
+}
+
+/** The part of a request that the statements of a list, or of a sync pass, share. */
+export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signal'> {
   readonly statements: ListStatements;
   readonly serializer: RowSerializer;
   /** As bound; null matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
   readonly perPage: number;
-  /** When the client has closed the connection. */
-  readonly signal: AbortSignal;
   /** Judged by the marks of the replica; `succeed` keeps them. */
   readonly attempt?: () => { readonly onMark: (mark: TextRow) => void; readonly succeed: () => void };
 }
 
 /** Checked. */
-export interface ListRequest extends Reading, PageSeries {
+export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
   /** As given, for links. */
   readonly fields: readonly string[] | undefined;
   /** As given, for links. */
@@ -33,15 +39,9 @@ export interface ListRequest extends Reading, PageSeries {
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
   readonly total: boolean;
-  /** Such as https://example.com/api/v1. */
-  readonly baseUrl: string;
 }
 
 export type Parameters = Readonly<Record<string, string | readonly string[]>>;
-
-export type RawListRequest = Pick<ListRequest, 'compiled' | 'caller' | 'baseUrl' | 'signal'> & {
-  readonly query: string;
-};
 
 export interface ListLimits {
   readonly perPageDefault: number;
@@ -52,7 +52,7 @@ export interface ListLimits {
 const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
 
 /** Throws invalid() with every fault. */
-export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits): ListRequest {
+export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): ListRequest {
   const { compiled, caller } = raw;
   const { resource } = compiled;
   const faults: FieldError[] = [];
@@ -72,7 +72,7 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
     if (Date.parse(values[lower] ?? '') > Date.parse(values[upper] ?? ''))
       faults.push({ parameter: lower, code: 'range_reversed', detail: `${lower} is after ${upper}.` });
   }
-  const page = integer('page', given.get('page'), 1, 999_999_999, faults);
+  const page = integer('page', given, 1, 999_999_999, faults);
   const perPage = sizeOf(given, limits, faults);
   const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
   const order = choice(given, 'order', ['asc', 'desc'], 'asc', faults);
@@ -81,11 +81,8 @@ export function parseList({ query, ...raw }: RawListRequest, limits: ListLimits)
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
   const cursor = given.get('cursor');
   if (cursor !== undefined && given.has('page')) {
-    faults.push({
-      parameter: 'cursor',
-      code: 'conflicting_parameters',
-      detail: 'page and cursor cannot be given together.',
-    });
+    const detail = 'page and cursor cannot be given together.';
+    faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
   }
   const after = cursor === undefined ? undefined : decodeCursor(context, cursor, resource.order);
   if (cursor !== undefined && after === undefined) {
@@ -135,22 +132,15 @@ export function refuseParameters(query: string): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
-export function sizeOf(
-  given: ReadonlyMap<string, string>,
-  { perPageDefault, perPageMax }: ListLimits,
-  faults: FieldError[],
-): number {
-  return integer('perPage', given.get('perPage'), Math.min(perPageDefault, perPageMax), perPageMax, faults);
+type Given = ReadonlyMap<string, string>;
+
+export function sizeOf(given: Given, { perPageDefault, perPageMax }: ListLimits, faults: FieldError[]): number {
+  return integer('perPage', given, Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 
 /** From 1 to `max`; adds a fault for anything else. */
-function integer(
-  parameter: string,
-  value: string | undefined,
-  byDefault: number,
-  max: number,
-  faults: FieldError[],
-): number {
+function integer(parameter: string, given: Given, byDefault: number, max: number, faults: FieldError[]): number {
+  const value = given.get(parameter);
   if (value === undefined) return byDefault;
   const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
   if (number <= max) return number;
@@ -160,7 +150,7 @@ function integer(
 }
 
 function choice<T extends string>(
-  given: ReadonlyMap<string, string>,
+  given: Given,
   parameter: string,
   values: readonly [T, T],
   byDefault: T,
@@ -179,7 +169,7 @@ export function parseQuery(
   known: readonly string[],
   faults: FieldError[],
   isList: (name: string) => boolean = () => false,
-): { given: ReadonlyMap<string, string>; lists: ReadonlyMap<string, readonly string[]> } {
+): { given: Given; lists: ReadonlyMap<string, readonly string[]> } {
   const given = new Map<string, string>();
   const lists = new Map<string, readonly string[]>();
   if (query === '') return { given, lists };

@@ -5,13 +5,16 @@ import type { ReadableResource, Replica } from '../../postgres/replica.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
+import type { Settings } from '../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
 import type { Reading } from './parse.js';
 
 // A read has a requirement of the server that answers it: `withReadTarget` completes the requirement, and postgres/choice finds the server.
 
-export interface ReadDeps extends Required<Servers> {
+type Bounds = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
+
+export interface ReadDeps extends Required<Servers>, Pick<Settings, Bounds> {
   /** Through any gateway; undefined when there is none. */
   readonly lastWrite: WritePositions['lastWriteOf'];
   readonly heartbeat: Heartbeat;
@@ -21,13 +24,6 @@ export interface ReadDeps extends Required<Servers> {
   readonly primaryReachable: () => boolean;
   readonly chunkMemory: ChunkMemory;
   readonly pageMemory: PageMemory;
-  readonly detailWaitMs: number;
-  readonly queueWaitMs: number;
-  readonly chunkRowsMax: number;
-  readonly chunkBytes: number;
-  /** For the continuation of a page. */
-  readonly statementTimeoutMs: number;
-  readonly skipRowsMax: number;
 }
 
 /** A page that began on the primary goes on there until a replica shows the write. */

@@ -133,14 +133,11 @@ function opened(parts: string[] | undefined | null): string[] {
   return parts ?? [];
 }
 
-export function encodePlace(
-  seal: SealedParts,
-  context: string,
-  { pass, asOfMs, since, section, after }: SyncPlace,
-): string {
+export function encodePlace(seal: SealedParts, context: string, place: SyncPlace): string {
+  const { pass, asOfMs, since, section, after } = place;
   const before = [numberOrNone(since?.xmin), numberOrNone(since?.replayedAtMs)];
-  const place = [numberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
-  return seal.encode(context, [...positionParts(pass), ...place]);
+  const parts = [numberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
+  return seal.encode(context, [...positionParts(pass), ...parts]);
 }
 
 /** Undefined when it is damaged or of another list. `orders` has the order of each section. */

@@ -1,22 +1,14 @@
 import { type FieldError, invalid } from '../../base/errors.js';
-import type { Caller } from '../../postgres/statement.js';
-import type { CompiledResource, CompiledSelection } from '../../resource/definition/compiled.js';
+import type { CompiledSelection } from '../../resource/definition/compiled.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { cursorContext } from '../read/page-ends.js';
-import { type ListLimits, parseFields, parseQuery, type Reading, sizeOf } from '../read/parse.js';
+import { type ListLimits, parseFields, parseQuery, type RawRequest, type Reading, sizeOf } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 import type { SealedParts } from './sealed-parts.js';
 
-export interface SyncCall {
-  readonly compiled: CompiledResource;
+export interface SyncCall extends RawRequest {
   readonly sync: SyncStatements;
-  readonly caller: Caller;
   readonly seal: SealedParts;
-  readonly query: string;
-  /** Such as https://example.com/api/v1. */
-  readonly baseUrl: string;
-  /** When the client has closed the connection. */
-  readonly signal: AbortSignal;
 }
 
 /** Checked. */
@@ -127,12 +119,7 @@ function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): Feed
   return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
 }
 
-function sinceOf(
-  seal: SealedParts,
-  context: string,
-  token: string | undefined,
-  faults: FieldError[],
-): SyncPosition | null {
+function sinceOf(seal: SealedParts, context: string, token: string | undefined, faults: FieldError[]) {
   if (token === undefined) return null;
   const position = decodeToken(seal, context, token);
   if (position !== undefined) return position;

@@ -144,9 +144,7 @@ export class Supervisor {
   }
 
   #heard(): Watched[] {
-    const heard = ({ silentPeriods, readiness }: Watched): boolean =>
-      silentPeriods <= periodsReady && readiness !== null;
-    return [...this.#watched.values()].filter(heard);
+    return [...this.#watched.values()].filter((each) => each.silentPeriods <= periodsReady && each.readiness !== null);
   }
 
   #fork(batch = this.#batch): Worker {
@@ -245,11 +243,10 @@ function untilReady(worker: Worker): Promise<string> {
     worker.on('message', (message: WorkerReport) => {
       if (message?.type === 'ready') resolve(message.url);
     });
-    worker.once('exit', (code, signal) =>
-      reject(
-        new (code === 2 ? SettingsError : StartRefused)(`A worker did not start: it ended with ${signal ?? code}.`),
-      ),
-    );
+    worker.once('exit', (code, signal) => {
+      const Refused = code === 2 ? SettingsError : StartRefused;
+      reject(new Refused(`A worker did not start: it ended with ${signal ?? code}.`));
+    });
   });
 }
 

@@ -109,10 +109,8 @@ async function update(
   );
   if (claimed.length === 0) return recall(transaction, write, request);
   if (row === undefined || id === null) throw notFound();
-  refuseStale(
-    ifMatch,
-    etagOf((at) => row[at] ?? null, write.tag),
-  );
+  const etag = etagOf((at) => row[at] ?? null, write.tag);
+  refuseStale(ifMatch, etag);
   const before: Record<string, string | null> = {};
   for (const { name, at } of write.members) before[name] = row[at] ?? null;
   const after = { ...before, ...members };
@@ -272,12 +270,8 @@ export function diffOfMembers(
 function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
   if (!audit) return {};
   const { entity, actorType, diff, [action]: name } = audit;
-  return {
-    'log.entity': entity,
-    'log.action': name,
-    'log.actorType': actorType,
-    'log.changes': diffOf(entries, diff),
-  };
+  const changes = diffOf(entries, diff);
+  return { 'log.entity': entity, 'log.action': name, 'log.actorType': actorType, 'log.changes': changes };
 }
 
 /** In PostgreSQL's text form → as an audit diff has it. */
