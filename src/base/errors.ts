@@ -4,7 +4,7 @@ interface ProblemRow {
   readonly retryAfterSeconds?: number;
 }
 
-/** Every error a client can see: its code, HTTP status and title (RFC 9457). OpenAPI and the docs are compared with it. */
+/** Every error a client can see (RFC 9457). OpenAPI and the docs are compared with it. */
 export const problems = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   malformed_json: { status: 400, title: 'The body is not valid JSON' },
@@ -144,7 +144,7 @@ export class StartRefused extends Error {
   override readonly name: string = 'StartRefused';
 }
 
-/** Unusable settings or definitions; the message names every fault, no secret. Exit code 2: another start fails too. */
+/** Unusable settings or definitions; the message names no secret. Exit code 2: another start fails too. */
 export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
@@ -188,7 +188,7 @@ const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] =
 const byRule = 'a rule of the database does not allow it.';
 const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
-/** SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class → meaning. An unlisted one is a bug of the gateway. */
+/** By SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': retry, // connection exceptions
   '28': retry, // a login refused: its password is being changed, or pg_hba.conf of this server
@@ -327,7 +327,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 const objectForm = /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/;
 
-/** The object of the error, such as "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
+/** Such as "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
 export function namedIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
   const parts = [schema, table, column].filter((part) => part !== undefined).join('.');

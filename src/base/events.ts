@@ -84,7 +84,7 @@ const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels'
   { name, help, labels },
 ];
 
-/** The one table of events, without personal data and tokens; log, metrics and docs/reference/metrics-and-events.md follow it. */
+/** Without personal data and tokens; log, metrics and docs/reference/metrics-and-events.md follow it. */
 export const events = {
   started: event<{ url: string; opsUrl: string }>('info'),
   stopping: event('info'),

@@ -74,7 +74,7 @@ export function oneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');
 }
 
-/** Foreign names must not steer the terminal: control characters, bidi controls and line ends become \uXXXX, as in JSON. */
+/** Foreign names must not steer the terminal: control characters become \uXXXX, as in JSON. */
 function visible(text: string): string {
   const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');
   return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);

@@ -68,7 +68,7 @@ const nextSteps: Readonly<Record<string, string>> = {
 
 const fileFaults = /^E(ACCES|PERM|NOENT|EXIST|NOTDIR|ISDIR|NOSPC|DQUOT|ROFS|IO)$/;
 
-/** The sentences for the operator, without URLs and passwords, and the exit code; undefined: a bug, printed with its stack. */
+/** Sentences without URLs and passwords, and the exit code; undefined: a bug, printed with its stack. */
 function explain(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
   const { name, message, code = '', severity, address, port } = error as DatabaseOrSystemError;
   const isParsing = String(code).startsWith('ERR_PARSE_ARGS');

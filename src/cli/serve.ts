@@ -4,7 +4,7 @@ import { StartRefused } from '../base/errors.js';
 import type { Gateway } from '../serve/gateway.js';
 import { startGateway } from '../serve/gateway.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
-import { definitionsOfParent, reportToParent } from '../serve/workers/reports.js';
+import { definitionsOfParent, reportToParent, sendToParent } from '../serve/workers/reports.js';
 import type { Workers } from '../serve/workers/workers.js';
 import { command, errLine, outText, wholeNumber } from './command.js';
 
@@ -88,9 +88,4 @@ function stopRequested(onHangUp: () => void): Promise<undefined> {
         resolve(undefined);
       });
   });
-}
-
-/** The parent may be gone. */
-function sendToParent(message: object): void {
-  process.send?.(message, undefined, undefined, () => undefined);
 }

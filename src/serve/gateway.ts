@@ -1,7 +1,6 @@
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
-import { SettingsError } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
@@ -81,11 +80,9 @@ export async function startGateway(
   closers.push(() => log.close());
   try {
     if (given.otelExporterOtlpEndpoint !== '') closers.push(await startTraces(given.otelExporterOtlpEndpoint));
-    const keyring = refusing(() => parseKeyring(given.dataKeys || '{}'));
     const resources = loadResources(given.resourcesDir, batch?.texts);
     const checking = fittingSettings(given, resources, observe, batch?.isSuccessor);
-    checking.catch(() => undefined); // the keys can be refused first
-    const compiling = compileResources(given, resources, keyring, observe);
+    const compiling = compileResources(given, resources, parseKeyring(given.dataKeys || '{}'), observe);
     compiling.catch(() => undefined); // the checks name this fault among all others
     const { settings, ...checked } = await checking;
     const opening = { ...checked, resources, compiled: await compiling, readAgain, observe, sinks, closers };
@@ -93,14 +90,6 @@ export async function startGateway(
   } catch (error) {
     await closeAll(closers);
     throw error;
-  }
-}
-
-function refusing<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new SettingsError(`DATA_KEYS: ${(error as Error).message}`);
   }
 }
 

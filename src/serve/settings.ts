@@ -214,7 +214,7 @@ function readSecretFile(name: string, path: string, faults: string[]): string {
   }
 }
 
-/** A sentence for each name within two letters of a setting (one for short names): it is ignored, and the default is in force. */
+/** A sentence for each name near to a setting: it is ignored, and the default is in force. */
 export function misspeltNames(env: Environment): string[] {
   const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
     const name = environmentName(setting);

@@ -31,7 +31,7 @@ interface Waiter {
 export class Gate {
   readonly #bounds: GateBounds;
   readonly #held = new Map<string, number>();
-  /** In the order of their turns, so that a thousand waiters delay another lane by one. A Set deletes in constant time. */
+  /** In the order of their turns, so that a thousand waiters delay another lane by one. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   waiting = 0;
 

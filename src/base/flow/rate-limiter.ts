@@ -58,7 +58,7 @@ const newWindow = (endsInMs = windowMs): Window => {
   return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
 };
 
-/** Exact within a process, or over `gateways` that share a counter; while it is silent each grants its share of the quota. */
+/** Exact over `gateways` that share a counter; while it is silent each grants its share of the quota. */
 export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter): Limiter {
   const windows = new Map<string, Window>();
   /** Absent when less than `leftMsMin` is left, or more than a window: the clock was set back. */

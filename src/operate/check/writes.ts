@@ -127,7 +127,7 @@ async function tryCreate(transaction: Transaction, write: CompiledWrite, create:
 }
 
 async function tryWrite(transaction: Transaction, write: CompiledWrite, request: WriteRequest): Promise<Outcome> {
-  const { outcome } = await writeOnce(transaction, write, request);
+  const { outcome } = await writeOnce({ transaction, write, request });
   return outcome;
 }
 

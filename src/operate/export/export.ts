@@ -34,7 +34,7 @@ export interface Manifest {
   readonly files: readonly ExportedFile[];
 }
 
-/** Writes a file of JSON lines per resource, all of one snapshot. They appear together at the end; ExportFailed leaves nothing behind. */
+/** Files of JSON lines, all of one snapshot, appear together at the end; ExportFailed leaves nothing behind. */
 export async function exportWorkspace(settings: Settings, options: ExportOptions): Promise<Manifest> {
   const compiled = await chosenResources(settings, options.resources);
   const out = resolve(options.out);

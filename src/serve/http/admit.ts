@@ -115,7 +115,7 @@ async function mayLookUp({ address: failures, lookUp }: Limits, address: string)
 
 const throttleMs = 200;
 
-/** Answers 200 ms late once a key was refused `quota` times, so that clients that ignore Retry-After cannot saturate the event loop. */
+/** Late after `quota` refusals, so that clients that ignore Retry-After cannot saturate the event loop. */
 async function refuse(
   { observe }: Admission,
   limit: LimitName,
@@ -166,7 +166,7 @@ function tokenInvalid(basicAuth: boolean): Problem {
 
 const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
 
-/** An IPv4 address, mapped ones included (RFC 4291 §2.5.5.2), or the /64 of an IPv6 address: one customer holds a /64 (RFC 6177). */
+/** An IPv4 address, or the /64 of an IPv6 address, which one customer holds (RFC 6177). */
 export function addressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
   const [text = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client

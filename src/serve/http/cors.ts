@@ -16,7 +16,7 @@ const preflightHeaders = Object.entries({
 
 export type CrossOrigin = NonNullable<ReturnType<typeof crossOrigin>>;
 
-/** Pages of these exact origins may send a token, but no credentials of the browser. Null: no response has a CORS header. */
+/** Pages of these exact origins may send a token, but no credentials of the browser. Null: no page may. */
 export function crossOrigin(setting: string) {
   const origins = new Set(originsIn(setting));
   if (origins.size === 0) return null;

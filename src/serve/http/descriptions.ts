@@ -30,6 +30,7 @@ const pageHeaders = (policy: string) => ({
   'Cache-Control': 'no-cache',
 });
 
+type FixedReply = Reply & { readonly body: Buffer | null };
 type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
 /** Made at its first use. Each content coding has an ETag of its own (RFC 9110 §8.8.3.3). */
@@ -63,5 +64,3 @@ async function withHash(making: Promise<FixedText>): Promise<FixedText & { reado
   const made = await making;
   return { ...made, hash: createHash('sha256').update(made.text).digest('base64url').slice(0, 22) };
 }
-
-type FixedReply = Reply & { readonly body: Buffer | null };

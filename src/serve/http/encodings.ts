@@ -16,7 +16,7 @@ const encodings: readonly Encoding[] = [
   { name: 'gzip', bytes: 393_216, compressor: () => createGzip({ level: 3 }) },
 ];
 
-/** The encoding with the largest weight (RFC 9110 §12.5.3); undefined for identity. A weight that is no number refuses. */
+/** By the largest weight (RFC 9110 §12.5.3); undefined for identity. A weight that is no number refuses. */
 export function chooseEncoding(header = ''): Encoding | undefined {
   const weights = new Map<string, number>();
   for (const entry of header.toLowerCase().split(',')) {

@@ -40,7 +40,7 @@ export function requestId(request?: IncomingMessage): string {
   return isKept ? sent : randomUUID();
 }
 
-/** Aborts when the client leaves before the response was sent, and at the end of a HEAD, which may have begun a count. */
+/** Aborts when the client leaves early, and at the end of a HEAD, which may have begun a count. */
 export function clientSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const abort = (): void => {

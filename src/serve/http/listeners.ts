@@ -17,7 +17,7 @@ const listenFaults: Readonly<Record<string, string>> = {
   EAFNOSUPPORT: 'this machine has no addresses of that kind',
 };
 
-/** The kernel's queue (listen(2)): with Node's 511 a burst of clients was dropped, who try again after a second (RFC 6298, 2.1). */
+/** The kernel's queue (listen(2)): with Node's 511 it dropped a burst of clients for a second. */
 const waitingMax = 4096;
 
 /** Returns the origin, such as http://127.0.0.1:8080. Throws StartRefused. */

@@ -99,7 +99,7 @@ export class ResponseOrder {
   }
 }
 
-/** Half-closes, then drops the client's bytes (RFC 9112 §9.6): closing with unread bytes resets the connection and loses the answer. */
+/** RFC 9112 §9.6: closing with unread bytes resets the connection and loses the answer. */
 function halfCloseThenDestroy(socket: Duplex): void {
   socket.end();
   socket.resume();

@@ -47,7 +47,7 @@ const refusalMs = 1000;
 /** A failed renewal leaves the cached result to its end. */
 const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 
-/** Caches look-ups by hash for at most tokenCacheMs. Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
+/** Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
   readonly #deps: TokenDeps;
   readonly #lookUps: LRUCache<string, LookUp>;
@@ -86,7 +86,7 @@ export class Tokens {
     return access !== null && refusalOf(access) === null ? access : null;
   }
 
-  /** `mayLookUp`: whether a token that was not valid lately is looked up. Throws Problem `overloaded` when too many wait. */
+  /** `mayLookUp` is for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
   async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | Refusal> {
     if (!wellFormed(token)) return { failureKeys: [address] };
     const key = tokenKey(token);

@@ -114,7 +114,7 @@ function prefixed(prefix: string, values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
-/** Components that only `x-other-responses` uses are written out there: tools do not follow references from extensions. */
+/** Tools do not follow references from extensions: what only `x-other-responses` uses is written out there. */
 function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const { 'x-other-responses': other, ...rest } = document;
   const used = new Set(JSON.stringify(rest).match(/(?<="\$ref":")[^"]+/g));

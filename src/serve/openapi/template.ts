@@ -10,7 +10,7 @@ export function readData(file: string): unknown {
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Replaces `{{name}}`, alone by the value itself; spreads nested arrays and "..."; leaves out undefined and `when` false. */
+/** `{{name}}` alone becomes the value itself; "..." and nested arrays are spread; `when` false leaves out. */
 export function fill(template: unknown, values: Values): unknown {
   if (typeof template === 'string') return fillText(template, values);
   if (Array.isArray(template)) return template.flatMap((item) => (item === null ? [null] : (fill(item, values) ?? [])));

@@ -12,7 +12,7 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
   const start = await findStart(deps, request);
   const page = await readPage(deps, request, start.after.key, { asOfMs: start.after.asOfMs });
   const { first, hasMore, until } = page;
-  // After the first rows: a workspace has one long statement at a time, and a page behind its own count would be refused.
+  // After the first rows: a workspace has one long statement at a time.
   const total = request.total ? countRows(deps, request, start.after) : null;
   total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
   const endOf = (last: Key | null): PageEnd => ({
@@ -42,7 +42,7 @@ function laterOf(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
-/** From the cursor, from memory, or by an index-only skip of at most skipRowsMax rows from the nearest end. Throws invalid() for a longer one. */
+/** From the cursor, from memory, or by an index-only skip from the nearest end. Throws invalid() for a long one. */
 async function findStart(deps: ReadDeps, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
   if ('after' in request.start) return { number: null, after: request.start.after };
   const { page: number } = request.start;

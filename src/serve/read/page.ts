@@ -88,7 +88,7 @@ export async function lastKey(deps: ReadDeps, request: Reading, requirement: Req
   return (rows[0] as Key | undefined) ?? null;
 }
 
-/** One statement on one server; a second one if the rows exceed `bytes`. A chunk can be repeated on another replica, and leaves no portal open. */
+/** One statement on one server; a second one if the rows exceed `bytes`. Another replica can repeat it. */
 async function readChunk(
   deps: ReadDeps,
   request: Reading,

@@ -163,7 +163,7 @@ function choice<T extends string>(
   return chosen ?? byDefault;
 }
 
-/** Each at most once, except for lists, whose values commas separate; an encoded comma belongs to a value. "+" is a space (URL Standard §5.1). */
+/** Commas separate the values of a list; an encoded comma belongs to a value. "+" is a space (URL Standard §5.1). */
 export function parseQuery(
   query: string,
   known: readonly string[],

@@ -9,7 +9,7 @@ export interface PageSize {
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** In pieces as they become available; null for none (304). A piece's bytes may be overwritten when the next one is requested. */
+  /** Null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
   /** To be called when the response is closed. */
   readonly release?: () => void;

@@ -10,7 +10,7 @@ import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
 import type { Reading } from './parse.js';
 
-// A read has a requirement of the server that answers it: `withReadTarget` completes the requirement, and postgres/choice finds the server.
+// `withReadTarget` completes what a read requires of its server, and postgres/choice finds the server.
 
 type Bounds = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
 

@@ -6,7 +6,7 @@ import { expired, type Pass, type SyncPosition } from './pass.js';
 
 const pauseMs = 20;
 
-/** Throws sync_expired at once for a position that no replica will reach: of another cluster or timeline, or beyond a restored primary. */
+/** Throws sync_expired at once for a position that no replica will reach, as after a restore. */
 export async function requireHistory(reads: ReadDeps, list: Reading, pass: Pass): Promise<void> {
   const { before } = pass;
   const used = reads.replicas.filter(({ state }) => state.healthy);

@@ -5,7 +5,7 @@ import type { Readiness } from '../ops/status.js';
 export type WorkerReport =
   /** Every `reportMs` while the worker serves. */
   | { readonly type: 'report'; readonly readiness: Readiness }
-  | { readonly type: 'ready'; readonly url: string }
+  | { readonly type: 'ready'; readonly url: string; readonly opsUrl: string }
   /** Asked for, because what a parent sends before a worker listens is lost. */
   | { readonly type: 'definitions' }
   | { readonly type: 'refused'; readonly reason: string }
@@ -27,17 +27,21 @@ export const reportMs = 500;
 export function definitionsOfParent(): Promise<BatchDefinitions> {
   return new Promise((resolve) => {
     process.once('message', resolve); // the parent sends nothing before
-    process.send?.({ type: 'definitions' } satisfies WorkerReport, undefined, undefined, () => undefined);
+    sendToParent({ type: 'definitions' });
   });
+}
+
+/** The parent may be gone. */
+export function sendToParent(message: WorkerReport): void {
+  process.send?.(message, undefined, undefined, () => undefined);
 }
 
 /** Reports that the event loop runs, and answers questions for metrics. */
 export function reportToParent({ readiness, metrics }: Gateway): void {
-  const send = (message: WorkerReport): unknown => process.send?.(message, undefined, undefined, () => undefined); // the parent may be gone
-  const report = (): unknown => send({ type: 'report', readiness: readiness() });
+  const report = (): void => sendToParent({ type: 'report', readiness: readiness() });
   report();
   setInterval(report, reportMs).unref();
   process.on('message', async ({ type, id }: MetricsQuestion) => {
-    if (type === 'metrics') send({ type, id, metrics: await metrics() });
+    if (type === 'metrics') sendToParent({ type, id, metrics: await metrics() });
   });
 }

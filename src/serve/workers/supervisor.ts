@@ -107,7 +107,7 @@ export class Supervisor {
     return url as string;
   }
 
-  /** One worker at a time. If the first is refused or not ready, the present ones stay. A call during a reload asks for another one. */
+  /** One worker at a time; if the first is refused, the present ones stay. A call during a reload asks for another. */
   reload(texts: DefinitionTexts = this.#nextTexts): void {
     this.#nextTexts = texts;
     this.#isReloadAsked = this.#others().length > 0;

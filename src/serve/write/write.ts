@@ -22,7 +22,7 @@ export interface WriteDeps {
   readonly observe: Observe;
 }
 
-/** Records the position before it answers, so that the workspace's next reads show the change, or the version that refused it. */
+/** Records the position first, so that the next reads show the change, or the version that refused it. */
 export async function write(
   { primary, positions, observe }: WriteDeps,
   compiled: CompiledWrite,
@@ -31,7 +31,7 @@ export async function write(
 ): Promise<Reply> {
   const startedMs = performance.now();
   const { workspace } = request.caller;
-  const work = (transaction: Transaction) => writeOnce(transaction, compiled, request);
+  const work = (transaction: Transaction) => writeOnce({ transaction, write: compiled, request });
   const { outcome, position } = await primary
     .transaction(workspace, compiled.resource, work)
     .catch((error: unknown) => {
@@ -62,22 +62,21 @@ export interface Outcome {
   readonly replayed: boolean;
 }
 
+interface Writing {
+  readonly transaction: Transaction;
+  readonly write: CompiledWrite;
+  readonly request: WriteRequest;
+}
+
 /** Safe to repeat. Throws Problems (422, 409, 400, 404, 412), and then nothing is changed. */
-export function writeOnce(
-  transaction: Transaction,
-  write: CompiledWrite,
-  request: WriteRequest,
-): Promise<Committed<Outcome>> {
-  const { target } = request;
-  return target === null ? create(transaction, write, request) : update(transaction, write, request, target);
+export function writeOnce(writing: Writing): Promise<Committed<Outcome>> {
+  const { target } = writing.request;
+  return target === null ? create(writing) : update(writing, target);
 }
 
 /** One round trip; a second finds out why the key was not claimed: PostgreSQL reads all values before it knows. */
-async function create(
-  transaction: Transaction,
-  write: CompiledWrite,
-  request: WriteRequest,
-): Promise<Committed<Outcome>> {
+async function create(writing: Writing): Promise<Committed<Outcome>> {
+  const { transaction, write, request } = writing;
   const members = newMembers(write, request);
   const entries = diffOfMembers(write, null, request.members);
   const values = { id: randomUUID(), ...members, ...storedValues(request), ...changesOf(write, 'created', entries) };
@@ -90,36 +89,29 @@ async function create(
     if (stored !== undefined) return { outcome: outcomeOf(201, stored, request), position };
   } catch (error) {
     if (refusalOf(error) === undefined) throw error;
-    return recall(transaction, write, request, () => refuse(transaction, write, request, error));
+    return recall(writing, () => refuse(writing, error));
   }
-  return recall(transaction, write, request);
+  return recall(writing);
 }
 
 /** Two round trips: claim and lock, then update and COMMIT. */
-async function update(
-  transaction: Transaction,
-  write: CompiledWrite,
-  request: WriteRequest,
-  { id, ifMatch }: Target,
-): Promise<Committed<Outcome>> {
-  const { members } = request;
-  const [claimed, [row] = []] = await transaction.run(
-    claimOf(write, request),
-    ...(id === null ? [] : [lockOf(write, request, id)]),
-  );
-  if (claimed.length === 0) return recall(transaction, write, request);
+async function update(writing: Writing, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
+  const { transaction, write, request } = writing;
+  const locks = id === null ? [] : [lockOf(write, request, id)];
+  const [claimed, [row] = []] = await transaction.run(claimOf(write, request), ...locks);
+  if (claimed.length === 0) return recall(writing);
   if (row === undefined || id === null) throw notFound();
   const etag = etagOf((at) => row[at] ?? null, write.tag);
   refuseStale(ifMatch, etag);
   const before: Record<string, string | null> = {};
   for (const { name, at } of write.members) before[name] = row[at] ?? null;
-  const after = { ...before, ...members };
+  const after = { ...before, ...request.members };
   const entries = diffOfMembers(write, before, after);
   const changed = transaction.commit({
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
     values: { id, ...after, ...storedValues(request), ...changesOf(write, 'changed', entries) },
   });
-  const { outcome, position } = await changed.catch((error) => refuse(transaction, write, request, error)); // COMMIT can refuse it, too
+  const { outcome, position } = await changed.catch((error) => refuse(writing, error)); // COMMIT can refuse it, too
   return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
 }
 
@@ -167,18 +159,16 @@ function inProgress(): Problem {
   return new Problem('idempotency_in_progress', detail);
 }
 
-/** 55P03 of the key's table is a 409: another transaction held it beyond lock_timeout. Another lock is a passing fault. */
+/** 55P03 of the key's table is a 409: another transaction held the key. Another lock is a passing fault. */
 function refuseInProgress(error: unknown): never {
   const { code, where } = error as { code?: unknown; where?: string };
   if (code === '55P03' && /\bidempotency\b/.test(where ?? '')) throw inProgress();
   throw error;
 }
 
-/** Why the key was not claimed: replays, or throws 422, 400, or `otherwise` if it expired between the claim and this statement. */
+/** Why the key was not claimed: replays, throws 422 or 400, or does `otherwise` if the key has expired. */
 async function recall(
-  transaction: Transaction,
-  write: CompiledWrite,
-  request: WriteRequest,
+  { transaction, write, request }: Writing,
   otherwise: () => Promise<never> = () => Promise.reject(inProgress()),
 ): Promise<Committed<Outcome>> {
   const values = Object.assign(newMembers(write, request), keyOf(request));
@@ -208,27 +198,20 @@ function refuseUnknown(references: readonly string[]): void {
 }
 
 /** A refused value → 400 that names the member if it is known. Rethrows what no value of the client causes. */
-async function refuse(
-  transaction: Transaction,
-  write: CompiledWrite,
-  request: WriteRequest,
-  error: unknown,
-): Promise<never> {
+async function refuse(writing: Writing, error: unknown): Promise<never> {
   const refusal = refusalOf(error);
   const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // no client gave it: its sequence is behind its table
   if (refusal === undefined || isId) throw error;
-  const members = await membersRefused(transaction, write, request, error as pg.DatabaseError, refusal);
+  const members = await findMembersRefused(writing, error as pg.DatabaseError, refusal);
   if (members === null) throw error;
   const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
   const sentence = `${pointer === '' ? 'A value' : 'This'} is refused: ${refusal.detail}`;
   throw invalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
 }
 
-/** Members of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
-async function membersRefused(
-  transaction: Transaction,
-  { members, statements }: CompiledWrite,
-  { members: given, target }: WriteRequest,
+/** Of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
+async function findMembersRefused(
+  { transaction, write: { members, statements }, request: { members: given, target } }: Writing,
   error: pg.DatabaseError,
   { code, types }: Refusal,
 ): Promise<readonly WritableMember[] | null> {
