@@ -10,7 +10,7 @@ const app = shopOf(`
   create table jobs ($own, title text not null, is_deleted boolean, deleted_at timestamptz, created_at timestamptz not null default now());
   create index jobs_kept on jobs (company_id, created_at, id) where deleted_at is null;
   create table orders ($own, title text not null, deleted_at timestamptz not null default 'infinity');
-  create table codes ($own, title text not null, del_flag smallint not null default 0, archived_at timestamptz);
+  create table codes ($own, title text not null, del_flag smallint not null default 0, archived_at timestamptz, recycled boolean);
   create table folders ($own, title text not null, discarded_at timestamp);
   create table documents (id bigint generated always as identity primary key, folder_id bigint not null references folders, title text not null,
     deleted_at timestamptz, created_at timestamptz not null default now());
@@ -23,6 +23,7 @@ const app = shopOf(`
     (1, 'gone', true, null), (1, 'gone', false, now()), (1, 'gone', true, now()), (2, 'gone', null, null);
   insert into orders (company_id, title, deleted_at) values (1, 'kept', 'infinity'), (1, 'gone', '2026-01-01'), (1, 'kept', '2999-01-01');
   insert into codes (company_id, title, del_flag, archived_at) values (1, 'kept', 0, null), (1, 'kept', 0, now()), (1, 'gone', 1, null);
+  insert into codes (company_id, title, recycled) values (1, 'gone', true);
   insert into folders (company_id, title, discarded_at) values (1, 'kept', null), (1, 'gone', now());
   insert into documents (folder_id, title, deleted_at) values (1, 'kept', null), (1, 'gone', now()), (2, 'gone', null);
   insert into recipients (document_id, title) values (1, 'kept'), (2, 'gone'), (3, 'gone');

@@ -12,7 +12,8 @@ test('a secret is known by its name, by that of its table, and by its form, and 
   };
   for (const path of words(`
     logins.one_time_code logins.loginCode users.mfa_code users.scratchCodes users.nonce users.otp users.smsPin users.magic_link users.verifyUrl
-    users.confirmationLink users.invite_code users.auth_code users.reset_hash members.pass_code users.two_factor_code forms.csrf_nonce`))
+    users.confirmationLink users.invite_code users.auth_code users.reset_hash members.pass_code users.two_factor_code forms.csrf_nonce
+    users.pass users.pass_crypted users.passTemp hosts.ftp_pass settings.smtp_pw`))
     t.is(reason(path), 'secrets, by the name', path);
   for (const path of words(`
     passcodes.code Passcode.value otps.value user_otps.code one_time_codes.code api_keys.key ApiKey.value invites.link team_invitations.code
@@ -30,7 +31,7 @@ test('a secret is known by its name, by that of its table, and by its form, and 
     countries.code work_orders.code coupons.code currencies.code orders.country_code orders.postal_code orders.status_code authors.author_code
     invitations.state invitations.role invitations.language_code webhooks.name webhook_events.data training_sessions.id training_sessions.data
     session_types.code verifications.type custom_field_values.value settings.value job_tokens_used.data secretariats.code order_confirmations.code
-    challenges.code recoveries.code links.url api_keys.name pins.title tokens.created_by spin_codes.code hash_tags.value`))
+    challenges.code recoveries.code exams.pass_mark visitors.season_pass roads.bypass links.url api_keys.name pins.title tokens.created_by spin_codes.code hash_tags.value`))
     t.is(reason(path), undefined, path);
   t.is(reason('sessions.id', 'bigint'), undefined);
   t.is(reasonToLeaveOut({ ...column('secret_id'), refers: true }), undefined, 'a reference');

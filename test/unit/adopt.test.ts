@@ -358,7 +358,8 @@ test('users are found under the names that Django and ASP.NET give them', (t) =>
     const tables = [...rest, ...names.map((name) => table(name, [...columns, column('Email')], of))];
     return findUsers(tables, findTenant('app', tables))?.name;
   };
-  for (const name of ['auth_user', 'accounts_user', 'AspNetUsers', 'users', 'staff']) t.is(found(name), name);
+  for (const name of ['auth_user', 'accounts_user', 'AspNetUsers', 'users', 'staff', 'llx_user', 'tbl_gebruikers'])
+    t.is(found(name), name);
   t.is(found('newsletter_users'), undefined);
   t.is(found(), undefined, 'memberships have no address');
 });
