@@ -21,6 +21,7 @@ const app = shopOf(`
   create table calls ($own, title text not null, request_headers jsonb, bearer text, callback_url text, ip inet, remark text, extra jsonb, settings jsonb,
     accessTokenTtl integer default 60, emailable_type text default 'order', prompt_tokens integer default 3, created_at timestamptz not null default now());
   create table trace_sessions ($own, title text not null);
+  create table oauth_access_grants ($own, code text);
   create table sessions ($own, title text not null, session_token text);
   create table api_keys ($own, title text not null, key text);
   insert into calls (company_id, title, request_headers, bearer, callback_url, ip, remark, extra)
@@ -28,11 +29,12 @@ const app = shopOf(`
     from unnest(array[${values}]) v (value);
   insert into trace_sessions (company_id, title) values (1, 'a');
   insert into sessions (company_id, title, session_token) values (1, 'a', 'hidden');
+  insert into oauth_access_grants (company_id, code) values (1, 'hidden');
   insert into api_keys (company_id, title, key) values (1, 'a', 'hidden')`);
 
 test('a draft shows no secrets, and what only sounds like one', async (t) => {
   const draft = await adoptedShop(t, app);
-  const names = ['calls', 'sessions', 'trace-sessions'];
+  const names = ['calls', 'oauth-access-grants', 'sessions', 'trace-sessions'];
   t.deepEqual([...draft.resources.keys()], names);
   const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
   const { body } = await ask<{ data: object[] }>('/calls');
@@ -70,19 +72,22 @@ test('what the operator names is drafted, and nothing else that is named wrongly
 
 const later = shopOf(`
   create table notes ($own, email text, remark text, extra jsonb, data jsonb, created_at timestamptz not null default now());
-  insert into notes (company_id, remark, extra) select 1, 'plain ' || n, jsonb_build_object('size', n) from generate_series(1, 20) n`);
+  insert into notes (company_id, remark, extra) select 1, 'plain ' || n, jsonb_build_object('size', n, 'of', jsonb_build_object('name' || n, n), 'signature', 'drawn') from generate_series(1, 20) n`);
 
 test('check warns of secrets and addresses that texts and JSON came to hold', async (t) => {
   const settings = await newDatabase(t, 'later', (client) => client.query(later));
   const draft = await adopted(t, settings, '--schema', 'shop', '--show', 'notes.email');
   t.deepEqual((await wrong(t, draft)).map(titleOf), []);
-  t.true(draft.output.includes('no row of the sample has a value in data: '));
+  t.true(draft.output.includes('data: Clients see all of these documents, whatever the app writes: '));
+  const { extra, data } = (draft.resources.get('notes')?.fields ?? {}) as Record<string, { show?: string[] }>;
+  t.deepEqual([extra?.show, data?.show], [['/size'], undefined]);
   const contents = async (sql: string) => {
     await asAdmin(settings.adminUrl as string, (client) => client.query(sql));
     return (await wrong(t, draft)).map(({ level, code, detail }) => `${level} ${code} ${detail.split(';')[0]}`);
   };
   const cases: readonly (readonly [sql: string, detail?: string])[] = [
     [`email = 'a@x.example'`],
+    [`extra = '{"size": 7, "Authorization": "x", "to": "a@x.example"}'`],
     [
       `email = null, data = '{"api": {"Authorization": "x"}}'`,
       'data holds members named like secrets or personal data',

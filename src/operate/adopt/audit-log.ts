@@ -1,6 +1,6 @@
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
 import { isNamed } from '../words.js';
-import { holdsDocuments, isDocument, isInteger, isMoments, isTextual } from './columns.js';
+import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parsed } from './columns.js';
 import type { AuditLog, Column, Survey, Table } from './schema.js';
 import { as, type SqlFile, sequenceGrant } from './sql.js';
 
@@ -59,15 +59,6 @@ function shapeOf(texts: readonly string[]): DiffShape | undefined {
 
 function isMost(some: readonly unknown[], all: readonly unknown[]): boolean {
   return some.length > 0 && some.length >= all.length * 0.9;
-}
-
-/** Values that the sample has cut are left out. */
-function parsed(text: string): object[] {
-  try {
-    return [JSON.parse(text)].filter((value) => typeof value === 'object' && value !== null);
-  } catch {
-    return [];
-  }
 }
 
 export interface LogWrite {

@@ -1,5 +1,6 @@
 import { own } from '../../base/own.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
+import { isSignatureName } from '../../resource/projection/strip.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
 import { type Form, formOf } from '../check/forms.js';
 import { isNamed, type Purpose, snakeCase } from '../words.js';
@@ -83,12 +84,59 @@ export function insideJson(column: TypeMember & Partial<Column>, isId: boolean):
       ),
     };
   if (isId && own(types, type) === 'integer') return { type: 'bigint' };
+  if (own(types, type) === 'json') return { type: 'json', ...membersIn(values) };
   if (printedAsTexts.test(type)) return { type: 'text' };
   return { type: type === 'timestamp without time zone' ? 'timestamp' : (own(types, type) ?? 'json') };
 }
 
 function listOf(item: Inside, lists: number): Inside {
   return { type: 'json', items: lists > 1 ? { ...listOf(item, lists - 1), nullable: true } : item };
+}
+
+/** Of a sample of free JSON; a rare name can be a value of one workspace. */
+function membersIn(values: readonly string[]): { show?: readonly string[] } {
+  const documents = values.flatMap(parsed).map((document) => new Set(pointersIn(document)));
+  const all = [...new Set(documents.flatMap((pointers) => [...pointers]))];
+  const show = all.filter((at) => documents.filter((pointers) => pointers.has(at)).length * 10 >= documents.length);
+  return show.length > 0 && show.length <= membersMax ? { show: show.sort() } : {};
+}
+
+const membersMax = 50;
+const depthMax = 8;
+
+/** Of plain values, through lists, as `show` reads them. */
+function pointersIn(value: unknown, at = '', depth = 0): string[] {
+  if (depth > depthMax) return [];
+  if (Array.isArray(value)) return value.flatMap((item) => pointersIn(item, at, depth + 1));
+  if (typeof value !== 'object' || value === null) return at === '' ? [] : [at];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    /^[a-z_][\w-]{0,19}$/i.test(name) && !isSignatureName(name) ? pointersIn(inner, `${at}/${name}`, depth + 1) : [],
+  );
+}
+
+/** Values that the sample has cut are left out. */
+export function parsed(text: string): object[] {
+  try {
+    return [JSON.parse(text)].filter((value) => typeof value === 'object' && value !== null);
+  } catch {
+    return [];
+  }
+}
+
+/** Whether clients see a list of members, or all that the app writes. */
+export function documentPoints(table: Table, columns: readonly Column[]): SharedPoint[] {
+  const free = columns.filter((column) => isDocument(column) && (!column.isArray || /json/.test(column.type)));
+  const isListed = (column: Column): boolean => 'show' in insideJson(column, false);
+  const listed = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
+  const all =
+    'Clients see all of these documents, whatever the app writes: list members in "show" where it is free JSON.';
+  return [
+    { all: listed, of: free.filter(isListed) },
+    { all, of: free.filter((column) => !isListed(column)) },
+  ].flatMap(({ all, of }) => {
+    const names = of.map(({ name }) => name).join(', ');
+    return of.length === 0 ? [] : [{ text: `${names}: ${all}`, all, of: `${table.name} (${names})` }];
+  });
 }
 
 /** Texts of free form last; among several a mark stands before each hyphen of their own. */

@@ -1,8 +1,8 @@
 import { isNamed } from '../words.js';
 import {
+  documentPoints,
   formOfColumn,
   insideJson,
-  isDocument,
   isMoments,
   isTextual,
   type Judged,
@@ -47,13 +47,12 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
     const field = { column: name, type, ...nullable, description: of.comment ?? `The ${name}.`, ...json };
     return { of, name, select, member: untaken(member, members, ''), field };
   });
-  const unseen = fit.filter((of) => isDocument(of) && !of.isArray && of.values.length === 0 && !of.isWanted);
-  if (unseen.length > 0)
-    open.push({
-      text: `no row of the sample has a value in ${unseen.map(({ name }) => name).join(', ')}: clients see whatever the app writes there.`,
-      all: 'No row of the sample has a value in these documents: clients see whatever the app writes there.',
-      of: `${table.name} (${unseen.map(({ name }) => name).join(', ')})`,
-    });
+  open.push(
+    ...documentPoints(
+      table,
+      fit.filter((of) => of !== subject.log?.diff),
+    ),
+  );
   return { columns, leftOut, open };
 }
 
@@ -84,8 +83,11 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
   if (column === log?.diff) return { ...plain, json: diffOf(subject) };
   if (reference) return asId;
   if (plain.type === 'json') {
-    const { items } = insideJson(column, false);
-    return { ...plain, json: { clean: 'json-images', ...(items !== undefined && { items }) } };
+    const { items, show } = insideJson(column, false);
+    return {
+      ...plain,
+      json: { clean: 'json-images', ...(items !== undefined && { items }), ...(show !== undefined && { show }) },
+    };
   }
   if (column.type === 'timestamp without time zone') {
     const remedy = "name the app's zone in the view if it is another one";

@@ -3,6 +3,7 @@ import { snakeCase } from '../words.js';
 import { documentsIn } from './audit-log.js';
 import {
   alias,
+  documentPoints,
   formOfColumn,
   insideJson,
   judged,
@@ -91,6 +92,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
           of: `${subject.table.name}.${name} (${part.name})`,
         },
         ...deletedPoints(`rows of ${part.quoted}`, part),
+        ...documentPoints(part, shown),
         ...leftPoints(part, ` of ${part.quoted}`, leftOut),
       ],
     };
