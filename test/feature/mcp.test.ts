@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
@@ -99,17 +99,37 @@ for (const sql of [
   'select 1; drop table werkbonnen',
   'checkpoint',
   'call pragma_version()',
+  // DuckDB allows access to the file itself: the next run of pull would replay a log that stands beside it.
+  `explain analyze copy werkbonnen to '${file}.wal'`,
+  `explain analyze copy werkbonnen to '${file}' (use_tmp_file false)`,
+  `select size from read_blob('${file}')`,
+  `from glob('${file}')`,
+  `from enable_logging('QueryLog', storage := 'file', storage_path := '${folder}/log')`,
+  `from enable_profiling(format := 'json', save_location := '${folder}/profile.json')`,
+  'explain analyze create temp table mine as select 1',
+  `from query('from read_text(''${secret}'')')`,
+  `from json_execute_serialized_sql(json_serialize_sql('from read_text(''${secret}'')'))`,
+  `from query_table('${secret}')`,
+  'from duckdb_secrets()',
+  "select getenv('PATH')",
+  'prepare p as select 1',
+  '',
+  '-- nothing',
 ])
   test.serial(`refused: ${sql.replaceAll(folder, 'FOLDER')}`, async (t) => {
     const answer = await ask(sql);
     t.true(answer.isError, answer.text);
     t.false(answer.text.includes(readFileSync(secret, 'utf8')));
+    t.deepEqual(readdirSync(folder).sort(), ['copy.duckdb', 'token']);
   });
 
 test.serial('a statement that does not end is stopped, and the next is answered', async (t) => {
   const endless = await ask('select count(*) from range(1000000000000) as numbers(i) where i % 7 = 8');
   t.true(endless.isError);
   t.regex(endless.text, /longer than 10 seconds/);
+  // A function of DuckDB that heeds no interrupt.
+  const deaf = await ask("select levenshtein(repeat('a', 200000), repeat('b', 200000))");
+  t.regex(deaf.text, /longer than 10 seconds/);
   t.false((await ask('select 1')).isError);
 });
 

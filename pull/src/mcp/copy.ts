@@ -3,16 +3,14 @@ import { OutOfMemory } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 
-/** Bounds of one question. */
-const bounds = { ms: 10_000, rows: 1000, characters: 200_000, memoryMb: 512 };
+/** Bounds of one question; ask.ts bounds its time. */
+const bounds = { rows: 1000, characters: 200_000, memoryMb: 512 };
 
-/** A statement that the copy does not run, or that took too long. The message is for the assistant. */
-export class NotAnswered extends Error {
-  override readonly name = 'NotAnswered';
-}
+/** A statement that the copy does not run. The message is for the assistant. */
+class NotAnswered extends Error {}
 
 /** The rows of a query, in the order of its columns. */
-export interface Answer {
+interface Answer {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
   /** Why rows are missing; null: all are there. */
@@ -20,13 +18,13 @@ export interface Answer {
 }
 
 /** A table of the copy. */
-export interface CopiedTable {
+interface CopiedTable {
   readonly name: string;
   readonly description: string | null;
   readonly rows: number;
 }
 
-export interface CopiedColumn {
+interface CopiedColumn {
   readonly name: string;
   readonly type: string;
   readonly required: boolean;
@@ -34,44 +32,32 @@ export interface CopiedColumn {
 }
 
 /**
- * Runs `work` over the file, opened for it alone and closed afterwards, so that `pull` can go on between two questions. Nothing can be
- * written, and no statement reaches another file, the network or an extension: both are locked before the first statement.
+ * Runs `work` over the file, and closes it, so that `pull` can go on between two questions. Nothing can be written, and no statement
+ * reaches a file, the network or an extension: all are locked before the first statement.
  */
-function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Promise<T> {
-  const mine = others.then(() => openAlone(file, work));
-  others = mine.catch(() => undefined);
-  return mine;
-}
-
-/** The question before: a process opens a file of DuckDB once at a time. */
-let others: Promise<unknown> = Promise.resolve();
-
-async function openAlone<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Promise<T> {
+async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Promise<T> {
   const copy = await openDuckdb(file, { memoryMb: bounds.memoryMb, isReadOnly: true }).catch((error: Error) => {
     if (/conflicting lock/i.test(error.message))
       throw new NotAnswered('The copy is being updated. Ask again in a moment.');
     throw new NotAnswered(`The copy cannot be opened: ${error.message.split('\n')[0]}`);
   });
-  const timer = setTimeout(() => copy.connection.interrupt(), bounds.ms);
   try {
+    // Without disabled_filesystems the copy and its log could still be written: pull would replay that log.
     await copy.connection.run(
-      `set temp_directory = ''; set enable_external_access = false; set lock_configuration = true`,
+      `set temp_directory = ''; set enable_external_access = false; set disabled_filesystems = 'LocalFileSystem'; set lock_configuration = true`,
     );
     return await work(copy);
   } catch (error) {
-    if (/interrupt/i.test((error as Error).message))
-      throw new NotAnswered(`The statement took longer than ${bounds.ms / 1000} seconds and was stopped.`);
     if (error instanceof OutOfMemory || /out of memory/i.test((error as Error).message))
       throw new NotAnswered(`The statement needs more than ${bounds.memoryMb} MB: aggregate, or add a condition.`);
     throw error instanceof NotAnswered ? error : new NotAnswered((error as Error).message);
   } finally {
-    clearTimeout(timer);
     copy.close();
   }
 }
 
 /** The tables with their descriptions, and the moment of the oldest of them: the copy has everything committed before it. */
-export function tablesOf(file: string): Promise<{ tables: CopiedTable[]; dataAsOf: string | null }> {
+function tablesOf(file: string): Promise<{ data_as_of: string | null; tables: CopiedTable[] }> {
   return open(file, async ({ session }) => {
     const found = await session.rows<{ name: string; description: string | null }>(
       `select table_name as name, comment as description from duckdb_tables()
@@ -86,36 +72,37 @@ export function tablesOf(file: string): Promise<{ tables: CopiedTable[]; dataAsO
     const [status] = await session.rows<{ moment: string | null }>(
       `select strftime(min(data_as_of), '%Y-%m-%dT%H:%M:%SZ') as moment from main.${statusTable}`,
     );
-    return { tables, dataAsOf: status?.moment ?? null };
+    return { data_as_of: status?.moment ?? null, tables };
   });
 }
 
 /** The columns of a table. Rejects with NotAnswered where there is none of that name. */
-export function columnsOf(file: string, table: string): Promise<CopiedColumn[]> {
+function columnsOf(file: string, table: string): Promise<{ table: string; columns: CopiedColumn[] }> {
   return open(file, async ({ session }) => {
-    const rows = await session.rows<CopiedColumn>(
+    const columns = await session.rows<CopiedColumn>(
       `select column_name as name, data_type as type, not is_nullable as required, comment as description
        from duckdb_columns() where schema_name = 'main' and table_name = $1 order by column_index`,
       [table],
     );
-    if (rows.length === 0) throw new NotAnswered(`There is no table "${table}". list_tables names those that exist.`);
-    return rows;
+    if (columns.length === 0)
+      throw new NotAnswered(`There is no table "${table}". list_tables names those that exist.`);
+    return { table, columns };
   });
 }
 
 /** DuckDB makes a SELECT of some PRAGMA statements, so the first word is looked at as well. */
-const questions = /^\s*(?:\(|(?:select|with|from|values|explain|describe|show|summarize)\b)/i;
+const questions = /^\s*(?:\(|(?:select|with|from|values|describe|show|summarize)\b)/i;
 const comments = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+/;
 
 /** Runs one SELECT. Rejects with NotAnswered, whose message says why. */
-export function query(file: string, sql: string): Promise<Answer> {
+function query(file: string, sql: string): Promise<Answer> {
   return open(file, async ({ connection }) => {
+    const refused = new NotAnswered('Only SELECT is answered: the copy is read only.');
+    if (!questions.test(sql.replace(comments, ''))) throw refused;
     const statements = await connection.extractStatements(sql);
     if (statements.count !== 1) throw new NotAnswered('Give exactly one statement.');
     const statement = await statements.prepare(0);
-    const isQuestion = questions.test(sql.replace(comments, ''));
-    if (!isQuestion || ![StatementType.SELECT, StatementType.EXPLAIN].includes(statement.statementType))
-      throw new NotAnswered('Only SELECT is answered: the copy is read only.');
+    if (statement.statementType !== StatementType.SELECT) throw refused;
     const result = await statement.stream();
     return { columns: result.columnNames(), ...(await shownOf(result)) };
   });
@@ -138,3 +125,21 @@ async function shownOf(result: DuckDBResult): Promise<Pick<Answer, 'rows' | 'cut
 }
 
 const cutOf = (shown: number, reason: string): string => `Only the first ${shown} rows: ${reason}.`;
+
+const answers = { list_tables: tablesOf, describe_table: columnsOf, query };
+
+/** The name of a tool. */
+export type Tool = keyof typeof answers;
+
+/** The answer of the process to its question. */
+export type Reply = { readonly answer: unknown } | { readonly refusal: string };
+
+// A process for one question: ask.ts starts it, and ends it.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+process.once('message', async ([tool, file, argument]: [Tool, string, string]) => {
+  const reply = await answers[tool](file, argument).then(
+    (answer): Reply => ({ answer }),
+    (error: Error): Reply => ({ refusal: error.message }),
+  );
+  process.send?.(reply);
+});

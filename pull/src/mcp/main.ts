@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
-import { columnsOf, NotAnswered, query, tablesOf } from './copy.js';
+import { ask, NotAnswered } from './ask.js';
 
 // An MCP server over stdio (Model Context Protocol): assistants ask a verified copy, so they need no token and put no load on the database.
 
@@ -22,9 +22,9 @@ Exit codes: 0 done, 2 usage error.
 type Result = { content: { type: 'text'; text: string }[]; isError?: true };
 
 /** The value as JSON text, or the reason as an error of the tool, which the assistant can act on. */
-async function answered(work: () => Promise<unknown>): Promise<Result> {
+async function answered(asked: Promise<unknown>): Promise<Result> {
   try {
-    return { content: [{ type: 'text', text: JSON.stringify(await work()) }] };
+    return { content: [{ type: 'text', text: JSON.stringify(await asked) }] };
   } catch (error) {
     if (!(error instanceof NotAnswered)) throw error;
     return { content: [{ type: 'text', text: error.message }], isError: true };
@@ -49,11 +49,7 @@ function serverOf(file: string): McpServer {
         'The tables of the copy with descriptions and numbers of rows, and data_as_of: the copy has everything that was committed before that moment.',
       inputSchema: z.object({}),
     },
-    () =>
-      answered(async () => {
-        const { tables, dataAsOf } = await tablesOf(file);
-        return { data_as_of: dataAsOf, tables };
-      }),
+    () => answered(ask('list_tables', file)),
   );
   server.registerTool(
     'describe_table',
@@ -62,7 +58,7 @@ function serverOf(file: string): McpServer {
       description: 'The columns of a table: name, type, whether it always has a value, description.',
       inputSchema: z.object({ table: z.string().describe('A name that list_tables gave') }),
     },
-    ({ table }) => answered(async () => ({ table, columns: await columnsOf(file, table) })),
+    ({ table }) => answered(ask('describe_table', file, table)),
   );
   server.registerTool(
     'query',
@@ -72,7 +68,7 @@ function serverOf(file: string): McpServer {
         'Runs one SELECT in the SQL of DuckDB. At most 1,000 rows come back; `cut` says when rows are missing, so count and sum in SQL.',
       inputSchema: z.object({ sql: z.string().describe('One SELECT statement') }),
     },
-    ({ sql }) => answered(() => query(file, sql)),
+    ({ sql }) => answered(ask('query', file, sql)),
   );
   return server;
 }
