@@ -28,7 +28,7 @@ test.before(async () => {
   cpSync(defaultViewsDir, folder, { recursive: true });
   setUp = await faultCluster({ replicas: 1 });
   // A superuser, which owns the views of the demo, is above row-level security.
-  await setUp.sql(`create function app.genoemd(text) returns text language sql immutable as 'select $1'; create role shop_owner;
+  await setUp.sql(`drop view probe.werkbonnen cascade; create function app.genoemd(text) returns text language sql immutable as 'select $1'; create role shop_owner;
     grant usage on schema app to shop_owner; grant select on all tables in schema app to shop_owner`);
   const shipped = readFileSync(path('werkbonnen'), 'utf8');
   const view = shipped.replace('w.omschrijving,', 'app.genoemd(w.omschrijving) as omschrijving,');
@@ -273,11 +273,7 @@ test('the steps of a release: reads of the changed table alone are 503, also of 
   const met = new Set<string>();
   let done = false;
   const asking = (async () => {
-    while (!done)
-      met
-        .add(await statusOf('/werkbonnen'))
-        .add(await statusOf('/klanten'))
-        .add(await statusOf('/installaties'));
+    while (!done) met.add(await statusOf('/werkbonnen')).add(await statusOf('/klanten'));
   })();
   const change = 'alter table app.werkbonnen alter omschrijving type varchar(5000)';
   await run(t, steps[0] as string);
@@ -299,7 +295,16 @@ test('the steps of a release: reads of the changed table alone are 503, also of 
   });
   done = true;
   await asking;
-  t.deepEqual([...met].sort(), ['200', '201', refused]);
+  t.deepEqual([...met].sort(), ['200', refused]);
   other.close();
+  await run(t, 'gateway views --drop --tables app.users'); // below the views by which tokens are known
+  await setUp.caughtUp();
+  const without = await setUp.gateway({ fitnessIntervalMs: 600, tokenCacheMs: 1 });
+  const unknown = await clientOf(without);
+  t.is(await statusOf('/klanten', unknown), refused);
+  await run(t, steps[2] as string);
+  await eventually(t, 'tokens are known', async () => (await statusOf('/klanten', unknown)) === '200');
+  unknown.close();
+  await without.stop();
   await started.stop();
 });
