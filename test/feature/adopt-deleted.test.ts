@@ -92,7 +92,7 @@ test('a workspace or a user that the app has deleted gets no token, and a token 
   await change(
     `update shop.staff set removed_at = null, is_active = false where id = 1; revoke select (id) on gateway.workspaces from gateway_owner`,
   );
-  t.deepEqual((await north('/jobs')).status, 500);
+  t.deepEqual((await north('/jobs')).status, 503);
   const { stdout } = await draft.run('check');
   t.regex(stdout, /REFUSED {2}token look up: gateway_owner cannot read gateway\.workspaces\.id: grant select \(id\)/);
 });

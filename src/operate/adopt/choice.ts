@@ -80,6 +80,8 @@ function reasonWithout(table: Table, given: Given): string | undefined {
   const other = table.columns.find(({ name }) => snakeCase(name) === snakeCase(tenant.column));
   if (!workspaces.has(table) && other)
     return `its column ${other.name} (${other.type}) is of another type than the workspaces, or refers to something else`;
+  if (!workspaces.has(table) && isNamed('bookkeeping', table.name))
+    return 'it holds what the app or its framework notes for itself, such as migrations, which clients do not need';
   if (!workspaces.has(table))
     return `it has no column ${tenant.column} and no required reference to a table with one: ${remedyWithout(table, given)}`;
   if (idColumn(table, tenant) === undefined) return reasonWithoutId(table);

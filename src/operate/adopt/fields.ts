@@ -81,7 +81,7 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
     return { ...asId, json: { references: namesOf(reference.target, survey).name } };
   if (column === log?.entity) return { ...plain, member: 'entity' };
   if (column === log?.diff) return { ...plain, json: diffOf(subject) };
-  if (reference) return asId;
+  if (reference || column.refers) return asId;
   if (plain.type === 'json') {
     const { items, show } = insideJson(column, false);
     return {

@@ -180,10 +180,11 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Table | und
   const others = known.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
   // A table such as the accounts of single sign-on has the address of its user.
   const own = named.filter((table) => addressOf(table, [])?.column);
-  const [people, logins] = [own.length > 0 ? own : named, others].map(
+  const prefixed = known.filter(({ name }) => isNamed('prefixedUsers', name));
+  const [people, ...rest] = [own.length > 0 ? own : named, prefixed, others].map(
     (found) => found.find((table) => tenant.columnIn(table)) ?? found.find((table) => table !== tenant.root),
   );
-  return people ?? logins;
+  return people ?? rest.find((table) => table !== undefined);
 }
 
 function ownerCondition({ table, role }: Owners): string | undefined {

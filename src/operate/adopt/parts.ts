@@ -43,11 +43,11 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
     conditions.push(...keptConditions(part, 'p'));
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
     const marks = markColumns(part);
-    const others = part.columns.filter((column) => !isKey(column) && !marks.includes(column));
+    const own = part.columns.filter((column) => !isKey(column) && !marks.includes(column));
     // In a list nothing decodes sealed values and other bytes.
     const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
     const { shown, leftOut } = judged(
-      others,
+      own,
       (column) => reasonNotToShow(column, documentsIn(part)) ?? (isReadable(column) ? undefined : sealed),
     );
     const id = partKeys(part, subject, subject, survey.tenant)?.id;
@@ -67,6 +67,8 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       };
       return [member, json] as const;
     });
+    const isLoose = key.columns.some((column) => columnOf(part, column)?.notNull === false);
+    const others = isLoose ? '; rows without such a record are shown nowhere' : '';
     return {
       part,
       of: subject.id,
@@ -87,8 +89,8 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       },
       open: [
         {
-          text: `the rows of ${part.quoted} are shown as the list ${name} of each record.`,
-          all: 'Rows of other tables are shown as lists in the records that they belong to.',
+          text: `the rows of ${part.quoted} are shown as the list ${name} of each record${others}.`,
+          all: `Rows of other tables are shown as lists in the records that they belong to${others}.`,
           of: `${subject.table.name}.${name} (${part.name})`,
         },
         ...deletedPoints(`rows of ${part.quoted}`, part),
