@@ -109,12 +109,12 @@ export const wrongServers: Configurations = {
       undo: () => 'alter role gateway_reader connection limit -1',
     },
   ),
-  'the role allows what the pools need, and not what locks add to it': warning(
+  'the database allows what the pools need, and not what locks add to it': warning(
     'connections',
-    /^7 are needed, .*; up to 24 while statements wait for locks; the role allows 20\.$/,
+    /^7 are needed, .*; up to 24 while statements wait for locks; the database allows 20\.$/,
     {
-      change: () => 'alter role gateway_reader connection limit 20',
-      undo: () => 'alter role gateway_reader connection limit -1',
+      change: ({ name }) => `alter database ${name} connection limit 20`,
+      undo: ({ name }) => `alter database ${name} connection limit -1`,
     },
   ),
   'nothing listens at the address of Redis': failed('redis', /ECONNREFUSED/, {
