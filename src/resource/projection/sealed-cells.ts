@@ -40,7 +40,7 @@ function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
   };
 }
 
-/** AES-256-GCM. With the cell in the AAD a value of another cell does not decode, and one that is relabelled as older fails its tag. */
+/** AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
 export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
   const layout = sealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);

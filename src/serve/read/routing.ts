@@ -26,7 +26,7 @@ export interface ReadDeps extends Required<Servers>, Pick<Settings, Bounds> {
   readonly pageMemory: PageMemory;
 }
 
-/** A page that began on the primary goes on there until a replica shows the write. */
+/** The primary continues the pages that it began until a replica shows the write. */
 export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, replica }: Attempt): Requirement {
   return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: replica === null };
 }
