@@ -6,7 +6,7 @@ import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
 import { type LockedResource, Locks } from './locks.js';
 import { type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
-import type { Lsn } from './wal-position.js';
+import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
 
@@ -64,8 +64,8 @@ export class Replica {
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
-  /** Null when it was not found ahead of its primary. */
-  #divergedAt: Lsn | null = null;
+  /** The primary that it was found ahead of, which lasts until a restart: it follows an abandoned history, which may go on. */
+  #aheadOf: WalPosition | null = null;
   /** Null if the start made it. */
   readonly #check: LateCheck | null;
 
@@ -137,7 +137,8 @@ export class Replica {
       const answer = await this.#probe.ask();
       if (!this.#probe.closed) await this.#update(answer);
     } catch (error) {
-      if (!this.#probe.closed) this.#takeOut(reasonOf(error as Error));
+      this.#aheadOf = null;
+      if (!this.#probe.closed) this.#takeOut(reasonOf(error as Error), { replayed: 0n });
     }
     this.#probedMs = performance.now();
   }
@@ -153,7 +154,7 @@ export class Replica {
     this.#systemIdentifier ??= systemIdentifier;
     if (systemIdentifier !== (newest?.systemIdentifier ?? this.#systemIdentifier))
       return this.#takeOut('it belongs to another cluster');
-    if (this.#hasDiverged(replayed)) return this.#takeOut('it is ahead of the primary: it follows another timeline');
+    if (this.#hasDiverged()) return this.#takeOut('it is ahead of the primary: it follows another timeline');
     const known = this.#currency(replayed, replayedAtMs);
     if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
       return this.#takeOut('it lags behind the primary', { ...known, replayed });
@@ -181,13 +182,12 @@ export class Replica {
     };
   }
 
-  /** It had replayed what the primary had not yet reached: it follows an abandoned history, until its position changes. */
-  #hasDiverged(replayed: Lsn): boolean {
+  /** It had replayed what the primary had not yet reached. */
+  #hasDiverged(): boolean {
     const { newest } = this.#heartbeat;
-    const before = this.state.replayed;
-    if (newest !== undefined && newest.tickMs > this.#probedMs && before > newest.lsn) this.#divergedAt = before;
-    if (this.#divergedAt !== replayed) this.#divergedAt = null;
-    return this.#divergedAt !== null;
+    if (newest === undefined) return false;
+    if (newest.tickMs > this.#probedMs && this.state.replayed > newest.lsn) this.#aheadOf = newest;
+    return this.#aheadOf !== null && sameHistory(this.#aheadOf, newest);
   }
 
   /** A lagging replica may end its running statements. */

@@ -26,10 +26,8 @@ test.serial('every connection needs a password, also to replicate, and no proces
     t.regex(url.password, /^[\w-]{32}$/);
     for (const { command } of processesOf(node.dir)) t.false(command.includes(url.password), command);
     url.password = 'postgres';
-    await t.throwsAsync(
-      asAdmin(url.href, async () => undefined),
-      { message: /password authentication failed/ },
-    );
+    const refused = asAdmin(url.href, async () => undefined);
+    await t.throwsAsync(refused, { message: /password authentication failed/ });
   }
 });
 
@@ -45,9 +43,8 @@ test.serial('killing the starter with -9 leaves no server behind', async (t) => 
     const { dir, primary } = await startCluster({ replicas: 0 });
     console.log(JSON.stringify({ dir, server: primary.dir }));
     setInterval(() => {}, 1000);`;
-  const starter = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const stdio = ['ignore', 'pipe', 'inherit'] as const;
+  const starter = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: [...stdio] });
   t.teardown(() => starter.kill('SIGKILL'));
   let line = '';
   starter.stdout.on('data', (chunk: Buffer) => {

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
+import type { Replica } from '../../src/postgres/replica.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
@@ -49,7 +51,7 @@ test.serial('Data-As-Of tells how current the answer is', async (t) => {
   await Promise.all([pause(first), pause(second)]);
   await move();
   const movedMs = Date.now(); // until then they knew everything there was
-  await new Promise((resolve) => setTimeout(resolve, 800)); // a probe and more; from 1.5 s on they lag too far to be used
+  await sleep(800); // a probe and more; from 1.5 s on they lag too far to be used
   t.true((await asOf()) <= movedMs, 'no later than what they do not have');
   await Promise.all([resume(first), resume(second)]);
   await healthy(t);
@@ -57,9 +59,8 @@ test.serial('Data-As-Of tells how current the answer is', async (t) => {
 
 test.serial('no commit before Data-As-Of is missing, although the app commits asynchronously', async (t) => {
   const own = await setUp.gateway({ probeIntervalMs: 50 });
-  const [row] = await setUp.sql<{ id: string }>('select id from app.installaties where workspace_id = $1 limit 1', [
-    setUp.workspaces[0]?.id,
-  ]);
+  const first = 'select id from app.installaties where workspace_id = $1 limit 1';
+  const [row] = await setUp.sql<{ id: string }>(first, [setUp.workspaces[0]?.id]);
   const app = new pg.Client(setUp.cluster.primary.url(templateName));
   await app.connect();
   t.teardown(() => app.end());
@@ -71,7 +72,7 @@ test.serial('no commit before Data-As-Of is missing, although the app commits as
     while (!isEnough()) {
       await app.query('update app.installaties set interne_notities = $1 where id = $2', [committedMs.length, row?.id]);
       committedMs.push(Date.now());
-      await new Promise((resolve) => setTimeout(resolve, 7));
+      await sleep(7);
     }
   })();
   const wrong: string[] = [];
@@ -91,10 +92,8 @@ test.serial('a replica that lags is ejected; when all lag, requests get 503 and 
   await pause(first);
   await move();
   t.true(await until(() => /lags/.test(reasons()[0] as string), 5000, 25));
-  t.true(
-    (await gateway.metric('gateway_replica_lag_seconds', { replica: gateway.gateway.replicas[0]?.name as string })) >
-      1.5,
-  );
+  const replica = gateway.gateway.replicas[0]?.name as string;
+  t.true((await gateway.metric('gateway_replica_lag_seconds', { replica })) > 1.5);
   const isServed = async (): Promise<boolean> => (await readPage(gateway.url('/klanten'), { token })).status === 200;
   t.true(await until(isServed, 5000, 25), reasons().join()); // on a busy machine the second can lag for a moment, too
 
@@ -165,15 +164,20 @@ test.serial('a replica that was promoted is ejected, whatever it answers', async
 
 test.serial('after a failover a replica that still follows the old primary is ejected', async (t) => {
   // `first` is the new primary now; the old one goes on writing, and `second` follows it.
-  await setUp.sql('create table lost as select generate_series(1, 20000) as n');
-  await setUp.caughtUp([second]);
+  const write = 'create table if not exists lost (n int); insert into lost select generate_series(1, 200000)';
+  const writeOn = () => setUp.sql(write).then(() => setUp.caughtUp([second])); // more than upkeep writes elsewhere
+  await writeOn();
   const { replicaUrls } = setUp.settings();
   const failedOver = await setUp.gateway({
     replicaUrls: replicaUrls.split(' ')[1] as string,
     primaryUrls: first.url(templateName, 'gateway_writer'),
   });
   t.is((await readPage(failedOver.url('/klanten'), { token })).status, 503);
-  t.regex(String(failedOver.gateway.replicas[0]?.state.reason), /another timeline/);
+  const [follower] = failedOver.gateway.replicas as [Replica];
+  t.regex(String(follower.state.reason), /another timeline/);
+  await writeOn();
+  await follower.probe();
+  t.regex(String(follower.state.reason), /another timeline/, 'the old primary goes on writing');
   await failedOver.stop();
 
   await setUp.cluster.rebuildReplica(0);
