@@ -299,7 +299,7 @@ const curlMissing = programMissing('curl', '--version') || programMissing('jq', 
     for (const [id, sample] of reads) {
       const [count, env] = [await countOf(id), await envOf(id)];
       if (count === undefined) t.is(await output('sh', ['-c', `${status}\n${sample}`], { env }), '200', id);
-      else t.is((await output('sh', ['-c', sample], { env })).trim().split('\n').length, count, id);
+      else t.is((await output('sh', ['-c', sample], { env, cwd: tmpdir() })).trim().split('\n').length, count, id);
     }
   },
 );
