@@ -37,6 +37,15 @@ export interface RunOptions {
   readonly cost?: number;
 }
 
+/** A transaction. The resource is empty for the work of the gateway itself. */
+export interface Held {
+  readonly workspace: string;
+  readonly resource: string;
+  /** For a connection. */
+  readonly waitMs: number;
+  readonly atMs: number;
+}
+
 /** Returned by an `onRow` that takes no further row. */
 export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
@@ -63,9 +72,9 @@ const [trialPauseMs, trialMsMax] = [100, 3000];
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
  *
  * A statement that gets no byte for quietMs, because of a lock or a slow plan, is set aside: its connection no longer counts against the bound,
- * and the statements after it go elsewhere. Until it ends, its resource has as many connections aside as the pool has, and leaves the pool's
- * connections to the others. At most twice the bound is aside. After a lock_timeout its resource is locked: only one statement, on a connection of
- * its own, waits for the end of the lock, and all others are refused at once.
+ * and the statements after it go elsewhere. Until it ends, its resource leaves the pool's connections to the others: slow resources together begin
+ * statements on as many connections aside as the pool has. At most twice the bound is aside, so that a resource that turns slow finds room. After a
+ * lock_timeout its resource is locked: only one statement, on a connection of its own, waits for the end of the lock, and all others are refused at once.
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
@@ -143,10 +152,18 @@ export class ConnectionPool {
   }
 
   /** For several round trips. Destroys the connection when more than statementTimeoutMs passed since `atMs`. Rejects as `run` does. */
-  hold<T>(workspace: string, waitMs: number, atMs: number, work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#enter(workspace, '', { waitMs }, async (connection) => {
+  hold<T>(held: Held, work: (connection: Connection) => Promise<T>): Promise<T> {
+    const { workspace, resource, waitMs, atMs } = held;
+    return this.#enter(workspace, resource, { waitMs }, async (connection) => {
+      const startedMs = performance.now();
+      if (this.#isSlow(resource)) this.#aside.set(connection, resource);
       const release = this.#gate.take(workspace);
-      return connection.hold(() => work(connection), atMs).finally(release);
+      return connection
+        .hold(() => work(connection), resource, atMs)
+        .finally(() => {
+          this.#takeBack(connection, startedMs);
+          release();
+        });
     });
   }
 
@@ -202,16 +219,12 @@ export class ConnectionPool {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#chunksAreCapped(options)) return false;
     if (!this.#isSlow(resource)) return true;
-    const { connections } = this.#limits;
-    return this.#asideOf(resource) < connections && this.#aside.size < 2 * connections && this.#leastBusy(1) !== null;
+    return this.#aside.size < this.#limits.connections && this.#leastBusy(1) !== null;
   }
 
   #isSlow(resource: string): boolean {
-    return performance.now() < (this.#slowUntilMs.get(resource) ?? 0) || this.#asideOf(resource) > 0;
-  }
-
-  #asideOf(resource: string): number {
-    return this.#aside.size === 0 ? 0 : [...this.#aside.values()].filter((each) => each === resource).length;
+    if (performance.now() < (this.#slowUntilMs.get(resource) ?? 0)) return true;
+    return this.#aside.size > 0 && [...this.#aside.values()].includes(resource);
   }
 
   /** Statements on the connection of one of the resource: a slow one has no other behind it. */

@@ -33,7 +33,7 @@ export type Connect = () => Promise<Connection>;
 /** In pg_stat_activity. */
 export const applicationName = 'workspace-data-gateway';
 
-/** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction has no resource, and cannot move. */
+/** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction cannot move. */
 interface Started {
   readonly atMs: number;
   readonly stallMsMax: number;
@@ -198,9 +198,9 @@ export class Connection {
   }
 
   /** For several round trips from `atMs` on. Closes the connection if `work` threw or called `close`. */
-  async hold<T>(work: () => Promise<T>, atMs: number): Promise<T> {
-    const none = { stallMsMax: Number.POSITIVE_INFINITY, resource: null, move: () => undefined };
-    const started: Started = { atMs, isOverdue: false, ...none };
+  async hold<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
+    const none = { stallMsMax: Number.POSITIVE_INFINITY, move: () => undefined };
+    const started: Started = { atMs, isOverdue: false, resource, ...none };
     this.#started.add(started);
     try {
       return await work();
@@ -215,6 +215,7 @@ export class Connection {
 
   /** Of the work that holds the connection. */
   query(roundTrip: RoundTrip): void {
+    this.#readAtMs = performance.now(); // it is quiet from now on
     this.#client.query(roundTrip);
   }
 

@@ -1,6 +1,5 @@
 import { databaseErrorKind, Problem } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
-import { Gate } from '../base/flow/gate.js';
 import {
   type Connect,
   type Connection,
@@ -10,7 +9,7 @@ import {
   isConnectionEnd,
   isOfOlderConnection,
 } from './connection.js';
-import { ConnectionPool } from './connection-pool.js';
+import { ConnectionPool, type Held } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { Locks } from './locks.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
@@ -27,6 +26,8 @@ export interface PrimaryBounds {
   readonly writeWaitMs: number;
   /** Including repetitions. */
   readonly writeTimeoutMs: number;
+  /** As for reads (connection-pool.ts). */
+  readonly quietMs: number;
   /** A pooler must support that. */
   readonly namedStatements: boolean;
   readonly seal: Seal;
@@ -43,21 +44,17 @@ export class Primary {
   readonly #bounds: PrimaryBounds;
   readonly #observe: Observe;
   readonly #pool: ConnectionPool;
-  /** Leaves a connection to the other resources while the writes of one wait for a lock. */
-  readonly #ofResource: Gate;
   /** Moves to another primary. */
   #moves = 0;
 
-  /** `connect` leads to the primary of the moment; `isShared` where clients write several resources. */
-  constructor(connect: Connect, bounds: PrimaryBounds, isShared: boolean, observe: Observe) {
+  /** `connect` leads to the primary of the moment. */
+  constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe) {
     this.#bounds = bounds;
     this.#observe = observe;
-    const { primaryConnections: connections, queueMax, writeTimeoutMs: statementTimeoutMs } = bounds;
-    const shares = { depth: 1, perWorkspace: connections, quietMs: Number.POSITIVE_INFINITY };
-    const limits = { ...shares, connections, queueMax, statementTimeoutMs };
+    const { primaryConnections: connections, queueMax, quietMs, writeTimeoutMs: statementTimeoutMs } = bounds;
+    const shares = { depth: 1, perWorkspace: Number.POSITIVE_INFINITY };
+    const limits = { ...shares, connections, queueMax, quietMs, statementTimeoutMs };
     this.#pool = new ConnectionPool(limits, connect, new Locks('primary', observe));
-    const share = isShared ? Math.max(1, connections - 1) : connections;
-    this.#ofResource = new Gate({ share: () => share, queueMax, refusal: () => primaryUnavailable() });
   }
 
   /**
@@ -65,18 +62,13 @@ export class Primary {
    * primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
    */
   async transaction<T>(workspace: WorkspaceId, resource: string, work: Work<T>): Promise<TransactionResult<T>> {
-    const waiting = { waitMs: this.#bounds.writeWaitMs, lane: workspace };
-    const leave = await this.#ofResource.enter([resource], waiting);
-    return this.#repeat(workspace, work).finally(leave);
-  }
-
-  async #repeat<T>(workspace: WorkspaceId, work: Work<T>): Promise<TransactionResult<T>> {
     const beganMs = performance.now();
+    const held = { workspace, resource, waitMs: this.#bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // of the first failure
     for (;;) {
       const named = this.#bounds.namedStatements && failedMs === 0;
       try {
-        return await this.#hold(workspace, beganMs, async (connection) => {
+        return await this.#hold(held, async (connection) => {
           const open = new OpenTransaction(connection, this.#bounds.seal(workspace), named);
           const result = await open.end(work);
           if (open.hasFailed) connection.close();
@@ -95,9 +87,8 @@ export class Primary {
   /** Outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw primaryUnavailable();
-    const [result] = await this.#hold('', performance.now(), (connection) =>
-      runSteps(connection, false, [{ statement, values }]),
-    );
+    const held = { workspace: '', resource: '', waitMs: this.#bounds.writeWaitMs, atMs: performance.now() };
+    const [result] = await this.#hold(held, (connection) => runSteps(connection, false, [{ statement, values }]));
     return result?.rows ?? [];
   }
 
@@ -112,26 +103,20 @@ export class Primary {
   }
 
   /** Throws primary_unavailable. A login that fails is tried once more. */
-  async #hold<T>(
-    workspace: string,
-    beganMs: number,
-    work: (connection: Connection) => Promise<T>,
-    isFirst = true,
-  ): Promise<T> {
+  async #hold<T>(held: Held, work: (connection: Connection) => Promise<T>, isFirst = true): Promise<T> {
     const moves = this.#moves;
     let isHeld = false;
     try {
-      return await this.#pool.hold(workspace, this.#bounds.writeWaitMs, beganMs, (connection) => {
+      return await this.#pool.hold(held, (connection) => {
         isHeld = true;
         return work(connection);
       });
     } catch (error) {
       if (isHeld) throw error;
       const isMoved = moves !== this.#moves;
-      const isEarly = performance.now() - beganMs < this.#bounds.writeWaitMs / 2;
-      if (isMoved || (isFirst && isEarly && !(error instanceof Problem)))
-        return this.#hold(workspace, beganMs, work, isMoved);
-      this.#observe({ type: 'primary_failed', code: errorCode(error) });
+      const isEarly = performance.now() - held.atMs < held.waitMs / 2;
+      if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
+      this.#observe({ type: 'primary_failed', code: error instanceof Problem ? 'overloaded' : errorCode(error) });
       throw primaryUnavailable();
     }
   }

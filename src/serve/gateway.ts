@@ -291,7 +291,7 @@ function databasesOf(settings: Settings, opening: Opening) {
   const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
   });
-  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, resources, heartbeat, observe);
+  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
   return {
     replicas,
     heartbeat,
@@ -332,7 +332,6 @@ function watchedServers(
 function primaryOf(
   all: readonly PrimaryNode[],
   bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs' | 'quietMs'>,
-  resources: readonly Resource[],
   heartbeat: Heartbeat,
   observe: Observe,
 ) {
@@ -342,7 +341,7 @@ function primaryOf(
     reads.reset();
   });
   const connect = connectTo(() => nodes.url, bounds);
-  const writes = new Primary(connect, bounds, resources.filter(({ write }) => write !== null).length > 1, observe);
+  const writes = new Primary(connect, bounds, observe);
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
   const reads = new ConnectionPool(
     { ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs', 'quietMs') },

@@ -328,22 +328,10 @@ async function lockOnReplicas(): Promise<() => Promise<void>> {
   };
 }
 
-test('a page waits for a lock that goes away, and a request for one that stays gets 503 in time', async (t) => {
+test('a page waits for a lock that goes away', async (t) => {
   await setUp.pace(limitMs(1));
   isWhole(t, await readWhile(async () => (await lockOnReplicas())()), 5000);
-
   await setUp.pace(0);
-  const hasty = await setUp.gateway();
-  const release = await lockOnReplicas();
-  const refused = await readPage(hasty.url('/installaties'), { token });
-  t.is(refused.status, 503);
-  t.is(JSON.parse(refused.body).code, 'replica_unavailable');
-  t.true(refused.totalMs < limitMs(4500), `it took ${refused.totalMs} ms`);
-  const others = async (): Promise<boolean> => (await readPage(hasty.url('/klanten'), { token })).status === 200;
-  t.true(await until(others, 1500, 10), 'other tables are served meanwhile');
-  await release();
-  await hasty.backToNormal(t);
-  t.is((await readPage(hasty.url('/installaties'), { token })).status, 200);
 });
 
 /** The view again, with a column of another type: what a prepared statement of before cannot return. */

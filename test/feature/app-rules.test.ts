@@ -72,9 +72,14 @@ async function ruledShop(t: ExecutionContext<TestContext>): Promise<Adopted> {
   return draft;
 }
 
-async function rulesApi(t: ExecutionContext<TestContext>, draft: Adopted, lines: string[]): Promise<Ask> {
+async function rulesApi(
+  t: ExecutionContext<TestContext>,
+  draft: Adopted,
+  lines: string[],
+  scopes = 'read:jobs,write:jobs',
+): Promise<Ask> {
   const settings = { ...draft.settings, rateLimitPerMinute: 10_000 };
-  return (await apiOf(t, { ...draft, settings }, lines))('read:jobs,write:jobs');
+  return (await apiOf(t, { ...draft, settings }, lines))(scopes);
 }
 
 type Body = { errors?: { pointer: string; code: string }[] };
@@ -277,4 +282,46 @@ test.serial('check warns where a server orders texts by another version than the
   const found = await wrong(t, draft);
   t.deepEqual(found.map(titleOf), ['warning collations ', 'warning collations ']);
   for (const { detail } of found) t.regex(detail, /^shop\.dutch was made with 1\.2 and is [\d.]+ here: /);
+});
+
+const four = ['doors', 'jobs', 'keys', 'lists'];
+const busy = shopOf(
+  four
+    .map((name) => `create table ${name} ($own, title text, created_at timestamptz not null default now());`)
+    .join(''),
+);
+
+test.serial('writes that wait for locks of three tables take no connection from writes of a fourth', async (t) => {
+  const draft = await adoptedShop(t, busy, { args: ['--write', four.join()] });
+  const ask = await rulesApi(t, draft, [], four.map((name) => `write:${name}`).join());
+  const add = (name: string) => ask(`/${name}`, { body: { title: 'x' } });
+  const admin = new pg.Client(draft.settings.adminUrl as string);
+  await admin.connect();
+  t.teardown(() => admin.end());
+  let [refused, isOver] = [0, false];
+  /** Locks the table, and has twelve clients write to it. */
+  const occupy = async (name: string): Promise<unknown> => {
+    await admin.query(`lock table shop.${name} in access exclusive mode`);
+    const client = async (): Promise<void> => {
+      while (!isOver) if ((await add(name)).status === 503) refused++;
+    };
+    return Array.from({ length: 12 }, client);
+  };
+  /** Writes to the fourth until so many writes of the others are refused. */
+  const beside = async (refusals: number): Promise<number> => {
+    let count = 0;
+    for (; refused < refusals; count++) t.is((await add('lists')).status, 201);
+    return count;
+  };
+  await admin.query('begin');
+  await Promise.all(four.map(add));
+  const waiting = [await occupy('doors'), await occupy('jobs')];
+  const counts = [await beside(30)];
+  waiting.push(await occupy('keys'));
+  counts.push(await beside(60));
+  isOver = true;
+  await admin.query('rollback');
+  await Promise.all(waiting.flat());
+  for (const count of counts) t.true(count > 20, `${counts} writes were answered`);
+  for (const name of four) t.is((await add(name)).status, 201);
 });

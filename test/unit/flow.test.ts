@@ -128,7 +128,8 @@ test('a connection that was asked for before a reset is not used: it can lead to
   const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
   const pool = new ConnectionPool(limits, connect, new Locks('a', () => undefined));
   t.teardown(() => pool.close());
-  const name = () => pool.hold('a', 1000, 0, async (connection) => (connection as unknown as { name: string }).name);
+  const held = { workspace: 'a', resource: '', waitMs: 1000, atMs: 0 };
+  const name = () => pool.hold(held, async (connection) => (connection as unknown as { name: string }).name);
   const before = name();
   pool.reset();
   await t.throwsAsync(before, { instanceOf: ConnectionLost });

@@ -24,8 +24,8 @@ export async function checkServer(
   const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
   const instances = redisUrl === '' ? 1 : settings.instances;
   const processes = webConcurrency * instances;
-  // Set aside by pools of reads, one that waits for the end of each lock, and the look at the views.
-  const more = 2 * (kind === 'replica' ? pools : primaryReadConnections) + resources.length + 1;
+  // Set aside by the pools, one that waits for the end of each lock, and the look at the views.
+  const more = 2 * pools + resources.length + 1;
   const need = {
     kind,
     role: kind === 'replica' ? 'gateway_reader' : 'gateway_writer',
