@@ -228,7 +228,7 @@ test('commands that the documentation shows are npm scripts or commands of the p
 });
 
 test('docs/adopt/adapting.md calls commands of the program, with options that their help has', (t) => {
-  const calls = [...read('docs/adopt/adapting.md').matchAll(/^\$ gateway (\w+)(.*)$/gm)];
+  const calls = [...read('docs/adopt/adapting.md').matchAll(/^gateway (\w+)(.*)$/gm)];
   t.deepEqual([...new Set(calls.map(([, name]) => name))], ['adopt', 'migrate', 'check', 'tokens', 'serve']);
   for (const [call, name, rest] of calls) {
     const help = read(`config/help/${name}.txt`);
