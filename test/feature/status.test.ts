@@ -45,5 +45,5 @@ test.serial('the status and /readyz say what the check of the start found', asyn
   t.like({ status, unfit }, { status: 'ready', unfit: [{ item: 'connections' }] });
   const { level, summary } = await statusOf(gateway.opsUrl);
   t.is(level, 'degraded');
-  t.regex(summary, /^replica 1 \(.*\) was not usable at start-up: connections: 7 are needed/);
+  t.regex(summary, /^At start-up replica 1 \(.*\) did not pass: connections: 7 are needed/);
 });

@@ -255,10 +255,18 @@ test('each request and each change of state has its line', (t) => {
   t.is(written.length, 5);
 });
 
-test('kinds without end take a bounded memory, and a bounded log', (t) => {
+test('kinds without end take a bounded memory and a bounded log, and the status counts all of them', (t) => {
   const { written, repeated } = lines();
   for (let i = 0; i < 5000; i++) repeated.add({ type: 'primary_failed', code: String(i) });
   t.is(written.length, 1001);
   repeated.close();
   t.is(written.length, 1002);
+  const recent = new Recent();
+  for (let i = 0; i < 5000; i++) recent.observe(undecoded('row', String(i)));
+  for (let i = 0; i < 7; i++) recent.observe(finished(500, 'internal', null));
+  t.is(recent.counts().length, 202);
+  t.like(recent.counts().slice(-2), [
+    { kind: 'decode_failed', about: 'others', count: 4800 },
+    { kind: 'internal', about: 'others', count: 7 },
+  ]);
 });

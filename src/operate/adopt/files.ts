@@ -74,7 +74,7 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
   const body =
     scans.length === 0
       ? 'select null::text, 0::bigint, null::text[] where false'
-      : `select split_part(used.value, ':', 3), count(*), (array_agg(used.value order by length(used.value) desc))[1:3] from (\n${scans.join('\n      union all\n')}\n    ) used where used.value like 'enc:v_:%' group by 1`;
+      : `select split_part(used.value, ':', 3), count(*), (array_agg(used.value order by length(used.value) desc))[1:100] from (\n${scans.join('\n      union all\n')}\n    ) used where used.value like 'enc:v_:%' group by 1`;
   return {
     path: 'key_ids.sql',
     about: [

@@ -43,7 +43,7 @@ const kinds = {
 type RecentKind = keyof typeof kinds;
 
 const [slots, slotMs] = [12, 5000];
-/** Further ones are left out. */
+/** Further ones are counted as others, or by no workspace. */
 const [keysMax, workspacesMax] = [200, 50];
 /** From this share on a workspace is named. */
 const shareNamed = 0.9;
@@ -55,10 +55,10 @@ export class Recent {
   readonly observe: Observe = (event) => {
     const kind = event.type === 'request_finished' ? event.code : event.type;
     if (kind === null || !Object.hasOwn(kinds, kind)) return;
-    const [about, workspace = null] = subjectOf(event);
     const slot = this.#slot();
+    const [subject, workspace = null] = subjectOf(event);
+    const about = slot.size < keysMax || slot.has(`${kind} ${subject}`) ? subject : 'others';
     const before = slot.get(`${kind} ${about}`) ?? { kind: kind as RecentKind, about, count: 0, workspaces: {} };
-    if (before.count === 0 && slot.size >= keysMax) return;
     const isNamed =
       workspace !== null &&
       (Object.hasOwn(before.workspaces, workspace) || Object.keys(before.workspaces).length < workspacesMax);

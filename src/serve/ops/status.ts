@@ -203,7 +203,7 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
       `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`,
     ]);
   for (const { server, item, detail } of unfit)
-    sentences.push(['start', `${server} was not usable at start-up: ${item}: ${detail}`]);
+    sentences.push(['start', `At start-up ${server} did not pass: ${item}: ${detail}`]);
   if (reloadRefused !== null)
     sentences.push([
       'reload-refused',

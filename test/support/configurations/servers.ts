@@ -85,8 +85,18 @@ export const wrongServers: Configurations = {
   ),
   'DATA_KEYS has another key under one of the ids in use': refused(
     'keyring',
-    /^DATA_KEYS has another key under k3 than the database: no value of it opens[.]$/,
+    /^DATA_KEYS has another key than the database under k3: (\d+) of \1 values do not open[.]$/,
     { settings: () => ({ dataKeys: JSON.stringify({ ...shared.keys, k3: randomBytes(32).toString('base64') }) }) },
+  ),
+  'the app has used different keys under one id': failed(
+    'keyring',
+    /^The app has used different keys under k1: \d+ of 100 values do not open[.]$/,
+    {
+      change: () => `create table app.names as select id, naam from app.klanten where naam like '%:k3:%';
+        update app.klanten set naam = replace(naam, ':k3:', ':k1:')`,
+      undo: () => 'update app.klanten k set naam = n.naam from app.names n where n.id = k.id; drop table app.names',
+      also: ['values'],
+    },
   ),
   'the clock of the gateway is off': failed('clock', /-\d+ ms from the gateway's; expiry of tokens is judged/, {
     clockMs: 5000,

@@ -5,7 +5,7 @@ grant select (sealed, vault_key, deleted_at) on fieldops.customers to gateway_ow
 create function gateway.key_ids() returns table (key_id text, seen bigint, samples text[])
   language sql stable security definer set search_path = ''
   as $$
-    select c.vault_key, count(*), (array_agg(c.sealed::text order by length(c.sealed) desc))[1:3] from fieldops.customers c
+    select c.vault_key, count(*), (array_agg(c.sealed::text order by length(c.sealed) desc))[1:100] from fieldops.customers c
     where c.sealed is not null and c.deleted_at is null
     group by 1
   $$;
