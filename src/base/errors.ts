@@ -336,10 +336,13 @@ export function namedIn(error: unknown): string | null {
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
+const losesStatements =
+  'a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0';
 const refusals: Readonly<Record<string, string>> = {
   '08P01': 'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt',
-  '26000': 'a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0',
+  '26000': losesStatements,
   '28000': 'the login is refused',
+  '42P05': losesStatements,
   '28P01': 'the password is wrong',
   '3D000': 'there is no such database',
   '53300': 'too many connections',

@@ -87,8 +87,8 @@ export function choose<R extends Candidate>(
 
 /** A vacuum can conflict with a read on two replicas at once. More replicas get one attempt each, and one a second. */
 const attemptsMax = 3;
-/** A prepared statement that DDL made stale, or that is missing: a new connection helps, another replica does not. */
-const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000']);
+/** A prepared statement that DDL made stale, or that a pooler mixed up: a new connection helps, another replica does not. */
+const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000', '42P05']);
 /** Between two searches, and after a failure of the primary, whose few reads all share. */
 const pauseMs = 20;
 const primaryPauseMs = 100;

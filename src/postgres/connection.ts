@@ -18,10 +18,14 @@ export interface Run {
   readonly onMark?: ((mark: TextRow) => void) | undefined;
 }
 
+/** Whether statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
+export interface StatementNames {
+  areUsed: boolean;
+}
+
 export interface ConnectionOptions {
   readonly connectTimeoutMs: number;
-  /** By name, once per connection; a pooler must support that. */
-  readonly namedStatements: boolean;
+  readonly names: StatementNames;
   /** Sent at each login. */
   readonly session: readonly SessionSetting[];
   readonly seal: Seal;
@@ -102,9 +106,9 @@ export class Connection {
   /** Called once. */
   onEnd: () => void = () => undefined;
 
-  private constructor(client: pg.Client, { namedStatements, seal }: ConnectionOptions) {
+  private constructor(client: pg.Client, { names, seal }: ConnectionOptions) {
     this.#client = client;
-    this.#named = namedStatements;
+    this.#named = names.areUsed;
     this.#seal = seal;
     client.on('error', () => {
       this.destroy();

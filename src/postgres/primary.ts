@@ -8,6 +8,7 @@ import {
   errorCode,
   isConnectionEnd,
   isOfOlderConnection,
+  type StatementNames,
 } from './connection.js';
 import { ConnectionPool, type Held } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
@@ -28,8 +29,7 @@ export interface PrimaryBounds {
   readonly writeTimeoutMs: number;
   /** As for reads (connection-pool.ts). */
   readonly quietMs: number;
-  /** A pooler must support that. */
-  readonly namedStatements: boolean;
+  readonly names: StatementNames;
   readonly seal: Seal;
 }
 
@@ -66,7 +66,7 @@ export class Primary {
     const held = { workspace, resource, waitMs: this.#bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // of the first failure
     for (;;) {
-      const named = this.#bounds.namedStatements && failedMs === 0;
+      const named = this.#bounds.names.areUsed && failedMs === 0;
       try {
         return await this.#hold(held, async (connection) => {
           const open = new OpenTransaction(connection, this.#bounds.seal(workspace), named);

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
-import type { Observe } from '../base/events.js';
+import type { Event, Observe } from '../base/events.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
 import { pick } from '../base/pick.js';
@@ -127,7 +127,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   closers.push(() => peers.close());
   positions.share(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
-  sinks.push(watch.handle);
+  sinks.push(watch.handle, databases.handle);
   closers.push(() => watch.close());
   const gates = gatesOf(settings);
   const underWay = { requests: 0 };
@@ -258,9 +258,11 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
 /** Opens no connection. */
 function databasesOf(settings: Settings, opening: Opening) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
+  const names = { areUsed: settings.namedStatements };
   const probing = pick(settings, 'probeIntervalMs', 'probeDeadlineMs');
   const connecting = {
-    ...pick(settings, 'connectTimeoutMs', 'namedStatements'),
+    ...pick(settings, 'connectTimeoutMs'),
+    names,
     seal: sealWith(settings.wallKey),
     session: sessionSettings('replica', settings),
   };
@@ -297,6 +299,12 @@ function databasesOf(settings: Settings, opening: Opening) {
     heartbeat,
     primary,
     watched: watchedServers(servers, replicas, primary),
+    handle: (event: Event): void => {
+      if (!names.areUsed || !losesStatements(event)) return;
+      names.areUsed = false;
+      observe({ type: 'named_statements_off' });
+      for (const replica of replicas) replica.renew();
+    },
     /** Resolves when the state of each server is known. */
     start: async () => {
       await primary?.nodes.start();
@@ -312,6 +320,12 @@ function databasesOf(settings: Settings, opening: Opening) {
       primary?.writes.close();
     },
   };
+}
+
+/** A pooler can begin at any time: to lose prepared statements (26000), or to meet some of others (42P05). */
+function losesStatements(event: Event): boolean {
+  const cause = 'code' in event ? event.code : 'reason' in event ? event.reason : '';
+  return /\b(26000|42P05)\b/.test(String(cause));
 }
 
 /** The replicas, and the server that is the primary now. */

@@ -115,7 +115,7 @@ test.serial(
     const connect = () =>
       Connection.open(replica?.url(templateName, 'gateway_reader') as string, {
         connectTimeoutMs: 5000,
-        namedStatements: true,
+        names: { areUsed: true },
         session: [],
         seal: () => '',
       });

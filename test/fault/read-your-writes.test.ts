@@ -145,24 +145,6 @@ test('a read on the primary is repeated when its connection has ended unnoticed'
   await fault.stop();
 });
 
-test('after a 412 the next read shows the version that caused it', async (t) => {
-  const fault = await setUp.gateway({ primaryReadsPerSecond: 1000, freshnessWaitMs: 20, queueWaitMs: 10_000 });
-  const client = await clientOf(fault);
-  const writer = await clientOf(await setUp.gateway());
-  for (let round = 0; round < 20; round++) {
-    const { id } = await created(writer, { naam: 'by another gateway', customerId: customers[0] });
-    await setUp.sql("update app.installaties set interne_notities = 'x' where id = $1", [id]);
-    const refused = await patch(client, id, '"v1"', { naam: 'y' });
-    t.is(refused.status, 412);
-    const read = await client.get(`/installaties/${id}`);
-    t.is(read.headers.etag, refused.headers.etag);
-    t.is((await patch(client, id, read.headers.etag as string, { naam: 'y' })).status, 200);
-  }
-  writer.close();
-  client.close();
-  await fault.stop();
-});
-
 test('the position after a write is one that replicas reach, also at the start of a page or a segment of the log', async (t) => {
   for (const node of setUp.cluster.replicas) await node.configure(prompt);
   await setUp.sql('checkpoint');
@@ -205,17 +187,20 @@ test('the position after a write is one that replicas reach, also at the start o
   t.true(await reached(), 'at the start of a segment');
 });
 
-test('after a 412 the next read shows its version even if the app committed it without waiting for the disk', async (t) => {
+test('after a 412 the next read shows the version that caused it, even if the app committed it without waiting for the disk', async (t) => {
   const slow = { wal_writer_delay: '10s' }; // records that are not flushed reach no replica
   await setUp.cluster.primary.configure(slow);
-  const fault = await setUp.gateway({ freshnessWaitMs: 20, queueWaitMs: 10_000 });
-  const client = await clientOf(fault);
-  for (let round = 0; round < 10; round++) {
-    const { id } = await created(client, { naam: 'async', customerId: customers[0] });
+  const fault = await setUp.gateway({ primaryReadsPerSecond: 1000, freshnessWaitMs: 20, queueWaitMs: 10_000 });
+  const [client, writer] = [await clientOf(fault), await clientOf(await setUp.gateway())];
+  for (let round = 0; round < 20; round++) {
+    const { id } = await created(round % 2 ? writer : client, { naam: 'async', customerId: customers[0] });
     await setUp.sql("update app.installaties set interne_notities = 'x' where id = $1", [id]);
-    t.is((await patch(client, id, '"v1"', { naam: 'y' })).status, 412);
+    const refused = await patch(client, id, '"v1"', { naam: 'y' });
+    t.is(refused.status, 412);
+    t.is(refused.headers.etag, '"v2"');
     t.is((await client.get(`/installaties/${id}`)).headers.etag, '"v2"');
   }
+  writer.close();
   await setUp.cluster.primary.configure({ wal_writer_delay: null });
   client.close();
   await fault.stop();

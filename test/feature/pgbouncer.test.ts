@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -11,10 +10,13 @@ import { freePort } from '../../demo/cluster/ports.js';
 import { projectText } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { FindingCode } from '../../src/serve/fitness/finding.js';
-import { checkServerLate, inspect } from '../../src/serve/fitness/inspect.js';
+import { inspect } from '../../src/serve/fitness/inspect.js';
 import type { Settings } from '../../src/serve/settings.js';
+import type { ApiClient } from '../support/client.js';
 import { until } from '../support/patience.js';
+import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
+import { post } from '../support/writes.js';
 
 const pgbouncerBinary: string | null =
   ['/usr/sbin/pgbouncer', 'pgbouncer'].find((name) => spawnSync(name, ['--version']).status === 0) ?? null;
@@ -27,6 +29,7 @@ interface PooledDatabase {
 
 interface Pgbouncer {
   url(name: string, host?: string): string;
+  setMode(mode: PooledDatabase['mode']): void;
   stop(): Promise<void>;
 }
 
@@ -48,7 +51,7 @@ async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>
     url: new URL(url),
   }));
   const users = new Map(servers.map(({ url }) => [url.username, url.password]));
-  const config = write('pgbouncer.ini', [
+  const lines = [
     '[databases]',
     ...servers.map(
       ({ name, mode, more, url }) =>
@@ -65,7 +68,8 @@ async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>
     )}`,
     'default_pool_size = 8',
     ...certificate(dir, account),
-  ]);
+  ];
+  const config = write('pgbouncer.ini', lines);
   const child = spawn(pgbouncerBinary as string, [config], { ...runAs(account), stdio: 'ignore', cwd: '/' });
   const url = (name: string, host = '127.0.0.1'): string => {
     const pooled = new URL((databases[name] as PooledDatabase).url);
@@ -77,7 +81,14 @@ async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>
     await stop();
     throw new Error('PgBouncer did not answer within 10 s');
   }
-  return { url, stop };
+  const setMode = (mode: string): void => {
+    write(
+      'pgbouncer.ini',
+      lines.map((line) => line.replace(/^(changing.* pool_mode=)\w+/, `$1${mode}`)),
+    );
+    child.kill('SIGHUP');
+  };
+  return { url, setMode, stop };
 }
 
 function certificate(dir: string, account: Account | undefined): string[] {
@@ -131,6 +142,8 @@ base.serial.before(async (t) => {
     corrected: { url: replicaUrls, mode: 'transaction', more: connectQuery('replica1') },
     corrected_writes: { url: primaryUrls, mode: 'transaction', more: connectQuery('primary') },
     writes: { url: primaryUrls, mode: 'transaction' },
+    changing: { url: replicaUrls, mode: 'session' },
+    changing_writes: { url: primaryUrls, mode: 'session' },
     stale: { url: replicaUrls, mode: 'transaction', more: 'user=gateway_reader password=old' },
   });
 });
@@ -167,31 +180,27 @@ test(`check tells whether prepared statements survive a pooler${why}`, async (t)
   t.is(await finding(t, 'pooler', unnamed), 'ok: There is one, and statements have no names.');
 });
 
+async function statusesOf(client: ApiClient): Promise<number[]> {
+  const paths = ['/klanten?perPage=3', '/installaties?perPage=5', '/werkbonnen?perPage=2&total=true', '/logboeken'];
+  const statuses = new Set<number>();
+  const reads = Array.from({ length: 40 }, async (_, i) => {
+    for (let n = 0; n < 10; n++) statuses.add((await client.get(paths[(i + n) % paths.length] as string)).status);
+  });
+  await Promise.all(reads);
+  return [...statuses];
+}
+
 test(`no request fails behind PgBouncer in transaction mode${why}`, async (t) => {
   const { database } = t.context;
   const settings = { replicaUrls: url('reads'), primaryUrls: url('writes'), namedStatements: true };
   const { client, log } = await database.gateway(settings);
   const isOff = (await finding(t, 'pooler', settings)).startsWith('warning');
   t.is(log().includes('"msg":"named_statements_off"'), isOff);
-  const paths = ['/klanten?perPage=3', '/installaties?perPage=5', '/werkbonnen?perPage=2&total=true', '/logboeken'];
-  const statuses = new Map<number, number>();
-  const reads = Array.from({ length: 40 }, async (_, i) => {
-    for (let n = 0; n < 10; n++) {
-      const { status } = await client.get(paths[(i + n) % paths.length] as string);
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    }
-  });
-  await Promise.all(reads);
-  t.deepEqual([...statuses], [[200, 400]]);
-  const [customer] = (await client.get('/klanten?perPage=1')).json<{ data: { id: string }[] }>().data;
-  const created = await client.request('POST', '/installaties', {
-    headers: { 'Idempotency-Key': randomUUID() },
-    body: { customerId: customer?.id, naam: 'Koelcel' },
-  });
-  t.is(created.status, 201);
+  t.deepEqual(await statusesOf(client), [200]);
+  t.is((await post(client, { customerId: await customerOf(database), naam: 'Koelcel' })).status, 201);
 });
 
-test(`a pooler whose password is old, or that loses statements after the start, is named with the order of steps${why}`, async (t) => {
+test(`a pooler whose password is old is named with the order of steps${why}`, async (t) => {
   const { settings } = t.context.database;
   t.regex(
     await finding(t, 'connection', { replicaUrls: url('stale') }),
@@ -200,9 +209,21 @@ test(`a pooler whose password is old, or that loses statements after the start, 
   const { gateway } = await t.context.database.gateway({ replicaUrls: `${settings.replicaUrls} ${url('stale')}` });
   const isNamed = () => /08P01: the pooler cannot log in/.test(gateway.readiness().replicas[1]?.reason ?? '');
   await eventually(t, 'a reason that names the pooler', isNamed);
-  const late = await checkServerLate('replica', url('reads'), { settings, resources, system: undefined });
-  const loses = (await finding(t, 'pooler', { replicaUrls: url('reads') })).startsWith('warning');
-  t.is(/pooler: There is one, and it loses prepared statements/.test(late.refusal ?? ''), loses);
+});
+
+test(`a pooler that begins to lose prepared statements costs no request, and is named${why}`, async (t) => {
+  const settings = { replicaUrls: url('changing'), primaryUrls: url('changing_writes') };
+  const { client, log } = await t.context.database.gateway({ ...settings, namedStatements: true });
+  await statusesOf(client);
+  t.notRegex(log(), /named_statements_off/);
+  pooler.running?.setMode('transaction');
+  await eventually(t, 'the loss', async () => {
+    t.deepEqual(await statusesOf(client), [200]);
+    return log().includes('"msg":"named_statements_off"');
+  });
+  t.deepEqual(await statusesOf(client), [200]);
+  t.regex(log(), /"code":"(26000|42P05)","msg":"replica_failed"/);
+  t.is((await post(client, { customerId: await customerOf(t.context.database), naam: 'Koelcel' })).status, 201);
 });
 
 test(`check finds the settings that a login made behind a pooler, and connect_query of the shipped file mends them${why}`, async (t) => {

@@ -46,7 +46,7 @@ test('a connection carries no workspace from a statement to the next, and a stat
   const { database } = t.context;
   const connection = await Connection.open(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name), {
     connectTimeoutMs: 5000,
-    namedStatements: true,
+    names: { areUsed: true },
     session: [],
     seal: sealWith(wallKey),
   });

@@ -77,10 +77,7 @@ function isUnfinished({ code, level }: Item): boolean {
 }
 
 export function checkResult(items: readonly Item[]): CheckResult {
-  const losesStatements = ({ code, level }: Item): boolean => code === 'pooler' && level === 'warning'; // only a start makes do without
-  const fault = items.find(
-    (each) => each.level === 'refused' || losesStatements(each) || (isUnfinished(each) && each.object === ''),
-  );
+  const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
   const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
   const refusal = fault === undefined ? null : `check refuses it: ${titleOf(fault)}: ${fault.detail}`;
   return { refusal, uncheckedViews: new Set(views) };
