@@ -61,6 +61,12 @@ for (const [page, language, file, command] of filePrograms) {
         t.is(broken, breaks.length);
         t.deepEqual(idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8')), expected);
       }
+      const refused = { ...t.context, token: 'wdg_unknown' };
+      await t.throwsAsync(
+        run(refused, folder, [], command),
+        { message: /token_invalid/ },
+        'at once, and with the reason',
+      );
       if (page === 'curl.md') {
         writeFileSync(join(folder, 'changes.sh'), programs(page, language)[1] as string);
         const before = idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8'));
@@ -136,18 +142,8 @@ withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists
   const source = programs('node.md', 'ts')[0] as string;
   const folder = workFolder({ 'openapi.json': document, 'walk.ts': source, 'package.json': '{"type":"module"}' });
   await output(tool('openapi-typescript'), ['openapi.json', '-o', 'api.ts'], { cwd: folder });
-  const options = [
-    '--strict',
-    '--target',
-    'es2022',
-    '--module',
-    'nodenext',
-    '--skipLibCheck',
-    '--types',
-    'node',
-    '--typeRoots',
-    join(projectRoot, 'node_modules/@types'),
-  ];
+  const flags = '--strict --target es2022 --module nodenext --skipLibCheck --types node --typeRoots';
+  const options = [...flags.split(' '), join(projectRoot, 'node_modules/@types')];
   await output(tsc, [...options, 'walk.ts'], { cwd: folder });
   const { printed } = await run(t.context, folder, [], [process.execPath, 'walk.js']);
   const counts = await Promise.all(listNames.map(async (list) => `${list} ${(await idsIn(t.context, list)).length}`));

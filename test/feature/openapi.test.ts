@@ -301,6 +301,9 @@ const curlMissing = programMissing('curl', '--version') || programMissing('jq', 
       if (count === undefined) t.is(await output('sh', ['-c', `${status}\n${sample}`], { env }), '200', id);
       else t.is((await output('sh', ['-c', sample], { env, cwd: tmpdir() })).trim().split('\n').length, count, id);
     }
+    const env = { ...(await envOf('listKlanten')), TOKEN: 'wdg_unknown' };
+    const list = output('sh', ['-c', samples.get('listKlanten') as string], { env, cwd: tmpdir() });
+    await t.throwsAsync(list, { message: /token_invalid/ }, 'at once, and with the reason');
   },
 );
 

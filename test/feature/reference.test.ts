@@ -5,6 +5,8 @@ import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { output, type ProgramOptions, programMissing, workFolder } from '../support/client-tools.js';
+import { connections } from '../support/command-line.js';
+import { environmentOf } from '../support/environment.js';
 import { allScopes, gatewayTest, shared } from '../support/workspace.js';
 
 // The pages of the protocol are sessions in a shell: each block of commands, and after it the answer that readers see.
@@ -15,7 +17,9 @@ const pages = [
     (page) => `reference/${page}`,
   ),
   'operate/monitoring',
+  'operate/export',
   'start/demo',
+  'use/write-safely',
 ];
 const mark = '=== next ===';
 
@@ -120,9 +124,14 @@ for (const page of pages)
       BASE: `${gateway.url}/api/v1`,
       OPS: gateway.opsUrl,
       TOKEN: await database.token(),
+      ...(page.endsWith('export') && (environmentOf(connections(database)) as Record<string, string>)),
       LOG_TOKEN: await database.token({ scopes: allScopes.filter((scope) => scope === 'read:logboeken') }),
     };
-    const withoutSettings = (script: string): string => script.replaceAll(/^(BASE|OPS|\w*TOKEN)=.*$/gm, '');
+    const withoutSettings = (script: string): string =>
+      script
+        .replaceAll(/^(BASE|OPS|\w*TOKEN|export .*)=.*$/gm, '')
+        .replaceAll(/^gateway /gm, `node ${projectRoot}/dist/src/main.js `)
+        .replace(/(?<=--workspace )\S+/, database.workspaces[0]?.id as string);
     const cwd = workFolder({ log: '' });
     t.deepEqual(await wrongAnswers(page, withoutSettings, { env, cwd }), []);
     rmSync(cwd, { recursive: true });
