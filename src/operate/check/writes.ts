@@ -144,7 +144,7 @@ function errorOfRefusal(error: unknown): pg.DatabaseError {
 function allRefused({ message, table }: pg.DatabaseError, name: string): Item {
   const detail = `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
   const advice =
-    'Let the rules of the app take what clients may send; let a trigger do without parameters that only the app sets, read by current_setting(name, true).';
+    'Make the rules of the app accept what clients may send. A trigger must not need a parameter that only the app sets: read it by current_setting(name, true).';
   return { ...warning('writes', detail, name), advice };
 }
 

@@ -117,7 +117,7 @@ async function update(writing: Writing, { id, ifMatch }: Target): Promise<Commit
 
 function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
   if (matchesStrongly(ifMatch, etag)) return;
-  throw new Problem('precondition_failed', 'The record has another version now: read it again and decide again.', {
+  throw new Problem('precondition_failed', 'The record has another version now: fetch it and reapply your change.', {
     headers: { ETag: etag },
   });
 }
