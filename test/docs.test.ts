@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
@@ -198,11 +197,11 @@ test('files that the documentation names exist', (t) => {
   }
 });
 
-test('commands that the documentation shows are npm scripts or commands of the program', (t) => {
+test('commands that the documentation shows are npm scripts, or commands of the program with options that their help has', (t) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const help = spawnSync(process.execPath, [join(projectRoot, 'dist/src/main.js'), '--help'], { encoding: 'utf8' });
-  const commands = new Set([...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name as string));
-  t.true(commands.has('serve'), help.stderr);
+  const program =
+    /(?:^\s*|[`(]|&& |; )(?:\w+=\S+ )*(?:npx --no-install )?(?:(?:workspace-data-)?gateway|node dist\/(?:src\/main\.js|bundle\/gateway\.cjs)) ([a-z]+)\b([^`\n|#>]*)/gm;
+  const called = new Set<string>();
   for (const page of pages) {
     const text = read(page);
     const run = [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name]) => name as string);
@@ -211,30 +210,20 @@ test('commands that the documentation shows are npm scripts or commands of the p
       [],
       page,
     );
-    const called = [
-      ...text.matchAll(
-        /(?:npx --no-install workspace-data-gateway|`workspace-data-gateway|node dist\/src\/main\.js) ([a-z]+)\b/g,
-      ),
-    ].map(([, name]) => name as string);
-    t.deepEqual(
-      called.filter((name) => !commands.has(name)),
-      [],
-      page,
-    );
+    const code = (text.match(/```[\s\S]*?```|`[^`\n]+`/g) ?? []).join('\n');
+    for (const [call, name, rest] of code.matchAll(program)) {
+      const file = `config/help/${name}.txt`;
+      if (!existsSync(join(projectRoot, file))) t.fail(`${page}: ${call}`);
+      else
+        for (const [option] of (rest as string).matchAll(/--[a-z-]+/g))
+          t.true(read(file).includes(`  ${option}`), `${page}: ${call}`);
+      called.add(name as string);
+    }
   }
+  t.deepEqual([...called].sort(), ['adopt', 'check', 'docs', 'export', 'migrate', 'serve', 'tokens', 'views']);
   t.true(read('README.md').includes('npm ci && npm test') && Object.hasOwn(scripts, 'test'));
   t.regex(read('.ci/run'), /^npm ci\b/m);
   t.regex(read('.ci/run'), /\bnpm test\b/);
-});
-
-test('docs/adopt/adapting.md calls commands of the program, with options that their help has', (t) => {
-  const calls = [...read('docs/adopt/adapting.md').matchAll(/^gateway (\w+)(.*)$/gm)];
-  t.deepEqual([...new Set(calls.map(([, name]) => name))], ['adopt', 'migrate', 'check', 'tokens', 'serve']);
-  for (const [call, name, rest] of calls) {
-    const help = read(`config/help/${name}.txt`);
-    for (const [option] of (rest as string).matchAll(/--[a-z-]+/g))
-      t.true(help.includes(`  ${option}`), `${call}: ${option}`);
-  }
 });
 
 test('links between the pages lead somewhere', (t) => {

@@ -137,6 +137,14 @@ for (const [language, file, command, lacks] of writers)
   },
 );
 
+test.serial('the certificate that docs/operate/maintenance.md makes is of its authority, for its host', async (t) => {
+  const cwd = workFolder({ 'make.sh': programs('../operate/maintenance.md', 'sh')[0] as string });
+  await output('sh', ['-e', 'make.sh'], { cwd });
+  const verify = ['verify', '-CAfile', 'ca.crt', '-verify_hostname', 'primary.internal', 'server.crt'];
+  t.is(await output('openssl', verify, { cwd }), 'server.crt: OK\n');
+  rmSync(cwd, { recursive: true });
+});
+
 const tsc = join(projectRoot, 'node_modules/.bin/tsc');
 withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists${toolsMissing}`, async (t) => {
   const document = (await t.context.client.get('/openapi.json')).text;
