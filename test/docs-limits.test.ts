@@ -1,13 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import test from 'ava';
-import { projectRoot } from '../src/base/paths.js';
+import { projectText } from '../src/base/paths.js';
 import { sourcesIn } from './support/sources.js';
 
-const pages = [
-  { path: 'README.md', text: readFileSync(join(projectRoot, 'README.md'), 'utf8') },
-  ...sourcesIn('docs', '.md'),
-];
+const pages = [{ path: 'README.md', text: projectText('README.md') }, ...sourcesIn('docs', '.md')];
 
 /** The words that a page can have, by the beginning of its path; the first that fits counts. */
 const wordsMax: readonly (readonly [beginning: string, words: number])[] = [

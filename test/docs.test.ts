@@ -1,11 +1,11 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
 import { nodeEnvironment, nodeFlags } from '../bundle/node-flags.js';
 import { settingsPage } from '../bundle/settings-page.js';
 import { fieldErrors, problems } from '../src/base/errors.js';
 import { type Event, type EventMetric, events } from '../src/base/events.js';
-import { projectRoot } from '../src/base/paths.js';
+import { projectRoot, projectText as read } from '../src/base/paths.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import { leaves } from '../src/resource/definition/resource.js';
 import { advice } from '../src/serve/fitness/finding.js';
@@ -14,7 +14,6 @@ import { environmentName, settingsSchema } from '../src/serve/settings.js';
 import { sourcesIn } from './support/sources.js';
 
 const resources = loadResources('');
-const read = (path: string): string => readFileSync(join(projectRoot, path), 'utf8');
 const pages = [
   'README.md',
   'CHANGELOG.md',

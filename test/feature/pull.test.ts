@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import { resourcesOf } from '../../pull/src/document.js';
 import { PageText } from '../../pull/src/json-text.js';
+import { projectText } from '../../src/base/paths.js';
 import { newToken } from '../../src/serve/http/token-format.js';
 import { output, programMissing } from '../support/client-tools.js';
 import { duckdbCopy, exported, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
@@ -231,6 +232,8 @@ test.serial('both destinations and all exports have just what the API has, odd t
     }
     const rows = await to.sql('select id, omschrijving, created_at from werkbonnen');
     t.is(rows.length, expected.size);
+    const [, query = ''] = /```sql\n(.*?)```/s.exec(projectText('docs/use/pull.md')) ?? [];
+    t.true((await to.sql(query)).length > 0, 'the query of docs/use/pull.md');
     for (const { id, omschrijving, created_at } of rows) {
       const order = expected.get(id as string);
       t.is(omschrijving, order?.omschrijving);

@@ -1,8 +1,7 @@
-import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { freePort } from '../../demo/cluster/ports.js';
-import { projectRoot } from '../../src/base/paths.js';
+import { projectRoot, projectText } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import { output, type ProgramOptions, programMissing, workFolder } from '../support/client-tools.js';
 import { connections } from '../support/command-line.js';
@@ -101,7 +100,7 @@ async function wrongAnswers(
   edit: (script: string) => string,
   options: ProgramOptions,
 ): Promise<string[]> {
-  const text = readFileSync(join(projectRoot, `docs/${page}.md`), 'utf8');
+  const text = projectText(`docs/${page}.md`);
   const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
     language,
     code,
