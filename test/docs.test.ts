@@ -60,10 +60,10 @@ test('the pages of docs/understand name tests that exist', (t) => {
   const text = ['promises', 'reliability', 'security'].map((page) => read(`docs/understand/${page}.md`)).join('');
   const named = [...text.matchAll(/`((?:fault|feature|unit|soak)\/[\w.-]+)`/g)].map(([, name]) => name);
   t.true(named.length > 20);
-  t.deepEqual(
-    named.filter((name) => !['.test.ts', '.ts'].some((end) => existsSync(join(projectRoot, `test/${name}${end}`)))),
-    [],
+  const missing = named.filter(
+    (name) => !['.test.ts', '.ts'].some((end) => existsSync(join(projectRoot, `test/${name}${end}`))),
   );
+  t.deepEqual(missing, []);
 });
 
 test('settings that the documentation speaks of exist', (t) => {
@@ -85,8 +85,11 @@ test('settings that the documentation speaks of exist', (t) => {
 
 test('docs/reference/errors.md has an anchor for every error with its status, and for every code of errors[] with its meaning', (t) => {
   const [byStatus = '', codes = ''] = read('docs/reference/errors.md').split('\n## Codes in `errors[]`\n');
+  const described = [...byStatus.matchAll(/^### `(\w+)`\n\n(\d{3})\. \S/gm)].map(
+    ([, code, status]) => `${status} ${code}`,
+  );
   t.deepEqual(
-    [...byStatus.matchAll(/^### `(\w+)`\n\n(\d{3})\. \S/gm)].map(([, code, status]) => `${status} ${code}`),
+    described,
     Object.entries(problems).map(([code, { status }]) => `${status} ${code}`),
   );
   t.deepEqual(
@@ -103,10 +106,8 @@ test('docs/reference/reference-app.md lists every resource, filter, scope and fi
     if (write) t.true(app.includes(`write:${name}`), name);
     for (const filter of Object.keys(filters)) t.true(app.includes(`\`${filter}\``), filter);
     const fields = leaves(resource).flatMap(({ path }) => path);
-    t.deepEqual(
-      fields.filter((field) => !app.includes(`\`${field}\``)),
-      [],
-    );
+    const missing = fields.filter((field) => !app.includes(`\`${field}\``));
+    t.deepEqual(missing, []);
   }
 });
 
@@ -123,28 +124,22 @@ test('docs/reference/definitions.md and docs/adopt/keys.md name every key of a d
   ];
   const text = read('docs/reference/definitions.md') + read('docs/adopt/keys.md');
   const all = new Set(keys(JSON.parse(read('config/resource.schema.json'))));
-  t.deepEqual(
-    [...all].filter((key) => key !== '$schema' && !text.includes(`\`${key}\``)),
-    [],
-  );
+  const missing = [...all].filter((key) => key !== '$schema' && !text.includes(`\`${key}\``));
+  t.deepEqual(missing, []);
 });
 
 test('docs/reference/views.md names every object of the schema gateway', (t) => {
   const made = [...sourcesIn('sql/core', '.sql'), ...sourcesIn('sql/views', '.sql')].flatMap(({ text }) =>
     [...text.matchAll(/^create (?:view|function|table) (gateway\.\w+)/gm)].map(([, name]) => name as string),
   );
-  t.deepEqual(
-    made.filter((name) => !read('docs/reference/views.md').includes(name)),
-    [],
-  );
+  const missing = made.filter((name) => !read('docs/reference/views.md').includes(name));
+  t.deepEqual(missing, []);
 });
 
 test('docs/reference/check.md has every finding of check', (t) => {
   const rows = section(read('docs/reference/check.md'), '## Findings').matchAll(/^### `(\w+)`$/gm);
-  t.deepEqual(
-    [...rows].map(([, code]) => code),
-    Object.keys(advice),
-  );
+  const codes = [...rows].map(([, code]) => code);
+  t.deepEqual(codes, Object.keys(advice));
 });
 
 test('docs/reference/metrics-and-events.md has every metric with its type and labels', (t) => {
@@ -177,10 +172,8 @@ test('docs/reference/metrics-and-events.md has every log event with its level', 
 test('docs/contribute/architecture.md maps every folder', (t) => {
   const map = section(read('docs/contribute/architecture.md'), '## Code map');
   const folders = new Set(sourcesIn('src', '.ts').map(({ path }) => dirname(path).split('/').slice(0, 2).join('/')));
-  t.deepEqual(
-    [...folders].filter((folder) => folder !== 'src' && !map.includes(`**${folder}/**`)),
-    [],
-  );
+  const missing = [...folders].filter((folder) => folder !== 'src' && !map.includes(`**${folder}/**`));
+  t.deepEqual(missing, []);
 });
 
 test('files that the documentation names exist', (t) => {
@@ -188,11 +181,8 @@ test('files that the documentation names exist', (t) => {
     const named = [
       ...read(page).matchAll(/`((?:src|test|sql|config|deploy|docs|bench|bundle|demo|pull|\.ci)\/[\w./-]*\w)`/g),
     ].map(([, path]) => path as string);
-    t.deepEqual(
-      named.filter((path) => !existsSync(join(projectRoot, path))),
-      [],
-      page,
-    );
+    const missing = named.filter((path) => !existsSync(join(projectRoot, path)));
+    t.deepEqual(missing, [], page);
   }
 });
 
@@ -204,11 +194,8 @@ test('commands that the documentation shows are npm scripts, or commands of the 
   for (const page of pages) {
     const text = read(page);
     const run = [...text.matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name]) => name as string);
-    t.deepEqual(
-      run.filter((name) => !Object.hasOwn(scripts, name)),
-      [],
-      page,
-    );
+    const missing = run.filter((name) => !Object.hasOwn(scripts, name));
+    t.deepEqual(missing, [], page);
     const code = (text.match(/```[\s\S]*?```|`[^`\n]+`/g) ?? []).join('\n');
     for (const [call, name, rest] of code.matchAll(program)) {
       const file = `config/help/${name}.txt`;
@@ -242,9 +229,8 @@ test('links between the pages lead somewhere', (t) => {
       const [file = '', anchor] = (target as string).split('#');
       const path = file === '' ? page : join(dirname(page), file);
       t.true(existsSync(join(projectRoot, path)), `${page}: ${target}`);
-      if (anchor !== undefined && statSync(join(projectRoot, path)).isFile()) {
+      if (anchor !== undefined && statSync(join(projectRoot, path)).isFile())
         t.true(anchors(path).includes(anchor), `${page}: ${target}`);
-      }
     }
   }
 });

@@ -60,10 +60,8 @@ test('serve loads no code that only some requests, settings or other commands ne
       loaded.add(target.startsWith('.') ? posix.join(dirname(path), target).replace(/\.js$/, '.ts') : target);
   }
   t.true(loaded.has('src/serve/http/routes.ts') && loaded.has('koa'));
-  t.deepEqual(
-    [...loaded].filter((path) => loadedLater.test(path)),
-    [],
-  );
+  const early = [...loaded].filter((path) => loadedLater.test(path));
+  t.deepEqual(early, []);
 });
 
 test('no file is longer than 600 lines', (t) => {
@@ -73,10 +71,8 @@ test('no file is longer than 600 lines', (t) => {
 
 test('folders and files are named after their content', (t) => {
   const vague = /(^|\/)(utils?|helpers?|services?|controllers?|managers?|common|misc|lib)(\/|\.ts$)|(^|\/)index\.ts$/i;
-  t.deepEqual(
-    all.map(({ path }) => path).filter((path) => vague.test(path)),
-    [],
-  );
+  const unclear = all.map(({ path }) => path).filter((path) => vague.test(path));
+  t.deepEqual(unclear, []);
 });
 
 /** Patterns that code must not have, and the files where they are allowed. */
@@ -123,20 +119,16 @@ for (const { what, pattern, allowed } of forbidden) {
   test(`there is no ${what} where it does not belong`, (t) => {
     const searched = ({ text, code }: Source): string => (what === 'suppressed type error' ? text : code);
     const found = all.filter((source) => !allowed?.test(source.path) && pattern.test(searched(source)));
-    t.deepEqual(
-      found.map(({ path }) => path).filter((path) => path !== 'test/tidy.test.ts'),
-      [],
-    );
+    const paths = found.map(({ path }) => path).filter((path) => path !== 'test/tidy.test.ts');
+    t.deepEqual(paths, []);
   });
 }
 
 test('no work is left for later', (t) => {
   const later = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX', 'HA' + 'CK'].join('|')})\\b`);
   const texts = [...all, ...sql, ...sourcesIn('docs', '.md'), ...sourcesIn('config', '.json')];
-  t.deepEqual(
-    texts.filter(({ text }) => later.test(text)).map(({ path }) => path),
-    [],
-  );
+  const paths = texts.filter(({ text }) => later.test(text)).map(({ path }) => path);
+  t.deepEqual(paths, []);
 });
 
 /** Words for which the project has better ones: name the actor, and write "must not" for a prohibition. */
@@ -181,20 +173,16 @@ test('comments, messages and docs name the actor and avoid vague words', (t) => 
 });
 
 test('every SQL file begins with a comment that gives its reasons', (t) => {
-  t.deepEqual(
-    sql.filter(({ text }) => !/^-- \S/.test(text)).map(({ path }) => path),
-    [],
-  );
+  const bare = sql.filter(({ text }) => !/^-- \S/.test(text)).map(({ path }) => path);
+  t.deepEqual(bare, []);
 });
 
 test('the lock file names no download address', (t) => {
   const lock = JSON.parse(readFileSync(join(projectRoot, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { resolved?: string }>;
   };
-  t.deepEqual(
-    Object.values(lock.packages).filter(({ resolved }) => resolved?.includes('://')),
-    [],
-  );
+  const downloads = Object.values(lock.packages).filter(({ resolved }) => resolved?.includes('://'));
+  t.deepEqual(downloads, []);
 });
 
 test('the changelog has an entry for this version', (t) => {
@@ -212,8 +200,6 @@ test('the layers, and the test files that .ci/run names, exist', (t) => {
   );
   t.true(named.length > 0);
   const files = [...named, ...layers.map((layer) => `src/${layer}`)];
-  t.deepEqual(
-    files.filter((file) => !existsSync(join(projectRoot, file))),
-    [],
-  );
+  const missing = files.filter((file) => !existsSync(join(projectRoot, file)));
+  t.deepEqual(missing, []);
 });

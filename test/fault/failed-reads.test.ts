@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { type AddressInfo, connect, createServer } from 'node:net';
 import test from 'ava';
 import { databaseErrorKind, ServerFault } from '../../src/base/errors.js';
 import { Connection } from '../../src/postgres/connection.js';
@@ -7,6 +6,7 @@ import { prepared } from '../../src/postgres/statement.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';
 import { templateName } from '../support/template.js';
+import { wireProxy } from '../support/wire-proxy.js';
 
 // A failed statement is answered with a status that is true, so that a client does not repeat for ever.
 
@@ -89,20 +89,29 @@ test.serial(
       [id, setUp.workspaces[0]?.id],
     );
     await setUp.caughtUp();
-    const proxy = await dyingProxy(late.port, id);
+    let died = 0;
+    // Passes on the row that has the id, and ends the connection before the statement is complete.
+    const proxy = await wireProxy(late.url(templateName, 'gateway_reader'), (near, far) => {
+      near.on('data', (sent) => far.write(sent));
+      far.on('data', (received) => {
+        const row = received.indexOf(id);
+        if (row < 0) return void near.write(received);
+        died++;
+        const complete = received.indexOf('SELECT 1\0', row); // CommandComplete: a type byte and a length before its tag
+        near.end(complete < 0 ? received : received.subarray(0, complete - 5));
+      });
+    });
     t.teardown(() => proxy.close());
-    const through = (port: number): string =>
-      late.url(templateName, 'gateway_reader').replace(`:${late.port}/`, `:${port}/`);
-    const replicaUrls = [through(proxy.port), prompt.url(templateName, 'gateway_reader')].join(' ');
+    const replicaUrls = [proxy.url, prompt.url(templateName, 'gateway_reader')].join(' ');
     const { url, stop } = await setUp.gateway({ replicaUrls, lagMaxMs: 60_000 });
     await late.query('select pg_wal_replay_pause()');
     await setUp.sql('delete from app.installaties where id = $1', [id]);
     await setUp.caughtUp([prompt]);
     await until(async () => {
       t.is((await fetch(url(`/installaties/${id}`), { headers })).status, 404);
-      return proxy.died > 2;
+      return died > 2;
     }, 20_000);
-    t.true(proxy.died > 2);
+    t.true(died > 2);
     await late.query('select pg_wal_replay_resume()');
     await stop();
   },
@@ -144,29 +153,3 @@ test.serial(
     t.true((await end) instanceof ServerFault);
   },
 );
-
-/** In front of a server: passes on the row that has the text, and ends the connection before the statement is complete. */
-async function dyingProxy(port: number, text: string) {
-  let died = 0;
-  const server = createServer((near) => {
-    const far = connect(port, '127.0.0.1');
-    const end = (): void => [near, far].forEach((socket) => void socket.destroy());
-    for (const socket of [near, far]) socket.on('error', end).on('close', end);
-    near.on('data', (sent) => far.write(sent));
-    far.on('data', (received) => {
-      const row = received.indexOf(text);
-      if (row < 0) return void near.write(received);
-      died++;
-      const complete = received.indexOf('SELECT 1\0', row); // CommandComplete: a type byte and a length before its tag
-      near.end(complete < 0 ? received : received.subarray(0, complete - 5));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    get died() {
-      return died;
-    },
-    close: () => void server.close(),
-  };
-}

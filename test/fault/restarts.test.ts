@@ -155,9 +155,7 @@ test('a worker that starts while the primary is away knows the writes that its p
   const served = await serve(t, { webConcurrency: 2 });
   const id = await create(served);
   await primaryProxy.close();
-  for (const victim of childrenOf(served)) {
-    await replace(t, served, victim);
-  }
+  for (const victim of childrenOf(served)) await replace(t, served, victim);
   t.true(await until(async () => (await statuses(served, id, 1))[0] !== null, 30_000, 50), 'a new worker listens');
   // A request that the killed worker had accepted is never answered: null.
   const known = (await statuses(served, id, 12)).filter((status) => status !== null);

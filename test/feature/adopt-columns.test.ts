@@ -145,10 +145,10 @@ const keyed = `
 
 test('ids may be the same in two workspaces, and the workspace is what others refer to', async (t) => {
   const draft = await adoptedShop(t, keyed);
-  t.deepEqual(
-    Object.values(draft.resources.get('invoices')?.fields ?? {}).map((field) => 'column' in field && field.column),
-    ['id', 'title', 'x_', 'x__2', 'created_at_2', 'lines', 'created_at', 'lines_2'],
+  const columns = Object.values(draft.resources.get('invoices')?.fields ?? {}).map(
+    (field) => 'column' in field && field.column,
   );
+  t.deepEqual(columns, ['id', 'title', 'x_', 'x__2', 'created_at_2', 'lines', 'created_at', 'lines_2']);
   t.deepEqual(Object.keys(draft.resources.get('jobs')?.sync?.parts ?? {}).length, 8);
   t.true(draft.resources.has('jobs-part-9'));
   const api = await apiOf(t, draft);
@@ -203,10 +203,8 @@ test('names that hold the ends of comments, names, texts and functions are draft
   const draft = await adopted(t, settings, '--schema', schema, '--write', `jobs${end}`.replaceAll('""', '"'));
   const [jobs] = [...draft.resources.values()];
   t.is(draft.resources.size, 1);
-  t.deepEqual(
-    (await wrong(t, draft)).map(({ code }) => code),
-    ['open_points'],
-  );
+  const codes = (await wrong(t, draft)).map(({ code }) => code);
+  t.deepEqual(codes, ['open_points']);
   const ask = await (await apiOf(t, draft))(`read:${jobs?.name}`);
   const { body } = await ask<{ data: [Record<string, unknown>] }>(`/${jobs?.name}?perPage=1`);
   t.is(body.data[0].cell, 'text 0');

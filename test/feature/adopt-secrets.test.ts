@@ -1,6 +1,7 @@
 import { asAdmin } from '../../src/postgres/admin.js';
 import { adopted, adoptedShop, apiOf, newDatabase, shopOf, titleOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
+import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Secrets and personal data that a draft must not show, by names, by values, and by values that come later.
@@ -38,14 +39,7 @@ test('a draft shows no secrets, and what only sounds like one', async (t) => {
   t.deepEqual([...draft.resources.keys()], names);
   const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
   const { body } = await ask<{ data: object[] }>('/calls');
-  t.deepEqual(Object.keys(body.data[0] ?? {}), [
-    'id',
-    'title',
-    'accesstokenttl',
-    'emailableType',
-    'promptTokens',
-    'createdAt',
-  ]);
+  t.deepEqual(Object.keys(body.data[0] ?? {}), words('id title accesstokenttl emailableType promptTokens createdAt'));
   for (const name of names) t.notRegex(JSON.stringify((await ask(`/${name}`)).body), /hidden|10\.0/, name);
   for (const point of [
     'shop.api_keys: its name speaks of secrets: name it in --tables',

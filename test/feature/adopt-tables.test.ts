@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { adopted, adoptedShop, apiOf, emptyFolder, newDatabase, shopOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
+import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // An app with more tables than a gateway has resources.
@@ -47,17 +48,8 @@ test.serial(
     for (const name of ['jobs', 'things-7', 'things-50']) t.true(drafted.includes(`${name}.json`), name);
     t.is(whole.stdout.match(/: a gateway has at most 100 resources, .*: name it in --tables/g)?.length, 1);
 
-    const draft = await adopted(
-      t,
-      settings,
-      '--schema',
-      'shop',
-      '--tables',
-      'jobs,things_7',
-      '--write',
-      'things_7',
-      '--all-filters',
-    );
+    const options = words('--schema shop --tables jobs,things_7 --write things_7 --all-filters');
+    const draft = await adopted(t, settings, ...options);
     t.deepEqual([...draft.resources.keys()], ['jobs', 'things-7']);
     t.is(draft.resources.get('things-7')?.filters.jobId?.kind, 'equals');
     t.like(draft.resources.get('jobs')?.fields, { lines: { column: 'lines' } });

@@ -19,9 +19,7 @@ const authored = shopOf(`
   insert into tickets (company_id, created_by, title) values (1, 2, 'North'), (2, 1, 'South')`);
 
 test('a row that names a record and a person belongs to the company of the record', async (t) => {
-  const draft = await adoptedShop(t, authored, {
-    findings: ['warning sorted_lists history'],
-  });
+  const draft = await adoptedShop(t, authored, { findings: ['warning sorted_lists history'] });
   const api = await apiOf(t, draft);
   for (const workspace of ['North', 'South'])
     for (const name of ['history', 'tickets']) {

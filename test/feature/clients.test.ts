@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import pg from 'pg';
 import { projectRoot } from '../../src/base/paths.js';
-import { breakingProxy } from '../support/breaking-proxy.js';
 import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { listNames, records } from '../support/lists.js';
 import { silentChanges } from '../support/pull/copies.js';
 import { duckdbCopy } from '../support/pull/copy.js';
+import { wireProxy } from '../support/wire-proxy.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -26,13 +26,23 @@ async function run(
   breaks: readonly number[],
   command: readonly string[],
 ) {
-  const proxy = await breakingProxy(Number(new URL(gateway.url).port), breaks);
+  let [bytes, broken] = [0, 0];
+  // Breaks the connection on which the given number of bytes comes through, counted over all responses so far.
+  const proxy = await wireProxy(`${gateway.url}/api/v1`, (near, far) => {
+    near.on('data', (sent) => far.write(sent));
+    far.on('data', (received) => {
+      bytes += received.length;
+      if (bytes < (breaks[broken] ?? Number.POSITIVE_INFINITY)) return void near.write(received);
+      broken++;
+      near.resetAndDestroy();
+    });
+  });
   try {
     const [program, ...args] = command as [string, ...string[]];
-    const env = { BASE: `http://127.0.0.1:${proxy.port}/api/v1`, TOKEN: token };
-    return { printed: await output(program, args, { cwd: folder, env }), broken: proxy.broken };
+    const env = { BASE: proxy.url, TOKEN: token };
+    return { printed: await output(program, args, { cwd: folder, env }), broken };
   } finally {
-    proxy.close();
+    await proxy.close();
   }
 }
 
@@ -175,17 +185,13 @@ test.serial('docs/use/duckdb.md makes a table of work orders with types, of an e
   writeFileSync(join(folder, 'werkbonnen.ndjson'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
   const months = await sql(create, 'create table changes as from werkbonnen limit 100;', change, perMonth);
   const hours = rows.flatMap(({ uren }) => uren).reduce((sum, { uren }) => sum + uren * 100, 0);
-  t.is(
-    months.reduce((sum, row) => sum + Number(row.orders), 0),
-    rows.length,
-  );
+  const orders = months.reduce((sum, row) => sum + Number(row.orders), 0);
+  t.is(orders, rows.length);
   t.is(Math.round(months.reduce((sum, row) => sum + Number(row.hours) * 100, 0)), Math.round(hours));
   writeFileSync(join(folder, 'werkbonnen.ndjson'), '');
   const columns = await sql(create, 'describe werkbonnen');
-  t.deepEqual(
-    columns.map(({ column_name }) => column_name),
-    Object.keys(rows[0] as object),
-  );
+  const names = columns.map(({ column_name }) => column_name);
+  t.deepEqual(names, Object.keys(rows[0] as object));
   t.is(columns.find(({ column_name }) => column_name === 'datum')?.column_type, 'DATE');
   rmSync(folder, { recursive: true });
 });
@@ -200,8 +206,9 @@ const noPandas = programMissing(python, '-c', 'import pandas, requests');
     t.is(broken, 2);
     const rows = await records<{ id: string; uren: object[] }>(t.context.client, '/werkbonnen?perPage=10000');
     const csv = readFileSync(join(folder, 'werkbonnen.csv'), 'utf8');
+    const ids = [...csv.matchAll(/^([0-9a-f-]{36}),/gm)].map(([, id]) => id);
     t.deepEqual(
-      [...csv.matchAll(/^([0-9a-f-]{36}),/gm)].map(([, id]) => id),
+      ids,
       rows.map(({ id }) => id),
     );
     const hours = readFileSync(join(folder, 'uren.csv'), 'utf8').trim().split('\n');
@@ -231,6 +238,8 @@ rows = duckdb.connect("installer.duckdb").sql("""select w.id, coalesce(list(u.id
 print(json.dumps(rows))`,
   ],
 ];
+
+
 for (const [by, lacks, program] of keepers)
   (lacks ? test.serial.skip : test.serial)(
     `the client of docs/use/sync.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
@@ -269,10 +278,8 @@ const noR = programMissing('Rscript', '-e', 'library(httr2); library(jsonlite)')
     const folder = workFolder({ 'orders.R': programs('r.md', 'r')[0] as string });
     await run(t.context, folder, [], ['Rscript', 'orders.R']);
     const csv = readFileSync(join(folder, 'werkbonnen.csv'), 'utf8');
-    t.deepEqual(
-      [...csv.matchAll(/^"([0-9a-f-]{36})",/gm)].map(([, id]) => id),
-      await idsIn(t.context, 'werkbonnen'),
-    );
+    const ids = [...csv.matchAll(/^"([0-9a-f-]{36})",/gm)].map(([, id]) => id);
+    t.deepEqual(ids, await idsIn(t.context, 'werkbonnen'));
     rmSync(folder, { recursive: true });
   },
 );

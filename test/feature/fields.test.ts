@@ -101,8 +101,9 @@ test('next and Link keep what is asked for, and a cursor and a page number go on
   }
   const walked: Rec[] = [];
   for await (const { data } of pages<Rec>(client, `/installaties?perPage=35&fields=${one}`)) walked.push(...data);
+  const firstIds = walked.map(({ id }) => id).slice(0, 100);
   t.deepEqual(
-    walked.map(({ id }) => id).slice(0, 100),
+    firstIds,
     rows.map(({ id }) => id),
   );
   const pass = await page<Rec>(client, `/sync/installaties?perPage=3&fields=${one}`);

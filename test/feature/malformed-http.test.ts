@@ -139,10 +139,8 @@ test('OPTIONS keeps the connection, and what is behind it is answered', async (t
     t.context.gateway.url,
     `${options}${options}${get}Host: a\r\nConnection: close\r\n\r\n`,
   );
-  t.deepEqual(
-    [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
-    ['204', '204', '401'],
-  );
+  const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+  t.deepEqual(statuses, ['204', '204', '401']);
 });
 
 test('a request behind an answer that closes the connection is not begun', async (t) => {
@@ -165,10 +163,8 @@ test('the answer to a malformed request comes after the answers to the requests 
     'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
   ]) {
     const { answer } = await send(t.context.gateway.url, `${page}${page}${malformed}`);
-    t.deepEqual(
-      [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status),
-      ['200', '200', malformed.startsWith('CONNECT') ? '405' : '400'],
-    );
+    const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    t.deepEqual(statuses, ['200', '200', malformed.startsWith('CONNECT') ? '405' : '400']);
     t.is(answer.match(/"complete":true\}\}/g)?.length, 2);
   }
 });

@@ -49,9 +49,7 @@ test('the document describes every endpoint, its scope and its parameters', asyn
   const reads = listNames.flatMap((list) => (list === 'logboeken' ? [`/${list}`] : [`/${list}`, `/${list}/{id}`]));
   const sync = listNames.flatMap((list) => ['', '/digest', '/ids'].map((end) => `/sync/${list}${end}`));
   t.deepEqual(Object.keys(paths).sort(), [...reads, ...sync, '/openapi.json', '/token', '/'].sort());
-  for (const path of reads) {
-    t.is(paths[path]?.get?.['x-required-scope'], `read:${path.split('/')[1]}`);
-  }
+  for (const path of reads) t.is(paths[path]?.get?.['x-required-scope'], `read:${path.split('/')[1]}`);
   const named = (path: string) =>
     paths[path]?.get?.parameters.map(({ $ref }) => components.parameters[$ref.split('/').at(-1) as string]?.name);
   t.deepEqual(

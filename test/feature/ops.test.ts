@@ -250,10 +250,8 @@ test.serial(
     for (const stage of ['authenticate', 'read', 'respond']) t.is(named(stage)?.parentSpanId, root.spanId, stage);
     const statements = own.filter((span) => attribute(span, 'db.system.name') === 'postgresql');
     t.is(statements.length, 2, own.map(({ name }) => name).join());
-    t.deepEqual(
-      statements.map(({ parentSpanId }) => parentSpanId).sort(),
-      [named('authenticate')?.spanId, named('read')?.spanId].sort(),
-    );
+    const parents = statements.map(({ parentSpanId }) => parentSpanId).sort();
+    t.deepEqual(parents, [named('authenticate')?.spanId, named('read')?.spanId].sort());
     const line = JSON.parse(
       log()
         .split('\n')

@@ -223,9 +223,8 @@ for (const list of listNames) {
     const foreign = await client.get(`/${list}?cursor=${endCursor}`, { token: other });
     t.is(foreign.status, 400);
     t.deepEqual(faultsOf(foreign), refused);
-    for (const elsewhere of listNames.filter((name) => name !== list)) {
+    for (const elsewhere of listNames.filter((name) => name !== list))
       t.deepEqual(faultsOf(await client.get(`/${elsewhere}?cursor=${endCursor}`)), refused);
-    }
   });
 
   cursors(`${list}: forged keys are refused, or seek; they never break anything`, async (t) => {

@@ -32,14 +32,10 @@ test('every authenticated response counts and names the rest of the quota: 200, 
     await client.get(path, { token, headers: { accept: 'text/html' } }),
   ];
   const replies = [list, ...others];
-  t.deepEqual(
-    replies.map(({ status }) => status),
-    [200, 304, 400, 403, 404, 406],
-  );
-  t.deepEqual(
-    replies.map(({ headers }) => rateOf(headers).remaining),
-    [5, 4, 3, 2, 1, 0],
-  );
+  const statuses = replies.map(({ status }) => status);
+  t.deepEqual(statuses, [200, 304, 400, 403, 404, 406]);
+  const remaining = replies.map(({ headers }) => rateOf(headers).remaining);
+  t.deepEqual(remaining, [5, 4, 3, 2, 1, 0]);
   for (const { headers } of replies) {
     t.is(headers['ratelimit-policy'], `"default";q=${quota};w=60`);
     t.false(Object.keys(headers).some((name) => /^x-ratelimit|^ratelimit-(?!policy)/.test(name)));
@@ -49,9 +45,8 @@ test('every authenticated response counts and names the rest of the quota: 200, 
 test('the limit covers all endpoints together, and a token does not use up the limit of another', async (t) => {
   const { client, database } = t.context;
   const [busy, other] = [await database.token(), await database.token()];
-  for (const path of ['/klanten', '/installaties', '/werkbonnen', '/logboeken', '/klanten/x', '/klanten?perPage=1']) {
+  for (const path of ['/klanten', '/installaties', '/werkbonnen', '/logboeken', '/klanten/x', '/klanten?perPage=1'])
     t.not((await client.get(path, { token: busy })).status, 429);
-  }
   const limited = await client.get('/logboeken', { token: busy });
   t.is(limited.status, 429);
   t.is(codeOf(limited), 'rate_limited');

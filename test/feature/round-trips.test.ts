@@ -1,9 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import type { ApiClient } from '../support/client.js';
 import { listNames, type Page } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
+import { type WireProxy, wireProxy } from '../support/wire-proxy.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 import { created, patch, post } from '../support/writes.js';
 
@@ -49,11 +49,8 @@ test('a read is one statement on the replica behind the workspace guard, and non
     });
     const expected = ['workspace-guard', statement];
     // A token's verdict is kept for five seconds, and then asked for again.
-    t.deepEqual(
-      onReplica.filter((name) => name !== 'find-token'),
-      expected,
-      path,
-    );
+    const reads = onReplica.filter((name) => name !== 'find-token');
+    t.deepEqual(reads, expected, path);
     t.deepEqual(onPrimary, [], path);
   }
 });
@@ -134,12 +131,9 @@ test('a large page of the rows that sync finds takes as few statements as one of
 
 test('guard and statement travel together: a read is exactly one round trip', async (t) => {
   const { database } = t.context;
-  const server = new URL(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
-  const tap = await wireTap(server);
+  const tap = await wireTap(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
   try {
-    const tapped = new URL(server);
-    tapped.port = String(tap.port);
-    const { client } = await database.gateway({ replicaUrls: tapped.href, tokenCacheMs: 60_000 });
+    const { client } = await database.gateway({ replicaUrls: tap.url, tokenCacheMs: 60_000 });
     for (const { path, statement } of await requests(client)) {
       const before = tap.roundTrips().length;
       t.is((await client.get(path)).status, 200);
@@ -161,12 +155,9 @@ test('guard and statement travel together: a read is exactly one round trip', as
 
 test('a create is one round trip, a change two: BEGIN travels with the first statements, COMMIT with the last', async (t) => {
   const { database } = t.context;
-  const server = new URL(database.settings.primaryUrls);
-  const tap = await wireTap(server);
+  const tap = await wireTap(database.settings.primaryUrls);
   try {
-    const tapped = new URL(server);
-    tapped.port = String(tap.port);
-    const { client } = await database.gateway({ primaryUrls: tapped.href });
+    const { client } = await database.gateway({ primaryUrls: tap.url });
     const customerId = await customerOf(database);
     const tripsOf = async (write: () => Promise<unknown>): Promise<string[][]> => {
       const before = tap.roundTrips().length;
@@ -212,42 +203,20 @@ test('a create is one round trip, a change two: BEGIN travels with the first sta
   }
 });
 
-interface WireTap {
-  readonly port: number;
+interface WireTap extends WireProxy {
   /** The statements of each round trip so far, by label: all that was bound before one Sync. */
   roundTrips(): string[][];
-  close(): Promise<void>;
 }
 
-async function wireTap(target: URL): Promise<WireTap> {
+async function wireTap(server: string): Promise<WireTap> {
   const trips: string[][] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(Number(target.port), target.hostname);
-    for (const socket of [near, far]) {
-      sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        near.destroy();
-        far.destroy();
-      });
-    }
-    near.on(
-      'data',
-      reader((statements) => trips.push(statements)),
-    );
+  const proxy = await wireProxy(server, (near, far) => {
+    const read = reader((statements) => trips.push(statements));
+    near.on('data', read);
     near.pipe(far);
     far.pipe(near);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    roundTrips: () => trips,
-    close: () => {
-      for (const socket of sockets) socket.destroy();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
+  return { ...proxy, roundTrips: () => trips };
 }
 
 const labelOf = (name: string): string => name.replace(/_[\w-]{22}$/, '');

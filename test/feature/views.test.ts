@@ -7,6 +7,7 @@ import { projectRoot } from '../../src/base/paths.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
 import { type CommandResult, commandLine, connections } from '../support/command-line.js';
 import { limitMs } from '../support/patience.js';
+import { words } from '../support/words.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
 
@@ -142,13 +143,10 @@ test.serial('only the views of a changed file and those above them are replaced'
   t.is((await migrate(t)).code, 0);
   const now = await identities(t);
   t.deepEqual([...now.keys()].sort(), [...before.keys()].sort());
-  t.deepEqual([...now].flatMap(([name, oid]) => (before.get(name) === oid ? [] : [name])).sort(), [
-    'gateway.klanten',
-    'gateway.klanten_asc',
-    'gateway.klanten_by_id',
-    'gateway.klanten_desc',
-    'records.klanten',
-  ]);
+  t.deepEqual(
+    [...now].flatMap(([name, oid]) => (before.get(name) === oid ? [] : [name])).sort(),
+    words('gateway.klanten gateway.klanten_asc gateway.klanten_by_id gateway.klanten_desc records.klanten'),
+  );
 });
 
 test.serial('the views of the roles follow the definitions, and what was changed by hand is made again', async (t) => {
@@ -314,10 +312,10 @@ test.serial('views --drop and --create make room for a change of a column that v
   t.is((await run(t, 'views', '--drop')).code, 0, 'there is nothing left to drop');
   await primary.query(change);
   t.is((await run(t, 'views', '--create')).stdout, 'created the views\n');
-  t.deepEqual(
-    (await rights(t)).map((right) => right.replace(/^(installaties\w* merk .*)character varying$/, '$1text')),
-    before,
+  const after = (await rights(t)).map((right) =>
+    right.replace(/^(installaties\w* merk .*)character varying$/, '$1text'),
   );
+  t.deepEqual(after, before);
   t.is((await run(t, 'check')).code, 0);
   t.is((await run(t, 'views')).code, 2);
   t.is((await run(t, 'views', '--drop', '--create')).code, 2);

@@ -77,12 +77,10 @@ test('values that PostgreSQL would refuse are faults of the body', async (t) => 
     [{ customerId: `{${customerId}}` }, '/customerId invalid_format'],
     [{ customerId: `${customerId} ` }, '/customerId invalid_format'],
   ];
-  for (const [members, fault] of bad) {
+  for (const [members, fault] of bad)
     t.deepEqual(faultsOf(await post(client, { naam: 'x', customerId, ...members })), [fault], JSON.stringify(members));
-  }
-  for (const inbedrijfstelling of ['0001-01-01', '9999-12-31', '2000-02-29']) {
+  for (const inbedrijfstelling of ['0001-01-01', '9999-12-31', '2000-02-29'])
     t.is((await created(client, { naam: 'x', customerId, inbedrijfstelling })).inbedrijfstelling, inbedrijfstelling);
-  }
 });
 
 test('a body that is no object is refused with that fault', async (t) => {
@@ -115,9 +113,8 @@ test('only JSON in UTF-8 without a content coding is taken', async (t) => {
   ]) {
     t.is((await post(client, body, { headers: { 'content-type': type } })).status, 201, type);
   }
-  for (const coding of ['gzip', 'br', 'deflate', 'gzip, identity']) {
+  for (const coding of ['gzip', 'br', 'deflate', 'gzip, identity'])
     t.is((await post(client, body, { headers: { 'content-encoding': coding } })).status, 415, coding);
-  }
   t.is((await post(client, body, { headers: { 'content-encoding': 'identity' } })).status, 201);
   const merge = await patch(client, 'x', '"v1"', {}, { headers: { 'content-type': 'text/plain' } });
   t.is(merge.headers['accept-patch'], 'application/json, application/merge-patch+json');
@@ -221,27 +218,14 @@ test('a write without an Idempotency-Key is refused, and with an empty one', asy
 test('a key that is not 1 to 255 visible ASCII characters is refused', async (t) => {
   const { client, database } = t.context;
   const body = { naam: 'x', customerId: await customerOf(database) };
-  const keys = [
-    'a b',
-    'é',
-    'a\tb',
-    '""',
-    '"a',
-    '"a b"',
-    '"a"b"',
-    '"a\\x"',
-    '"a";q=1',
-    'k'.repeat(256),
-    `"${'k'.repeat(256)}"`,
-  ];
-  for (const key of keys) {
+  const long = 'k'.repeat(256);
+  for (const key of ['a b', 'é', 'a\tb', '""', '"a', '"a b"', '"a"b"', '"a\\x"', '"a";q=1', long, `"${long}"`]) {
     const reply = await post(client, body, { key });
     t.is(reply.status, 400, key);
     t.is(codeOf(reply), 'idempotency_key_invalid', key);
   }
-  for (const key of ['k'.repeat(255), `"${'q'.repeat(255)}"`, '~', '!', 'a,b', 'a"']) {
+  for (const key of ['k'.repeat(255), `"${'q'.repeat(255)}"`, '~', '!', 'a,b', 'a"'])
     t.is((await post(client, body, { key })).status, 201, key);
-  }
 });
 
 test('an Idempotency-Key that is sent twice is refused, also when both are the same', async (t) => {
@@ -354,10 +338,8 @@ limited.serial(
       await post(client, body, { token }),
       await post(client, body, { token }),
     ];
-    t.deepEqual(
-      replies.map(({ status }) => status),
-      [201, 201, 400, 201, 429, 429],
-    );
+    const statuses = replies.map(({ status }) => status);
+    t.deepEqual(statuses, [201, 201, 400, 201, 429, 429]);
     const left = [
       [19, 3],
       [18, 2],

@@ -51,9 +51,8 @@ test('POST creates an installation and answers with the whole record, its URL an
 test('POST needs only a customer and a name; members that are left out are null', async (t) => {
   const { client, database } = t.context;
   const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
-  for (const member of ['omschrijving', 'locatie', 'merk', 'type', 'serienummer', 'bouwjaar', 'inbedrijfstelling']) {
+  for (const member of ['omschrijving', 'locatie', 'merk', 'type', 'serienummer', 'bouwjaar', 'inbedrijfstelling'])
     t.is(record[member], null, member);
-  }
 });
 
 test('a new installation is in the list at once, and in that of its customer', async (t) => {

@@ -109,12 +109,10 @@ function contentFaults(
   const { hasMore, nextCursor, next } = (pagination ?? {}) as Record<string, unknown>;
   if (typeof hasMore === 'boolean' && [nextCursor, next].some((onward) => (typeof onward === 'string') !== hasMore))
     faults.push('body /pagination: nextCursor and next are not null exactly when hasMore is false');
-  if (data !== undefined && !(text.startsWith('{"data":[') && text.endsWith('"complete":true}}'))) {
+  if (data !== undefined && !(text.startsWith('{"data":[') && text.endsWith('"complete":true}}')))
     faults.push('body: not in the order of a list');
-  }
-  if (Array.isArray(data) && (pagination as { count?: unknown } | undefined)?.count !== data.length) {
+  if (Array.isArray(data) && (pagination as { count?: unknown } | undefined)?.count !== data.length)
     faults.push('body /pagination/count: not the number of records');
-  }
   if (typeof code === 'string' && !String(type).endsWith(`:${code}`))
     faults.push('body /type: it does not end with the code');
   if (typeof code === 'string' && named !== requestId) faults.push('body /requestId: it differs from the header');

@@ -1,27 +1,15 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type WireProxy, wireProxy } from './wire-proxy.js';
 
-export interface HoldingProxy {
-  readonly port: number;
+export interface HoldingProxy extends WireProxy {
   /** Keeps the next message that binds the statement, and all that follow it on its connection, until the work is done. */
   before(statement: string, work: () => Promise<unknown>): void;
   answered(statement: string): Promise<void>;
-  close(): Promise<void>;
 }
 
-export async function holdingProxy({ port, hostname }: URL): Promise<HoldingProxy> {
+export async function holdingProxy(server: string): Promise<HoldingProxy> {
   const held = new Map<string, () => Promise<unknown>>();
   const awaited = new Map<string, () => void>();
-  const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => other.destroy());
-    }
+  const proxy = await wireProxy(server, (near, far) => {
     let before: Promise<unknown> = Promise.resolve();
     near.on('data', (bytes: Buffer) => {
       const work = taken(held, bytes);
@@ -33,15 +21,10 @@ export async function holdingProxy({ port, hostname }: URL): Promise<HoldingProx
     });
     far.on('data', (bytes) => near.write(bytes));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    port: (server.address() as AddressInfo).port,
+    ...proxy,
     before: (statement, work) => void held.set(statement, work),
     answered: (statement) => new Promise((resolve) => awaited.set(statement, resolve)),
-    close: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }
 

@@ -12,9 +12,8 @@ function look(value: unknown, path: string, found: string[]): void {
   if (typeof value === 'string') lookAtText(value, path, found);
   if (typeof value !== 'object' || value === null) return;
   const bytes = Object.values(value);
-  if (bytes.length > 8 && bytes.every((byte) => Number.isInteger(byte) && byte >= 0 && byte < 256)) {
+  if (bytes.length > 8 && bytes.every((byte) => Number.isInteger(byte) && byte >= 0 && byte < 256))
     if (isImage(Buffer.from(bytes as number[]))) found.push(`${path}: bytes`);
-  }
   for (const [name, member] of Object.entries(value)) {
     if (name.length > 60) lookAtText(name, `${path}/(name)`, found);
     look(member, `${path}/${name.slice(0, 30)}`, found);
@@ -25,9 +24,8 @@ function lookAtText(text: string, path: string, found: string[]): void {
   if (text.length < 20) return;
   if (/data\s*:\s*image|<svg/i.test(text)) found.push(`${path}: mark-up`);
   for (const run of text.replace(/\s+/g, '').match(/[A-Za-z0-9+/_-]{24,}={0,2}/g) ?? []) {
-    for (let skip = 0; skip < 4; skip++) {
+    for (let skip = 0; skip < 4; skip++)
       if (isImage(Buffer.from(run.slice(skip), 'base64'))) found.push(`${path}: base64`);
-    }
     if (isImage(Buffer.from(run, 'hex'))) found.push(`${path}: hexadecimal`);
     if (run.length > 300) found.push(`${path}: ${run.length} characters on end`);
   }

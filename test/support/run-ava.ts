@@ -56,11 +56,7 @@ export async function runAva(
 const stopSignals = ['SIGINT', 'SIGTERM'] as const;
 
 function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>, show: (chunk: Buffer) => void) {
-  const seen = {
-    counts: { '✔': 0, '✘': 0, '-': 0 },
-    lastMs: Date.now(),
-    isAtSummary: false,
-  };
+  const seen = { counts: { '✔': 0, '✘': 0, '-': 0 }, lastMs: Date.now(), isAtSummary: false };
   let rest = '';
   stderr.pipe(process.stderr, { end: false });
   stdout.on('data', (chunk: Buffer) => {

@@ -212,12 +212,10 @@ test('another reference to the workspaces, or a column of that name that leads t
 });
 
 test('names tell their purpose in any spelling, and plurals their singular', (t) => {
-  t.deepEqual(['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(snakeCase), [
-    'created_at',
-    'created_at',
-    'http_code',
-    'x_9lives',
-  ]);
+  t.deepEqual(
+    ['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(snakeCase),
+    words('created_at created_at http_code x_9lives'),
+  );
   t.is(camelCase('kvk_nummer'), 'kvkNummer');
   const plurals = {
     customers: 'customer',
@@ -298,10 +296,8 @@ test('of bytes a sample takes the beginning before PostgreSQL prints them', asyn
   };
   const files = table('files', [column('name'), column('file', 'bytea')]);
   await sample({ query } as unknown as pg.Client, files);
-  t.deepEqual(
-    files.columns.map(({ values }) => values),
-    [['a'], [String.raw`\x00`]],
-  );
+  const read = files.columns.map(({ values }) => values);
+  t.deepEqual(read, [['a'], [String.raw`\x00`]]);
   t.regex(asked[0] ?? '', /^select left\(name::text, 20000\), substr\(file, 1, 9999\)::text from app\.files /);
 });
 

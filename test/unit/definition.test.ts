@@ -163,11 +163,8 @@ test('no statement compares a column by itself from both sides, for which Postgr
             .filter((match) => operator.test(match[2] as string))
             .map((match) => match[1] as string);
         const lower = sides(/>/);
-        t.deepEqual(
-          sides(/</).filter((column) => lower.includes(column) && !ofOneValue.includes(column)),
-          [],
-          name,
-        );
+        const unbounded = sides(/</).filter((column) => lower.includes(column) && !ofOneValue.includes(column));
+        t.deepEqual(unbounded, [], name);
       }
     }
   }

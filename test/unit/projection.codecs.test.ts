@@ -172,9 +172,8 @@ test('an unknown key, another key and a value of another form are told apart', (
   refuses(t, () => straat(stored.replace('k1', ''), workspace, row), 'unknown_key');
   refuses(t, () => straat(stored.replace('k1', 'k2'), workspace, row), 'bad_tag');
   const [body] = stored.split(':').slice(3);
-  for (const other of ['', 'Dorpsstraat', 'enc:', 'enc:v2:', 'enc:v2:k1', 'enc:v2:k1:', `enc:v3:k1:${body}`]) {
+  for (const other of ['', 'Dorpsstraat', 'enc:', 'enc:v2:', 'enc:v2:k1', 'enc:v2:k1:', `enc:v3:k1:${body}`])
     refuses(t, () => straat(other, workspace, row), 'bad_format');
-  }
   const tooShort = randomBytes(27).toString('base64');
   refuses(t, () => straat(`enc:v2:k1:${tooShort}`, workspace, row), 'bad_format');
   for (const garbled of [
@@ -195,12 +194,10 @@ test('base64 is read when it is canonical base64 of UTF-8 and refused otherwise'
       t.is(land(Buffer.from(text).toString('base64'), workspace, row), text);
     }),
   );
-  for (const stored of ['TmVk*', 'TmVk\n', 'TmV', 'TmVkZQ', 'TmVkZR==', 'TmVkZQ=', '__8=', '====']) {
+  for (const stored of ['TmVk*', 'TmVk\n', 'TmV', 'TmVkZQ', 'TmVkZR==', 'TmVkZQ=', '__8=', '===='])
     refuses(t, () => land(stored, workspace, row), 'bad_format');
-  }
-  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
+  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]])
     refuses(t, () => land(Buffer.from(bytes).toString('base64'), workspace, row), 'bad_utf8');
-  }
 });
 
 test('plain is the value as it stands', (t) => {
@@ -277,10 +274,8 @@ test('a module gets bytes or text, and the cell they come from', (t) => {
     moduleDecoded({ cipher: 'module', encoding: 'text', keyId: { column: 'key_id' } }, decode, 'as it is', 'k9'),
     'a "text" \u2028',
   );
-  t.deepEqual(
-    seen.map(([stored]) => stored),
-    [Buffer.from('JK'), 'as it is'],
-  );
+  const given = seen.map(([stored]) => stored);
+  t.deepEqual(given, [Buffer.from('JK'), 'as it is']);
   const { keys, ...cell } = (seen[0] as [unknown, CellContext])[1];
   t.deepEqual(cell, { workspace: 'w', table: 'people', column: 'name', id: '7', keyId: 'k1' });
   t.is(keys.get('k1'), moduleKeyring.get('k1'));

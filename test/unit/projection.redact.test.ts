@@ -93,7 +93,7 @@ test('a text in the form of an e-mail address, telephone number, IBAN, BSN or ad
 
 test('a long text is judged in time that grows with its length', (t) => {
   const began = performance.now();
-  for (const piece of [
+  const pieces = [
     'a',
     '1 ',
     'ab12',
@@ -107,8 +107,8 @@ test('a long text is judged in time that grows with its length', (t) => {
     'Straat ',
     '111 222 333 ',
     '1 Aa ',
-  ])
-    looksPersonal(`${piece.repeat(100_000)}1`);
+  ];
+  for (const piece of pieces) looksPersonal(`${piece.repeat(100_000)}1`);
   t.true(performance.now() - began < limitMs(5000));
 });
 
@@ -143,14 +143,8 @@ test('a value in place of a field name is not shown', (t) => {
 });
 
 test('an object or a list is shielded under a listed name', (t) => {
-  for (const value of [
-    '{}',
-    '[]',
-    '{"a": 1}',
-    '["Jansen"]',
-    '[{"e_mail": "a@b.nl"}]',
-    `{"druk": 4.20, "foto": ${png}}`,
-  ]) {
+  const photo = `{"druk": 4.20, "foto": ${png}}`;
+  for (const value of ['{}', '[]', '{"a": 1}', '["Jansen"]', '[{"e_mail": "a@b.nl"}]', photo]) {
     t.is(redacted('installatie', 'naam', value), shielded('naam'));
     t.is(redacted('installatie', 'naam', '1', value), shielded('naam'));
   }
@@ -164,18 +158,9 @@ test('a string that is encrypted or holds an image is shielded under a listed na
 test('a string that looks like structured data is shielded under a listed name, prose is shown', (t) => {
   for (const text of ['{"naam": "Jansen"}', ' ["Jansen"]', JSON.stringify('{"naam": "Jansen"}'), 'naam=Jansen&gsm=06'])
     t.is(redacted('werkbon', 'omschrijving', JSON.stringify(text)), shielded('omschrijving'), text);
-  for (const text of [
-    'in_uitvoering',
-    '2021-05-10T14:03:12.120Z',
-    'Storing "hoge druk"\nkamer 7',
-    'Dak "noord"\\12',
-    '',
-  ])
-    t.is(
-      redacted('werkbon', 'omschrijving', JSON.stringify(text)),
-      shown('omschrijving', JSON.stringify(text), '1'),
-      text,
-    );
+  const prose = ['in_uitvoering', '2021-05-10T14:03:12.120Z', 'Storing "hoge druk"\nkamer 7', 'Dak "noord"\\12', ''];
+  for (const text of prose.map((each) => JSON.stringify(each)))
+    t.is(redacted('werkbon', 'omschrijving', text), shown('omschrijving', text, '1'), text);
 });
 
 test('members of a stored change other than the three are dropped', (t) => {
@@ -285,10 +270,8 @@ for (const [shape, stored] of shapes) {
     const text = diffOf(changes, shape);
     t.deepEqual(JSON.parse(text), stored);
     const read = storedChanges(text, shape);
-    t.deepEqual(
-      read.map(({ name, old, new: after }) => ({ name, before: JSON.parse(old), after: JSON.parse(after) })),
-      changes,
-    );
+    const back = read.map(({ name, old, new: after }) => ({ name, before: JSON.parse(old), after: JSON.parse(after) }));
+    t.deepEqual(back, changes);
     t.is(diffOf([], shape), shape.field === undefined ? '{}' : '[]');
   });
 

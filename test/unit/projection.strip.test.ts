@@ -6,6 +6,7 @@ import { looksStructured, sealedTexts } from '../../src/resource/projection/hidd
 import { holdsImage } from '../../src/resource/projection/images.js';
 import { isSignatureName, isSuspect, stripImages } from '../../src/resource/projection/strip.js';
 import { limitMs } from '../support/patience.js';
+import { words } from '../support/words.js';
 
 const bytesOf: Record<string, Buffer> = {
   png: Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d494844520000012c00000096', 'hex'), randomBytes(300)]),
@@ -95,15 +96,12 @@ test('ordinary text is not taken for an image', (t) => {
 });
 
 test('names of signatures are told from when and by whom was signed', (t) => {
-  for (const name of ['handtekening', 'HandtekeningKlant', 'hand_tekening', 'customerSignature', 'PARAAF', 'krabbel']) {
+  for (const name of ['handtekening', 'HandtekeningKlant', 'hand_tekening', 'customerSignature', 'PARAAF', 'krabbel'])
     t.true(isSignatureName(name), name);
-  }
-  for (const name of ['ondertekeningAfbeelding', 'ondertekening_image', 'svgOndertekening', 'ondertekeningData']) {
+  for (const name of ['ondertekeningAfbeelding', 'ondertekening_image', 'svgOndertekening', 'ondertekeningData'])
     t.true(isSignatureName(name), name);
-  }
-  for (const name of ['ondertekendOp', 'ondertekendDoor', 'ondertekeningDatum', 'tekening', 'paragraaf', 'signaal']) {
+  for (const name of ['ondertekendOp', 'ondertekendDoor', 'ondertekeningDatum', 'tekening', 'paragraaf', 'signaal'])
     t.false(isSignatureName(name), name);
-  }
 });
 
 test('the value of a signature becomes null whatever it is, but for true, false and null', (t) => {
@@ -159,21 +157,10 @@ test('whatever is not left as it is was suspect before a string was made of it',
 });
 
 test('neither invisible characters, accents nor other forms of letters hide the name of a signature', (t) => {
-  const names = [
-    'hand\u200btekening',
-    'hand\u00adtekening',
-    '\u{ff48}\u{ff41}\u{ff4e}\u{ff44}tekening',
-    'ha\u034fndtekening',
-  ];
-  names.push(
-    '\u{1d5c1}andtekening',
-    'handtek\ufe0feningKlant',
-    '\u2060paraaf',
-    '\u24e2ignature',
-    'hand\u{e0061}tekening',
-    'ſignature',
-    ...['hándtekening', 'sígnature', 'handte\u0301kening', 'Únterschrift', 'hand/tekening'],
-  );
+  const names = words(`
+    hand\u200btekening hand\u00adtekening \u{ff48}\u{ff41}\u{ff4e}\u{ff44}tekening ha\u034fndtekening \u{1d5c1}andtekening
+    handtek\ufe0feningKlant \u2060paraaf \u24e2ignature hand\u{e0061}tekening ſignature hándtekening sígnature
+    handte\u0301kening Únterschrift hand/tekening`);
   for (const name of names) {
     t.true(isSignatureName(name), name);
     t.is(stripImages(JSON.stringify({ a: 1, [name]: [[1, 2]] })), JSON.stringify({ a: 1, [name]: null }), name);
@@ -195,35 +182,14 @@ test('strings that are JSON are stripped, however often they are encoded', (t) =
   t.deepEqual(JSON.parse(stripImages(JSON.stringify([`\ufeff ${JSON.stringify(signed)}`]))), [
     `\ufeff ${JSON.stringify(wanted)}`,
   ]);
-  const others = [
-    '{ handtekening: niet gezet }',
-    '[zie de handtekening]',
-    '"handtekening',
-    '{"tekening": 1}',
-    '{"handtekening',
-  ];
-  for (const text of others) t.is(stripImages(JSON.stringify([text])), JSON.stringify([text]), text);
+  const unread = ['{ handtekening: niet gezet }', '[zie de handtekening]', '"handtekening'];
+  for (const text of [...unread, '{"tekening": 1}', '{"handtekening'])
+    t.is(stripImages(JSON.stringify([text])), JSON.stringify([text]), text);
 });
 
 test('a member that names the values beside it as a signature makes them null', (t) => {
-  const points = [
-    [1, 2],
-    [3, 4],
-  ];
-  for (const name of [
-    'naam',
-    'name ',
-    'label',
-    'type',
-    'key',
-    'Type',
-    'na\u200bam',
-    'náám',
-    'title',
-    'veld',
-    'code',
-    'id',
-  ])
+  const points = [1, 3].map((n) => [n, n + 1]);
+  for (const name of [...words('naam label type key Type na\u200bam náám title veld code id'), 'name '])
     for (const value of ['handtekening', 'Customer signature', 'hand\u00adtekening'])
       for (const beside of ['waarde', 'x']) {
         const stored = [
@@ -327,9 +293,8 @@ test('a bare string, number or word is a value too', (t) => {
 });
 
 test('text that is not JSON comes back as null when it may hold an image, and never throws', (t) => {
-  for (const json of [`"${images[0]}`, '{"handtekening": ', '{"handtekening": [1', String.raw`{"\u00zz": 1}`]) {
+  for (const json of [`"${images[0]}`, '{"handtekening": ', '{"handtekening": [1', String.raw`{"\u00zz": 1}`])
     t.is(stripImages(json), 'null');
-  }
   fc.assert(fc.property(fc.string(), (text) => typeof stripImages(text) === 'string'));
 });
 
@@ -536,29 +501,17 @@ const structured = [
 ];
 
 test('a string that looks like structured data is recognised', (t) => {
-  for (const value of structured) {
-    t.true(looksStructured(value), value);
-  }
+  for (const value of structured) t.true(looksStructured(value), value);
 });
 
 test('words, dates, codes and prose are not taken for structured data', (t) => {
-  const plain = [
-    ...['in_uitvoering', '2019-03-10', '2021-05-10T14:03:12.120Z', '2018-03-25 01:00:00+02', 'WB-2026-000123', ''],
-  ];
-  plain.push('Storing "hoge druk"\nkamer 7', 'Dak "noord"\\12', 'Kelder (links)', 'ERQ125AV1', 'R449A', 'BI10240000');
-  plain.push(
-    '0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01',
-    'Druk 18/4,2 bar < 20 & 80% vochtigheid; geen "lek".',
-    "'t Hoekje",
-  );
-  plain.push(
-    'Let op: filter vervangen, daarna drukken meten.',
-    'Koelcel, vriescel en toonbank',
-    'Café Zoë – 1e verdieping',
-  );
-  for (const value of plain) {
-    t.false(looksStructured(value), value);
-  }
+  const codes = words(`
+    in_uitvoering 2019-03-10 2021-05-10T14:03:12.120Z WB-2026-000123 ERQ125AV1 R449A BI10240000
+    0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01`);
+  const prose = ['Kelder (links)', 'Koelcel, vriescel en toonbank', 'Café Zoë – 1e verdieping', "'t Hoekje", ''];
+  prose.push('Storing "hoge druk"\nkamer 7', 'Dak "noord"\\12', '2018-03-25 01:00:00+02');
+  prose.push('Druk 18/4,2 bar < 20 & 80% vochtigheid; geen "lek".', 'Let op: filter vervangen, daarna drukken meten.');
+  for (const value of [...codes, ...prose]) t.false(looksStructured(value), value);
 });
 
 test('a long text is judged in time that grows with its length', (t) => {

@@ -9,21 +9,7 @@ import { field, items, load, owners } from '../support/definitions.js';
 
 /** Names that are words of statements, that join to each other, or that are long. */
 const word = fc.oneof(
-  fc.constantFrom(
-    'desc',
-    'all',
-    'after',
-    'sync',
-    'hashed',
-    'rows',
-    'keys',
-    'only',
-    'versioned',
-    'detail',
-    'a',
-    'ab',
-    'b',
-  ),
+  fc.constantFrom(...'desc all after sync hashed rows keys only versioned detail a ab b'.split(' ')),
   fc.stringMatching(/^[a-z][a-zA-Z]{0,59}$/),
 );
 const words = (maxLength: number): fc.Arbitrary<string[]> => fc.uniqueArray(word, { maxLength });

@@ -13,6 +13,7 @@ import { tapRows } from '../../src/postgres/wire/row-tap.js';
 import type { Wire } from '../../src/postgres/wire/wire.js';
 import { addressKey } from '../../src/serve/http/admit.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
+import { words } from '../support/words.js';
 
 type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
 
@@ -78,12 +79,7 @@ test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address'
 
 test('IPv6 addresses of one /64 have one key, those of another /64 have another', (t) => {
   const key = '2001:db8:0:a::/64';
-  for (const ip of [
-    '2001:db8:0:a::1',
-    '2001:0DB8:0:000a:ffff:1:2:3',
-    '2001:db8::a:0:0:192.0.2.1',
-    '2001:db8:0:a::%eth0',
-  ])
+  for (const ip of words('2001:db8:0:a::1 2001:0DB8:0:000a:ffff:1:2:3 2001:db8::a:0:0:192.0.2.1 2001:db8:0:a::%eth0'))
     t.is(addressKey(ip), key, ip);
   for (const ip of ['2001:db8:0:b::1', '2001:db8::1', '::1', '::', '1::ffff:192.0.2.1']) t.not(addressKey(ip), key, ip);
   t.is(addressKey('::1'), '0:0:0:0::/64');

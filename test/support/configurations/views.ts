@@ -120,20 +120,12 @@ export const wrongViews: Configurations = {
   'one of ten values is damaged': failed(
     'values',
     /[/]naam: \d+ of \d+ values are stored but shown as null \(bad_format\)/,
-    {
-      change: damage(`right(id::text, 1) in ('a', 'b')`),
-      undo: repair,
-      thorough: true,
-    },
+    { change: damage(`right(id::text, 1) in ('a', 'b')`), undo: repair, thorough: true },
   ),
   'all values of a field are damaged': refused(
     'values',
     /[/]naam: (\d+) of \1 values are stored but shown as null \(bad_format\)/,
-    {
-      change: damage('naam is not null'),
-      undo: repair,
-      thorough: true,
-    },
+    { change: damage('naam is not null'), undo: repair, thorough: true },
   ),
   'records do not fit their schema': failed(
     'schema',

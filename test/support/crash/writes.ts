@@ -30,10 +30,9 @@ const prefix = 'crash ';
 export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }: CrashRun): Promise<CrashReport> {
   const setUp = await faultCluster({ replicas: 1, settings: { fsync: 'on', full_page_writes: 'on' } });
   const { primary } = setUp.cluster;
-  const proxy = await commitProxy(primary.port);
+  const proxy = await commitProxy(setUp.settings().primaryUrls);
   try {
-    const primaryUrls = setUp.settings().primaryUrls.replace(`:${primary.port}/`, `:${proxy.port}/`);
-    const { gateway } = await setUp.gateway({ primaryUrls, logLevel: 'silent' });
+    const { gateway } = await setUp.gateway({ primaryUrls: proxy.url, logLevel: 'silent' });
     const token = await setUp.token({ scopes: ['read:installaties', 'write:installaties'] });
     const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
     const client = apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
@@ -74,7 +73,7 @@ export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }
       updates: written.filter(({ kind, done }) => kind === 'update' && done).length,
       refused: written.filter(({ done }) => !done).length,
       kills,
-      commitsLost: proxy.lost,
+      commitsLost: proxy.lost(),
       seconds,
       disagreements: await disagreements(setUp, prefix, written),
     };
