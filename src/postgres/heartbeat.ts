@@ -26,11 +26,8 @@ export class Heartbeat {
   readonly #samples: PositionSample[] = [];
   /** Every write that was answered before this process started lies at or before it. */
   first: PositionSample | undefined;
-  readonly #keptMs: number;
 
-  constructor(keptMs: number) {
-    this.#keptMs = keptMs;
-  }
+  constructor(private readonly keptMs: number) {}
 
   get newest(): PositionSample | undefined {
     return this.#samples.at(-1);
@@ -42,7 +39,7 @@ export class Heartbeat {
     const continues = newest !== undefined && sameHistory(newest, sample) && sample.lsn >= newest.lsn;
     if (!continues) this.#samples.length = 0; // samples of another history prove nothing of this one
     this.#samples.push(sample);
-    while ((this.#samples[0] as PositionSample).tickMs < sample.tickMs - this.#keptMs) this.#samples.shift();
+    while ((this.#samples[0] as PositionSample).tickMs < sample.tickMs - this.keptMs) this.#samples.shift();
   }
 
   currency(replayed: Lsn): Currency {

@@ -29,22 +29,19 @@ interface Waiter {
 
 /** Bounds what each key holds; the excess waits in a bounded queue, lanes in turn, until a deadline. */
 export class Gate {
-  readonly #bounds: GateBounds;
   readonly #held = new Map<string, number>();
   /** In the order of their turns, so that a thousand waiters delay another lane by one. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   waiting = 0;
 
-  constructor(bounds: GateBounds) {
-    this.#bounds = bounds;
-  }
+  constructor(private readonly bounds: GateBounds) {}
 
   get held(): number {
     return [...this.#held.values()].reduce((sum, units) => sum + units, 0);
   }
 
   isFull(key: string): boolean {
-    return (this.#held.get(key) ?? 0) >= this.#bounds.share(key);
+    return (this.#held.get(key) ?? 0) >= this.bounds.share(key);
   }
 
   /** Takes units at once, even of a full key. */
@@ -77,7 +74,7 @@ export class Gate {
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       // A busy process first reads the answers that arrived: they make room.
-      const giveUp = (): void => void drainSocketReads().then(() => leave(this.#bounds.refusal('late', lane)));
+      const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.refusal('late', lane)));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
@@ -103,7 +100,7 @@ export class Gate {
       const waiters = this.#lanes.get(lane) ?? new Set();
       this.#lanes.set(lane, waiters.add(waiter));
       this.waiting++;
-      if (this.waiting > (this.#bounds.queueMax ?? Number.POSITIVE_INFINITY) && !isExempt) this.#evict();
+      if (this.waiting > (this.bounds.queueMax ?? Number.POSITIVE_INFINITY) && !isExempt) this.#evict();
     });
   }
 
@@ -111,7 +108,7 @@ export class Gate {
     for (const [lane, waiters] of this.#lanes) {
       const [first] = waiters;
       if (!first?.mayBegin()) continue;
-      if (this.#bounds.isOpen?.() === false) return;
+      if (this.bounds.isOpen?.() === false) return;
       this.#remove(lane, first);
       if (this.#lanes.delete(lane)) this.#lanes.set(lane, waiters); // its next turn, also of this loop, is the last
       first.begin();
@@ -129,7 +126,7 @@ export class Gate {
     const [lane, waiters] = lanes.reduce((longest, each) => (each[1].size > longest[1].size ? each : longest));
     const newest = [...waiters].at(-1) as Waiter;
     this.#remove(lane, newest);
-    newest.fail(this.#bounds.refusal('full', lane));
+    newest.fail(this.bounds.refusal('full', lane));
   }
 
   #remove(lane: string, waiter: Waiter): boolean {

@@ -30,10 +30,6 @@ type Use = RefusedResource['use'];
  * answer. An unreachable server keeps its last result.
  */
 export class FitnessWatch {
-  readonly #servers: readonly WatchedServer[];
-  readonly #resources: readonly Resource[];
-  readonly #bounds: WatchBounds;
-  readonly #observe: Observe;
   readonly #items = new Map<WatchedServer, readonly Item[]>();
   #refused: readonly RefusedResource[] = [];
   #looking: Promise<void> | null = null;
@@ -42,15 +38,11 @@ export class FitnessWatch {
   #isClosed = false;
 
   constructor(
-    servers: readonly WatchedServer[],
-    resources: readonly Resource[],
-    bounds: WatchBounds,
-    observe: Observe,
+    private readonly servers: readonly WatchedServer[],
+    private readonly resources: readonly Resource[],
+    private readonly bounds: WatchBounds,
+    private readonly observe: Observe,
   ) {
-    this.#servers = servers;
-    this.#resources = resources;
-    this.#bounds = bounds;
-    this.#observe = observe;
     this.#plan(bounds.fitnessIntervalMs * (0.5 + Math.random() / 2)); // not in step with other gateways
   }
 
@@ -66,7 +58,7 @@ export class FitnessWatch {
   readonly handle = (event: Event): void => {
     const tells =
       event.type === 'database_unfit' || (event.type === 'replica_failed' && /^(0A000|42)/.test(event.code));
-    if (tells) this.#plan(Math.max(0, this.#lookedMs + this.#bounds.fitnessIntervalMs * leastPart - performance.now()));
+    if (tells) this.#plan(Math.max(0, this.#lookedMs + this.bounds.fitnessIntervalMs * leastPart - performance.now()));
   };
 
   /** Callers share a look. Never rejects. */
@@ -74,7 +66,7 @@ export class FitnessWatch {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = null;
       this.#lookedMs = performance.now();
-      this.#plan(this.#bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedPart : 1));
+      this.#plan(this.bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedPart : 1));
     });
     return this.#looking;
   }
@@ -90,7 +82,7 @@ export class FitnessWatch {
   }
 
   async #lookOnce(): Promise<void> {
-    await Promise.all(this.#servers.map((server) => this.#lookAt(server)));
+    await Promise.all(this.servers.map((server) => this.#lookAt(server)));
     if (!this.#isClosed) this.#judge();
   }
 
@@ -99,16 +91,16 @@ export class FitnessWatch {
     if (url === null) return void this.#items.delete(server);
     let client: pg.Client | null = null;
     try {
-      client = await connectTo(url, server.kind, this.#bounds);
+      client = await connectTo(url, server.kind, this.bounds);
       const look = server.kind === 'replica' ? lookAtReplica : lookAtPrimary;
       const before = this.#items.get(server) ?? [];
-      const items = await look(client, this.#resources, before);
+      const items = await look(client, this.resources, before);
       this.#items.set(
         server,
         items.filter(({ level, code }) => level === 'refused' || code === 'dropped'),
       );
     } catch (error) {
-      this.#observe({ type: 'look_failed', server: server.name, reason: reasonOf(error as Error) });
+      this.observe({ type: 'look_failed', server: server.name, reason: reasonOf(error as Error) });
     } finally {
       await client?.end().catch(() => undefined);
     }
@@ -119,15 +111,15 @@ export class FitnessWatch {
     const refused = new Map<string, RefusedResource>();
     for (const [server, items] of this.#items)
       for (const item of items)
-        for (const [resource, use] of usesOf(item, this.#resources)) {
+        for (const [resource, use] of usesOf(item, this.resources)) {
           const { detail, advice } = findingAt(server.name, item);
           const each = { resource, use, server: server.name, item: titleOf(item), detail, advice };
           if (!refused.has(keyOf(each))) refused.set(keyOf(each), each);
         }
     const before = new Set(this.#refused.map(keyOf));
-    for (const [key, each] of refused) if (!before.has(key)) this.#observe({ type: 'resource_refused', ...each });
+    for (const [key, each] of refused) if (!before.has(key)) this.observe({ type: 'resource_refused', ...each });
     for (const { resource, use, ...rest } of this.#refused)
-      if (!refused.has(keyOf({ resource, use, ...rest }))) this.#observe({ type: 'resource_admitted', resource, use });
+      if (!refused.has(keyOf({ resource, use, ...rest }))) this.observe({ type: 'resource_admitted', resource, use });
     this.#refused = [...refused.values()];
   }
 }

@@ -49,13 +49,11 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 
 /** Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
-  readonly #deps: TokenDeps;
   readonly #lookUps: LRUCache<string, LookUp>;
   readonly #known = new LRUCache<string, true>({ ...atMost(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
 
-  constructor(deps: TokenDeps) {
-    this.#deps = deps;
+  constructor(private readonly deps: TokenDeps) {
     this.#lookUps = new LRUCache({
       ...atMost(deps.tokenCacheMax),
       ttl: Math.max(1, deps.tokenCacheMs),
@@ -107,7 +105,7 @@ export class Tokens {
 
   async #lookUp(key: string, address: string): Promise<LookUp> {
     if (this.#known.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
-    const { gate, queueWaitMs } = this.#deps;
+    const { gate, queueWaitMs } = this.deps;
     const release = await gate.enter([''], { waitMs: queueWaitMs, lane: address });
     try {
       return (await this.#lookUps.fetch(key)) as LookUp;

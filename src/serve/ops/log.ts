@@ -89,22 +89,20 @@ const stdoutDescriptor = 1;
 
 /** Threads of libuv write, so that no reader is waited for: a forked worker's stdout can block. Lines beyond the bound are dropped and counted. */
 class LogOutput {
-  readonly #observe: Observe;
   #waiting = '';
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #dropped = 0;
 
-  constructor(observe: Observe) {
-    this.#observe = observe;
+  constructor(private readonly observe: Observe) {
     process.once('exit', this.#atExit);
   }
 
   write(line: string): void {
     if (this.#waiting.length + line.length > waitingMax) {
       this.#dropped++;
-      return this.#observe({ type: 'log_line_dropped' });
+      return this.observe({ type: 'log_line_dropped' });
     }
     this.#waiting += line;
     if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
@@ -133,7 +131,7 @@ class LogOutput {
   #reportDropped(): void {
     const lines = this.#dropped;
     this.#dropped = 0;
-    this.#observe({ type: 'log_resumed', lines });
+    this.observe({ type: 'log_resumed', lines });
   }
 
   readonly #handleEnd = (error: NodeJS.ErrnoException | null, bytes: number): void => {
