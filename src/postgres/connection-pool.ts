@@ -23,7 +23,6 @@ export interface PoolLimits {
 }
 
 export interface RunOptions {
-  /** For a connection. */
   readonly waitMs: number;
   /** Aborts the wait and the statement. */
   readonly signal?: AbortSignal | undefined;
@@ -82,7 +81,6 @@ export class ConnectionPool {
   /** The pool of short statements on the same server. */
   readonly #shortPool: ConnectionPool | undefined;
   readonly #connections = new Set<Connection>();
-  /** By workspace. */
   readonly #gate: Gate;
   /** The connection of the entry that the gate lets in, unless it is slow. */
   #free: Connection | null = null;

@@ -98,9 +98,7 @@ export class Connection {
   readonly #started = new Set<Started>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
-  /** When the last statement ended. */
   #endedMs = 0;
-  /** Whether a statement may begin. */
   usable = true;
   #closing: NodeJS.Timeout | undefined;
   /** Called once. */
@@ -133,7 +131,6 @@ export class Connection {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
-  /** Sent and not yet answered. */
   get inFlight(): number {
     return this.#started.size;
   }

@@ -19,7 +19,6 @@ export interface AppDeps extends RouteDeps {
   readonly corsOrigins: string;
   readonly logClientAddress: boolean;
   readonly tracing: boolean;
-  /** For the metrics. */
   readonly underWay: { requests: number };
 }
 
@@ -120,9 +119,8 @@ function asProblem(error: unknown, method: string): Problem {
     return new Problem(/^(GET|HEAD)$/.test(method) ? 'replica_unavailable' : 'primary_unavailable', refusedDetail);
   if (correctionOf(error) !== undefined)
     return new Problem('internal', 'The database of the API is misconfigured; retrying will not help.');
-  if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined) {
+  if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined)
     return new Problem('replica_unavailable', 'The database cannot answer now; try again.');
-  }
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
 }
 

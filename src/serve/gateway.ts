@@ -94,7 +94,6 @@ export async function startGateway(
 }
 
 export interface Gateway {
-  /** Such as http://127.0.0.1:8080. */
   readonly url: string;
   readonly opsUrl: string;
   readonly replicas: readonly Replica[];
@@ -112,7 +111,6 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'set
   readonly compiled: readonly CompiledResource[];
   readonly readAgain: () => Settings;
   readonly observe: Observe;
-  /** Consumers of events. */
   readonly sinks: Observe[];
   /** Get all that is opened here. */
   readonly closers: Closers;

@@ -149,7 +149,6 @@ const unusableValues: Readonly<
   },
 };
 
-/** The entries of CORS_ORIGINS. */
 export function originsIn(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((origin) => origin !== '');
 }
@@ -181,9 +180,8 @@ function readConfigFile(file: string | undefined, schema: SettingsSchema, faults
   }
   try {
     const { $schema: _, ...values } = objectIn(readText(path));
-    for (const name of Object.keys(values)) {
+    for (const name of Object.keys(values))
       if (schema.properties[name]?.['x-secret']) faults.push(`${name} is a secret and must not stand in ${path}.`);
-    }
     return values;
   } catch (error) {
     faults.push(`CONFIG_FILE ${path} cannot be read: ${readFault(error)}.`);

@@ -82,7 +82,6 @@ function isShared(point: Points[number]): point is SharedPoint {
   return typeof point === 'object';
 }
 
-/** And the filters for which none is proposed. */
 function indexLines(drafts: readonly Draft[]): string[] {
   const indexes = drafts.flatMap(({ files }) => files.flatMap(({ index }) => index ?? []));
   const unindexed = drafts.flatMap(({ name, unindexed }) =>
@@ -109,7 +108,6 @@ function indexLines(drafts: readonly Draft[]): string[] {
   ];
 }
 
-/** By their places (RFC 6901). */
 function openDescriptions(value: unknown, at = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]): string[] =>

@@ -73,7 +73,6 @@ const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijge
 const view = 'records.logboeken_write';
 const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** When all that an entry needs is known. */
 export function logWrite({ subjects }: Survey): LogWrite {
   const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;

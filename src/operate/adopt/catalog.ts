@@ -4,6 +4,7 @@ import { projectText } from '../../base/paths.js';
 import { snakeCase } from '../words.js';
 import { untaken } from './names.js';
 import { AdoptRefused, type Column, type Table } from './schema.js';
+import { sampled } from './sql.js';
 
 /** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
@@ -35,7 +36,6 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
   );
 }
 
-/** Of its views. */
 const gatewayColumns = ['id', 'workspace_id', 'row_xid', 'sync_version', 'sync_source'];
 
 /** A name that fits as it is goes before those that have to be put in small letters. */
@@ -55,12 +55,12 @@ const sampledMax = 20_000;
 const charactersMax = 20_000;
 
 /** Of a small table evenly chosen, of a large one from some pages. Cut at 20,000 characters. */
-export async function sample(client: pg.Client, { columns, quoted, rows: estimate, primaryKey }: Table): Promise<void> {
+export async function sample(client: pg.Client, table: Table): Promise<void> {
+  const { columns, primaryKey } = table;
   if (columns.length === 0) return;
-  const percent = Math.min(100, (100 * sampledMax) / Math.max(estimate, 1));
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const { rows } = await client.query<(string | null)[]>({
-    text: `select ${columns.map(sampled).join(', ')} from ${quoted} tablesample system (${percent}) repeatable (0)
+    text: `select ${columns.map(cut).join(', ')} from ${sampled(table, sampledMax)}
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
     rowMode: 'array',
   });
@@ -68,7 +68,7 @@ export async function sample(client: pg.Client, { columns, quoted, rows: estimat
 }
 
 /** Cut before PostgreSQL prints them: a file of 600 MB would be an error. */
-function sampled({ type, quoted }: Column): string {
+function cut({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
   return `left(${quoted}::text, ${charactersMax})`;
 }

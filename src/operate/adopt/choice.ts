@@ -20,7 +20,6 @@ interface Given {
   readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
   readonly only: readonly string[] | undefined;
   readonly keep: readonly string[];
-  /** References to rows of several tables. */
   readonly open: readonly OpenReference[];
 }
 
@@ -160,7 +159,6 @@ function parent(table: Table, { all, tenant, users }: Given): Table | undefined 
   return all.find((each) => above.has(each.name) && !isPeople(each));
 }
 
-/** An app may show them like tables. */
 export async function otherRelations(client: pg.Client, schema: string): Promise<Survey['leftOut']> {
   const { rows } = await client.query<{ name: string; quoted: string; kind: 'm' | 'f' }>(
     `select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.relkind as kind

@@ -297,7 +297,6 @@ export function judged(columns: readonly Column[], reasonOf: (column: Column) =>
   };
 }
 
-/** A sentence per reason. */
 export function leftPoints(table: Table, of: string, leftOut: Judged['leftOut']): SharedPoint[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { referenceOf } from './fields.js';
 import type { SharedPoint, Subject, Survey } from './schema.js';
-import { fromOf, workspaceSql } from './sql.js';
+import { fromOf, sampled, workspaceSql } from './sql.js';
 
 const rowsMax = 1000;
 
@@ -17,8 +17,7 @@ export async function crossingsOf(
     return reference?.isById && !reference.target.id.composedOf ? [{ column, target: reference.target }] : [];
   });
   if (references.length === 0) return new Set();
-  const percent = Math.min(100, (100 * rowsMax) / Math.max(table.rows, 1));
-  const sampled = `(select * from ${table.quoted} tablesample system (${percent}) repeatable (0) limit ${rowsMax})`;
+  const some = `(select * from ${sampled(table, rowsMax)} limit ${rowsMax})`;
   const others = references.map(
     ({ target }, i) =>
       // An id can be unique within its workspace alone.
@@ -27,7 +26,7 @@ export async function crossingsOf(
   );
   const { rows } = await client.query<boolean[]>({
     text: `select ${others.join(', ')} from (select ${workspaceSql(subject)}::text as own,
-      ${references.map(({ column }, i) => `t.${column.quoted} as r${i}`).join(', ')} ${fromOf(sampled, subject)}) s`,
+      ${references.map(({ column }, i) => `t.${column.quoted} as r${i}`).join(', ')} ${fromOf(some, subject)}) s`,
     rowMode: 'array',
   });
   return new Set(references.flatMap(({ column }, i) => (rows[0]?.[i] ? [column.name] : [])));

@@ -1,13 +1,12 @@
 import { isNamed } from '../words.js';
 import { alias, isMoments, isTextual } from './columns.js';
 import { type Column, columnOf, type SharedPoint, type Subject, type Table, type Tenant } from './schema.js';
-import { aliasOf, workspaceSql } from './sql.js';
+import { aliasOf, type Points, workspaceSql } from './sql.js';
 
 // Rows that count as deleted although they stay in the table.
 
 interface Mark {
   readonly column: Column;
-  /** `sql` is the column. */
   readonly kept: (sql: string) => string;
   /** As PostgreSQL prints it for a partial index. */
   readonly printed: readonly string[];
@@ -70,12 +69,10 @@ function statusMarks(column: Column, of: RegExp): Mark[] {
   return [{ column, kept, printed: [] }];
 }
 
-/** No field shows them. */
 export function markColumns(table: Table): Column[] {
   return marksOf(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
 }
 
-/** `as` is the alias of the table. */
 export function keptConditions(table: Table, as = alias): string[] {
   return marksOf(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
@@ -84,7 +81,6 @@ export function indexConditions(table: Table): string[] {
   return keptConditions(table).filter((condition) => !condition.includes('now()'));
 }
 
-/** As PostgreSQL prints them. */
 export function printedConditions(table: Table): string[] {
   return marksOf(table).flatMap(({ printed }) => printed);
 }
@@ -100,7 +96,6 @@ function goneMarks(table: Table): Mark[] {
   return [...marksOf(table), ...barred];
 }
 
-/** `as` is the alias of the table. */
 export function presentConditions(table: Table, as = alias): string[] {
   return goneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
@@ -144,36 +139,29 @@ export function viewConditions(subject: Subject, owners: readonly Owner[], { col
   ];
 }
 
-export function deletedPoints(rows: string, table: Table): (string | SharedPoint)[] {
+export function deletedPoints(rows: string, table: Table): Points {
   const marks = marksOf(table);
-  const names = marks.map(({ column }) => column.name).join(', ');
+  const listed = (columns: readonly Column[]): string => columns.map(({ name }) => name).join(', ');
+  const names = listed(marks.map(({ column }) => column));
   const others = table.columns.filter((column) => !marks.some((mark) => mark.column === column));
   const unknown = others.filter(({ name }) => isNamed('deleted', name));
   const aside = others.filter((column) => isNamed('setAside', column.name) && column.type !== 'enum' && !column.refers);
   return [
-    ...(names
-      ? [
-          {
-            text: `${rows} with ${names} count as deleted and are not shown.`,
-            all: 'Rows with these marks count as deleted and are not shown.',
-            of: `${table.name} (${names})`,
-          },
-        ]
-      : []),
+    names !== '' && {
+      text: `${rows} with ${names} count as deleted and are not shown.`,
+      all: 'Rows with these marks count as deleted and are not shown.',
+      of: `${table.name} (${names})`,
+    },
     ...unknown.map(({ name, type }) => ({
       text: `${rows} are shown whatever ${name} (${type}) says: if it marks those that are deleted, leave them out by a condition.`,
       all: 'Rows are shown whatever these marks say: if they mark rows that are deleted, leave them out by a condition.',
       of: `${table.name} (${name})`,
     })),
-    ...(aside.length > 0
-      ? [
-          {
-            text: `${rows} are shown whatever ${aside.map(({ name }) => name).join(', ')} says: leave out by a condition those that clients must not see.`,
-            all: 'Rows are shown whatever these columns say: leave out by a condition those that clients must not see.',
-            of: `${table.name} (${aside.map(({ name }) => name).join(', ')})`,
-          },
-        ]
-      : []),
+    aside.length > 0 && {
+      text: `${rows} are shown whatever ${listed(aside)} says: leave out by a condition those that clients must not see.`,
+      all: 'Rows are shown whatever these columns say: leave out by a condition those that clients must not see.',
+      of: `${table.name} (${listed(aside)})`,
+    },
   ];
 }
 

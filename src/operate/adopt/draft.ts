@@ -18,7 +18,6 @@ export interface Draft {
   readonly subject: Subject;
   readonly name: string;
   readonly columns: readonly ViewColumn[];
-  /** Without $schema. */
   readonly definition: Readonly<Record<string, unknown>>;
   /** With proposals of indexes and views of its parts. */
   readonly files: readonly SqlFile[];

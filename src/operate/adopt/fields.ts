@@ -33,7 +33,6 @@ export interface Fields extends Pick<Judged, 'leftOut'> {
   readonly open: readonly (string | SharedPoint)[];
 }
 
-/** Without those that `skipped` names. */
 export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
   const { table, id, tenant } = subject;
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
@@ -63,7 +62,6 @@ function reasonOf(column: Column, subject: Subject, survey: Survey): string | un
   return isOfLog ? reasonToLeaveOut(column) : reasonNotToShow(column, documents);
 }
 
-/** `json` is more of the definition. */
 interface Rule extends Shown {
   readonly name?: string;
   readonly member?: string;

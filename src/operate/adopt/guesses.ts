@@ -3,6 +3,7 @@ import { listed } from '../../base/listed.js';
 import { snakeCase } from '../words.js';
 import { singular } from './names.js';
 import { type Column, columnOf, type ForeignKey, type Table } from './schema.js';
+import { sampled } from './sql.js';
 import { isSameKind } from './tenant.js';
 
 // References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.
@@ -15,9 +16,7 @@ export async function withGuessedKeys(client: pg.Client, tables: readonly Table[
     const guesses = guessesOf(table, tables);
     const misses = await missesOf(client, table, guesses);
     const kept = guesses.filter((_, i) => !misses[i]);
-    guessed.push(
-      kept.length === 0 ? table : { ...table, foreignKeys: [...table.foreignKeys, ...kept.map(({ key }) => key)] },
-    );
+    guessed.push({ ...table, foreignKeys: [...table.foreignKeys, ...kept.map(({ key }) => key)] });
   }
   return guessed;
 }
@@ -39,31 +38,20 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
     );
     const to = target && columnOf(target, target.primaryKey[0]);
     if (!target || !to || others.length > 0 || target.primaryKey.length !== 1 || !isSameKind(from, to)) return [];
-    const key = {
-      table: target.name,
-      columns: [from.name],
-      references: [to.name],
-      cascades: false,
-      isGuess: true as const,
-    };
-    return [{ key, from, target, to }];
+    const names = { table: target.name, columns: [from.name], references: [to.name] };
+    return [{ key: { ...names, cascades: false, isGuess: true }, from, target, to }];
   });
 }
 
 /** More than a tenth of a sample has no row there: some rows can be lost without a foreign key. */
-async function missesOf(
-  client: pg.Client,
-  { quoted, rows: estimate }: Table,
-  guesses: readonly Guess[],
-): Promise<boolean[]> {
+async function missesOf(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<boolean[]> {
   if (guesses.length === 0) return [];
-  const percent = Math.min(100, (100 * rowsMax * 10) / Math.max(estimate, 1));
   const shares = guesses.map(
     ({ from, to, target }) =>
       `count(*) filter (where not exists (select from ${target.quoted} o where o.${to.quoted} = s.${from.quoted})) * 10 > count(*) as of`,
   );
   const { rows } = await client.query<boolean[]>({
-    text: `with s as (select * from ${quoted} tablesample system (${percent}) repeatable (0) limit ${rowsMax})
+    text: `with s as (select * from ${sampled(table, rowsMax * 10)} limit ${rowsMax})
       select ${shares.map((share, i) => `(select ${share} from s where s.${guesses[i]?.from.quoted} is not null)`).join(', ')}`,
     rowMode: 'array',
   });
@@ -79,7 +67,6 @@ export interface OpenReference {
   readonly to: readonly Table[];
 }
 
-/** The references of the tables to rows of several tables. */
 export async function openReferences(client: pg.Client, tables: readonly Table[]): Promise<OpenReference[]> {
   const found: OpenReference[] = [];
   for (const table of tables)
@@ -87,9 +74,8 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
       const [, name] = /^(.+)_type$/.exec(snakeCase(type.name)) ?? [];
       const id = table.columns.find((column) => name !== undefined && snakeCase(column.name) === `${name}_id`);
       if (id === undefined || id.refers) continue;
-      const percent = Math.min(100, (100 * rowsMax * 10) / Math.max(table.rows, 1));
       const { rows } = await client.query<{ kind: string }>(
-        `select distinct ${type.quoted}::text as kind from ${table.quoted} tablesample system (${percent}) repeatable (0) where ${type.quoted} is not null limit ${rowsMax}`,
+        `select distinct ${type.quoted}::text as kind from ${sampled(table, rowsMax * 10)} where ${type.quoted} is not null limit ${rowsMax}`,
       );
       const kinds = rows.map(({ kind }) => singular(snakeCase(kind.replace(/^.*[\\.:/]/, ''))));
       const to = tables.filter((each) => each !== table && kinds.includes(singular(snakeCase(each.name))));

@@ -85,7 +85,6 @@ function composed(columns: readonly Column[]): Column {
   };
 }
 
-/** Its workspace, its record and itself. */
 export interface PartKeys extends WorkspaceOf {
   readonly link: Column;
   readonly id: Column;

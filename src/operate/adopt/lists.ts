@@ -10,7 +10,6 @@ const lookUpsMax = 2;
 const since =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
-/** Without an index when there is one. */
 interface FilterDraft {
   readonly name: string;
   readonly column: ViewColumn;
@@ -20,7 +19,6 @@ interface FilterDraft {
   readonly isUsual?: boolean;
 }
 
-/** With proposals for all that no index covers. */
 export function listOf(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
   const { table } = subject;
   // Encoded values cannot be compared, and no index can have a virtual column.
@@ -122,7 +120,6 @@ function isLookUp({ of, field }: ViewColumn, { table, id, tenant, log }: Subject
   return log === undefined && isFit && !of.refers && table.indexes.some(isKey);
 }
 
-/** References, states, and the words of an audit log. */
 function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey): boolean {
   const { log, id } = subject;
   if (of === id) return false;

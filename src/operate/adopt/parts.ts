@@ -21,7 +21,6 @@ import { camelCase, namesOf, singular, untaken } from './names.js';
 import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 
-/** Made of the record's id. */
 export interface PartDraft extends ViewColumn {
   readonly part: Table;
   readonly open: Points;
@@ -101,7 +100,6 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
   });
 }
 
-/** By itself. */
 function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
   const keys = part.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === name);
   return subjects.find(({ table, id }) =>
@@ -109,7 +107,6 @@ function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subje
   );
 }
 
-/** The index gives the rows in order. */
 function orderOf(part: Table, id: readonly (Column | undefined)[], isKey: (column: Column) => boolean): Column[] {
   const columnsIn = (names: readonly (string | null)[]): (Column | undefined)[] =>
     names.map((name) => columnOf(part, name ?? undefined));

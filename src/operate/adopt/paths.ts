@@ -3,19 +3,18 @@ import {
   type Column,
   columnOf,
   type ForeignKey,
-  type SharedPoint,
   type Step,
   type Subject,
   type Table,
   type Tenant,
   type WorkspaceOf,
 } from './schema.js';
+import type { Points } from './sql.js';
 
 // How rows of a table without a column of the workspace belong to one: by required references.
 
 const stepsMax = 4;
 
-/** They use the app. */
 export function isPeople({ name, columns }: Table): boolean {
   const has = (purpose: 'email' | 'secret'): boolean => columns.some((column) => isNamed(purpose, column.name));
   return isNamed('people', name) || (has('email') && has('secret') && isNamed('users', name));
@@ -66,7 +65,6 @@ interface Key {
   readonly isOfPerson: boolean;
 }
 
-/** The references by which each table can have a workspace. */
 export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly Key[]> {
   const byName = new Map(tables.map((table) => [table.name, table]));
   return new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
@@ -123,7 +121,7 @@ function nameOf({ from, table, to, isBack }: Step): string {
   return isBack ? `${table.name}.${to.name}` : from.name;
 }
 
-export function pathPoints({ table, steps, rivals }: Subject): (string | SharedPoint)[] {
+export function pathPoints({ table, steps, rivals }: Subject): Points {
   if (steps.length === 0) return [];
   const said = (way: readonly Step[]): string =>
     way
@@ -138,23 +136,15 @@ export function pathPoints({ table, steps, rivals }: Subject): (string | SharedP
       all: 'The workspace comes from another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
       of: `${table.name} (${steps.map(nameOf).join(', ')})`,
     },
-    ...(rivals.length > 0
-      ? [
-          {
-            text: `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
-            all: 'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
-            of: `${table.name} (${[steps, ...rivals.map((rival) => rival.steps)].map(([step]) => step && nameOf(step)).join(' before ')})`,
-          },
-        ]
-      : []),
-    ...(guessed.length > 0
-      ? [
-          {
-            text: `no foreign key proves what ${guessed.join(', ')} refers to, and the workspace of the row depends on it.`,
-            all: 'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
-            of: `${table.name} (${guessed.join(', ')})`,
-          },
-        ]
-      : []),
+    rivals.length > 0 && {
+      text: `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
+      all: 'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
+      of: `${table.name} (${[steps, ...rivals.map((rival) => rival.steps)].map(([step]) => step && nameOf(step)).join(' before ')})`,
+    },
+    guessed.length > 0 && {
+      text: `no foreign key proves what ${guessed.join(', ')} refers to, and the workspace of the row depends on it.`,
+      all: 'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
+      of: `${table.name} (${guessed.join(', ')})`,
+    },
   ];
 }

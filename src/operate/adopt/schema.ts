@@ -2,13 +2,11 @@ import type { DiffShape } from '../../resource/projection/audit-diff.js';
 
 // A schema as `adopt` found it.
 
-/** The message says why and what to do. */
 export class AdoptRefused extends Error {
   override readonly name = 'AdoptRefused';
 }
 
 export interface Column {
-  /** The name of its table. */
   readonly table: string;
   readonly name: string;
   /** As SQL writes it. */
@@ -63,7 +61,6 @@ export interface ForeignKey {
 export interface Index {
   /** Null for a key that gives no order of a column, such as an expression. */
   readonly columns: readonly (string | null)[];
-  /** By key. */
   readonly descending: readonly boolean[];
   readonly isUnique: boolean;
   /** As PostgreSQL prints it. */
@@ -72,7 +69,6 @@ export interface Index {
 
 export interface Table {
   readonly name: string;
-  /** As SQL writes them. */
   readonly quoted: string;
   /** An estimate, of all partitions. */
   readonly rows: number;
@@ -117,9 +113,7 @@ export interface Tenant {
   readonly rootId?: Column;
   /** Absent: the table has none. */
   readonly columnIn: (table: Table) => Column | undefined;
-  /** In most tables. */
   readonly column: string;
-  /** With the other candidates. */
   readonly reason: string;
   readonly isSure: boolean;
 }

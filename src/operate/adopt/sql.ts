@@ -1,5 +1,5 @@
 import { alias } from './columns.js';
-import type { SharedPoint, WorkspaceOf } from './schema.js';
+import type { SharedPoint, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
@@ -32,6 +32,11 @@ export function literal(text: string): string {
 /** `expression as name`, unless it is a column of that name. */
 export function as(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;
+}
+
+/** Some rows of a table, the same at each call: enough pages of it for about so many rows. */
+export function sampled({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMax: number): string {
+  return `${quoted} tablesample system (${Math.min(100, (100 * rowsMax) / Math.max(rows, 1))}) repeatable (0)`;
 }
 
 // The workspace of a row: a column of the table, or of one to which its references lead.

@@ -19,7 +19,6 @@ export interface SurveyOptions {
   readonly only?: readonly string[] | undefined;
   /** Before others, if there are more than a gateway has resources. */
   readonly keep?: readonly string[] | undefined;
-  /** Filters that need an index of their own. */
   readonly allFilters?: boolean | undefined;
 }
 
@@ -34,47 +33,23 @@ export async function survey(
   const users = findUsers(tables, tenant);
   const workspaces = workspacesOf(tables, tenant);
   const owners = findOwners(tables, tenant, users, workspaces);
-  const choice = chooseTables({
-    schema,
-    all,
-    tenant,
-    users,
-    workspaces,
-    only,
-    keep,
-    open: await openReferences(client, tables),
-  });
+  const open = await openReferences(client, tables);
+  const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open });
   const { chosen, partsIn } = choice;
   const leftOut = [...choice.leftOut, ...(only ? [] : await otherRelations(client, schema))];
-  const above = tables.filter(({ name }) =>
-    chosen.some(
-      (table) =>
-        table.foreignKeys.some((key) => key.table === name) ||
-        workspaces.get(table)?.steps.some((step) => step.table.name === name),
-    ),
-  );
-  const read = [
-    ...chosen,
-    ...chosen.flatMap(partsIn),
-    ...above,
-    users,
-    owners?.table,
-    owners?.role?.table,
-    tenant.root,
+  const named = chosen.flatMap(({ foreignKeys }) => foreignKeys.map(({ table }) => table));
+  const above = [
+    ...tables.filter(({ name }) => named.includes(name)),
+    ...chosen.flatMap((table) => workspaces.get(table)?.steps.map((step) => step.table) ?? []),
   ];
-  for (const table of new Set(read)) if (table) await sample(client, table);
+  const ofUsers = [users, owners?.table, owners?.role?.table, tenant.root];
+  for (const table of new Set([...chosen, ...chosen.flatMap(partsIn), ...above, ...ofUsers]))
+    if (table) await sample(client, table);
   const subjects = chosen.map((table): Subject => {
     const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
     const log = auditLogIn(table);
-    return {
-      table,
-      ...workspace,
-      id,
-      parts: partsIn(table),
-      documents: documentsIn(table, log),
-      crossings: new Set(),
-      ...(log && { log }),
-    };
+    const [parts, documents] = [partsIn(table), documentsIn(table, log)];
+    return { table, ...workspace, id, parts, documents, crossings: new Set(), ...(log && { log }) };
   });
   const judged: Subject[] = [];
   for (const subject of subjects)

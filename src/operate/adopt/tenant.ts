@@ -62,10 +62,8 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   };
 }
 
-/** It can be the list of the workspaces. */
 interface Root {
   readonly table: Table;
-  /** By which most tables refer to it. */
   readonly column: string;
   readonly id: Column;
 }
@@ -125,7 +123,6 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
     .sort((a, b) => b.score - a.score);
 }
 
-/** By most of the references to it. */
 function rootOf(table: Table, tables: readonly Table[]): Root | undefined {
   const keys = tables.flatMap(({ foreignKeys }) =>
     foreignKeys.flatMap(({ table: to, columns, references }) =>

@@ -16,7 +16,6 @@ export interface WriteDraft {
   readonly columns: readonly ViewColumn[];
   /** No field shows them. */
   readonly items: readonly string[];
-  /** For new rows. */
   readonly sql: readonly string[];
   readonly open: Points;
 }

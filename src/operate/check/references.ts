@@ -7,7 +7,6 @@ import { recordsOf } from '../../resource/statements/walls.js';
 import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
 import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
-/** Of each workspace of the sample. */
 const rowsMax = 200;
 const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
 

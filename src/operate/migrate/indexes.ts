@@ -6,7 +6,6 @@ import { checkSql } from '../../serve/fitness/finding.js';
 import { type LockOptions, withMigrationLock } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 
-/** `create index concurrently if not exists NAME on SCHEMA.TABLE (…)`. */
 interface Proposal {
   readonly index: string;
   readonly schema: string;

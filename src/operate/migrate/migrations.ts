@@ -34,7 +34,6 @@ export interface MigrateOptions extends LockOptions {
   readonly onChange?: (change: string) => void;
 }
 
-/** Applied by number and never changed. */
 const coreDir = join(projectRoot, 'sql/core');
 const viewRoots = ['views', 'gateway'] as const;
 

@@ -9,7 +9,6 @@ import { wallsOf } from '../../resource/statements/walls.js';
 
 export const defaultViewsDir: string = join(projectRoot, 'sql/views');
 
-/** The message names the file and the reason. */
 export class MigrationFailed extends Error {
   override readonly name = 'MigrationFailed';
 }

@@ -4,7 +4,6 @@ import type { Row, TextRow } from '../row.js';
 import { digestMax, prepared, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
 
-/** A statement of a round trip. */
 export interface Part {
   readonly statement: Statement;
   /** In the order of its parameters. */
@@ -127,7 +126,6 @@ const guardInTableOrder = prepared(
   guard.parameters,
 );
 
-/** The guard of a statement. */
 export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
 
 /** The values in the order of the statement's parameters. Throws when one is missing. */

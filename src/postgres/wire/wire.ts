@@ -10,7 +10,6 @@ export interface Wire extends EventEmitter {
   parse(statement: { readonly name: string; readonly text: string }): void;
   bind(portal: { readonly statement: string; readonly values: readonly BoundValue[] }): void;
   execute(portal: object): void;
-  /** With its plan. */
   close(target: { readonly type: 'S'; readonly name: string }): void;
   sync(): void;
 }

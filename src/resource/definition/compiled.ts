@@ -23,7 +23,6 @@ export interface CompiledResource {
   readonly serializer: RowSerializer;
   /** The selection of the members of these names, and `id`; null: they are all members. */
   readonly select: (fields: ReadonlySet<string>) => CompiledSelection | null;
-  /** Filters that are the two ends of a range. */
   readonly filterRanges: ReturnType<typeof filterRanges>;
   /** Columns of the entity tag of a detail; null without a version. */
   readonly tag: TagColumns | null;
@@ -39,18 +38,15 @@ export interface CompiledSelection extends FieldSelection {
 /** How many selections are kept; the least recently used one makes room. */
 const selectionsKept = 32;
 
-/** All that is made for the sync of a resource. */
 export interface CompiledSync {
   readonly statements: SyncStatements;
   /** Statements and serializer of records with their version. */
   readonly rows: CompiledResource;
 }
 
-/** Positions of the columns that the entity tag of a row is made of. */
 export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
 /** All that is made for the writes of a resource. Rows have the columns of a read, in the same order. */
 export type CompiledWrite = ReturnType<typeof compileWrite>;
-/** A member that clients can write. */
 export type WritableMember = CompiledWrite['members'][number];
 
 /** The resources with all that their requests need. Throws an error when the codec module cannot be loaded. */
@@ -168,7 +164,6 @@ function compileWrite(
     /** How writes appear in the app's audit log; false: the app logs them itself. */
     audit: audit && { ...audit, entity: resource.auditEntity as string },
     idType: resource.idType,
-    /** Position of the column id in a row. */
     idAt: columns.indexOf('id'),
     tag,
     /** The writable members: column and its position in a row, and name in the app's audit log. */

@@ -2,9 +2,7 @@ import type { FieldError } from '../../base/errors.js';
 import { type Fragment, Parameter, sql } from '../statements/sql.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
 
-/** All that follows from the kind of a filter. */
 interface FilterKindRow {
-  /** Types of the columns it fits. */
   readonly columnTypes: readonly FieldType[];
   /** Values in the query string; absent: the values of the column's type. */
   readonly form?: QueryForm;
@@ -45,7 +43,6 @@ function firstMoment(midnight: string): string {
   return `case when ${sooner} < ${usual} and ${sooner} at time zone :timeZone >= ${midnight} then ${sooner} else ${usual} end`;
 }
 
-/** Values in a list. */
 export const listValuesMax = 100;
 
 /** The table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
@@ -83,7 +80,6 @@ export const filterKinds = {
   },
 } as const satisfies Readonly<Record<string, FilterKindRow>>;
 
-/** How a query parameter restricts the rows. */
 export type FilterKind = keyof typeof filterKinds;
 
 /** Names that no filter and no written field can have: parameters of every list, and of the statements themselves. */
@@ -92,18 +88,15 @@ export const parameterNames: readonly RegExp[] = [
   /^(workspace|id|timeZone|limit|skip|(after|until)[0-9]+)$/,
 ];
 
-/** A query parameter that restricts a list. */
 export interface Filter {
   readonly column: string;
   readonly kind: FilterKind;
-  /** Type of the column. */
   readonly type: FieldType;
   readonly description: string;
   readonly ownIndex?: boolean;
   readonly nearlyUnique?: boolean;
 }
 
-/** The row of a kind, with every property it may have. */
 export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
 }
@@ -143,7 +136,6 @@ export function filterCondition(
   return sql.raw(condition, { column, given, timeZone: new Parameter('timeZone') });
 }
 
-/** Values that the parameter of a filter takes. */
 export function filterForm({ kind, type }: Filter): QueryForm {
   const { form, isList } = filterKind(kind);
   const each = form ?? formOf(type);
@@ -185,7 +177,6 @@ export function arrayText(values: readonly string[]): string {
   return `{${quoted.join(',')}}`;
 }
 
-/** Names of two filters that are the ends of a range of one column. */
 export function filterRanges(filters: Readonly<Record<string, Filter>>): { lower: string; upper: string }[] {
   const entries = Object.entries(filters);
   const ends = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => filterKind(kind).end === end);

@@ -83,7 +83,6 @@ export function canFail({ codec, pointer }: Field): boolean {
   return codec !== undefined || pointer !== undefined;
 }
 
-/** Writable fields, id, version and timestamps. */
 export function visibleToWriteScope(resource: Resource, field: Field): boolean {
   return isWritable(field) || ['id', resource.version].includes(field.column) || field.type === 'timestamp';
 }

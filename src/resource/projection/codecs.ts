@@ -40,11 +40,7 @@ function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boole
 
 const ciphers: Readonly<
   Record<Codec['cipher'], (codec: Codec, options: CodecOptions, rows: EncodedRows) => CellWriter>
-> = {
-  none: encodedText,
-  'aes-256-gcm': sealedText,
-  module: moduleText,
-};
+> = { none: encodedText, 'aes-256-gcm': sealedText, module: moduleText };
 
 function encodedText(codec: Codec): CellWriter {
   const headerOf = headerReader(codec);

@@ -10,9 +10,8 @@ interface Encoding {
 
 const notBase64 = 0x80;
 const sextets = new Uint8Array(256).fill(notBase64);
-for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries()) {
+for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].entries())
   sextets[character.charCodeAt(0)] = value;
-}
 
 const padding = 0x3d; // "="
 

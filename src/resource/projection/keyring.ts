@@ -35,9 +35,8 @@ function entriesOf(json: string): [string, unknown][] {
   } catch {
     throw new Error('The keyring is not usable: it is not JSON.');
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Error('The keyring is not usable: it is not a JSON object of key id to key.');
-  }
   return childrenOf(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
 }
 

@@ -219,7 +219,6 @@ function keyOf({ order }: Pick<Resource, 'order'>): string[] {
 
 const columnOf = ({ filters }: Resource, name: string): string => (filters[name] as Filter).column;
 
-/** A statement for each kind of bounds. */
 export function byBounds(make: (bounds: Bounds) => Statement): Readonly<Record<Bounds, Statement>> {
   return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
 }

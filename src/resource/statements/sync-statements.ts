@@ -15,7 +15,6 @@ export interface Section {
   readonly idAt: number;
 }
 
-/** The statements of a resource that only sync uses. */
 export interface SyncStatements {
   /** Rows that changed, by their own xid and by the xids of their parts. Parameter of the condition: since. */
   readonly changed: readonly Section[];
@@ -55,7 +54,6 @@ interface Rows {
   readonly name: string;
   readonly view: string;
   readonly order: readonly OrderColumn[];
-  /** The view that has the order. */
   readonly inOrder: string;
   /** The view shows parts: the first part of a record that meets the condition is enough. */
   readonly onePerRecord?: true;
@@ -63,7 +61,6 @@ interface Rows {
   readonly horizon?: Fragment | undefined;
 }
 
-/** Builds the statements; null for a resource without sync. */
 export function compileSyncStatements(resource: Resource): SyncStatements | null {
   const { sync, name, view, order, idType } = resource;
   if (sync === undefined) return null;

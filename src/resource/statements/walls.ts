@@ -19,11 +19,9 @@ import { inOrder, rowsOf, sql } from './sql.js';
 
 /** The views of one definition, or of a log of the app, as SQL to be run by `migrate`. */
 export interface Wall {
-  /** Such as "klanten", for messages. */
   readonly name: string;
   /** `{type of records.klanten}` stands for the type of that view's workspace_id, and `{digest of …}` for a digest of the view: the catalog knows. */
   readonly sql: string;
-  /** SHA-256 of the SQL, hexadecimal. */
   readonly hash: string;
 }
 
@@ -74,10 +72,8 @@ interface GeneratedView {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
-  /** Columns that are computed, as SQL. */
   readonly computed?: readonly string[];
   readonly order?: ReturnType<typeof inOrder>;
-  /** Columns that are shown as text. */
   readonly texts?: readonly string[];
   readonly isWrite?: boolean;
 }
@@ -140,7 +136,6 @@ function labelColumns({ filters }: Resource): string[] {
   return Object.values(filters).flatMap(({ type, column }) => (type === 'enum' ? [column] : []));
 }
 
-/** The walls of the resources, by their files' names in order. */
 export function wallsOf(resources: readonly Resource[]): Wall[] {
   const referredTo = new Set(
     resources.flatMap((resource) => leaves(resource).flatMap(({ field }) => field.write?.references ?? [])),

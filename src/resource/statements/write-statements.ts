@@ -8,7 +8,6 @@ import { entryOf } from './walls.js';
 
 type Writable = Resource & { readonly write: ResourceWrite };
 
-/** The new value of a column that a PATCH moves. */
 const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
   increment: (column) => sql.raw('?? + 1', [column]),
   now: () => sql.raw('clock_timestamp()'),
@@ -85,7 +84,6 @@ function claim(known: readonly Fragment[]): Query {
   return insertInto(keys, row, rows).onConflict().ignore().returning(sql.raw('true'));
 }
 
-/** Whether a reference is NULL or names a record of the workspace. */
 function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
   const record = `select from :view: where id = ${typed(type, ':id')}`;
   return sql.raw(`(:id::text is null or exists (${record}))`, {

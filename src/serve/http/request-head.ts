@@ -35,9 +35,8 @@ export function checkHost(request: IncomingMessage): void {
   const { host } = request.headers;
   if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
   if (host === undefined && request.httpVersion === '1.0') return;
-  if (host === undefined || headerCount(request, 'host') > 1 || !isHost(host)) {
+  if (host === undefined || headerCount(request, 'host') > 1 || !isHost(host))
     throw invalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
-  }
 }
 
 /** Throws 501 unless it is chunked (RFC 9112 §6.1): the start of the next request would be unknown. */

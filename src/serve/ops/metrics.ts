@@ -15,7 +15,6 @@ import { decodeReasons } from '../../resource/projection/codec.js';
 import { apiVersion } from '../http/render.js';
 import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
 
-/** `observe` counts events, `registry` is scraped. */
 export interface Metrics {
   readonly observe: Observe;
   readonly registry: Registry;

@@ -45,7 +45,6 @@ type RecentKind = keyof typeof kinds;
 const [slots, slotMs] = [12, 5000];
 /** Further ones are counted as others, or by no workspace. */
 const [keysMax, workspacesMax] = [200, 50];
-/** From this share on a workspace is named. */
 const shareNamed = 0.9;
 
 export class Recent {

@@ -158,7 +158,6 @@ const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'sto
   stopping: ['start', 'The gateway is stopping.'],
 };
 
-/** With the resources that it refuses. */
 function refusals(refused: readonly RefusedResource[]): Named[] {
   const names = new Map<string, string[]>();
   for (const { resource, use, item, detail, advice } of refused) {

@@ -13,7 +13,6 @@ import {
 } from './reply.js';
 import { type ReadDeps, withReadTarget } from './routing.js';
 
-/** Checked. */
 export interface DetailRequest {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
@@ -62,12 +61,10 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
   const { etag } = record;
   if (etag !== null) {
     headers.ETag = etag;
-    if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag)) {
+    if (request.ifMatch !== null && !matchesStrongly(request.ifMatch, etag))
       throw new Problem('precondition_failed', 'The record has another version.', { headers });
-    }
-    if (request.ifNoneMatch !== null && matchesWeakly(request.ifNoneMatch, etag)) {
+    if (request.ifNoneMatch !== null && matchesWeakly(request.ifNoneMatch, etag))
       return { status: 304, headers, body: null, databaseMs };
-    }
   }
   return { status: 200, headers, body: record.json, databaseMs };
 }

@@ -30,7 +30,6 @@ export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signa
   readonly attempt?: () => { readonly onMark: (mark: TextRow) => void; readonly succeed: () => void };
 }
 
-/** Checked. */
 export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
   /** As given, for links. */
   readonly fields: readonly string[] | undefined;

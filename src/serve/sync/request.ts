@@ -11,7 +11,6 @@ export interface SyncCall extends RawRequest {
   readonly seal: SealedParts;
 }
 
-/** Checked. */
 export interface FeedRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
   /** Null at the beginning of a pass. */
@@ -27,7 +26,6 @@ export interface FeedRequest extends SyncCall, Reading {
 
 export interface HashRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
-  /** 0 to 4. */
   readonly depth: number;
   readonly prefixes: readonly string[];
 }
@@ -112,7 +110,6 @@ export function prefixesOf(prefix: string | null, faults: FieldError[] = []): re
   return prefixes;
 }
 
-/** See `cursorContext`. */
 function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
   const of = (kind: string, extra: Record<string, string>): string =>
     cursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);

@@ -54,7 +54,6 @@ export class Supervisor {
   /** Null after a reload that succeeded. */
   reloadRefused: string | null = null;
 
-  /** `onEnd` gets each worker that has ended. */
   constructor(observe: Observe, onEnd: (worker: Worker) => void) {
     this.#observe = observe;
     this.#onEnd = onEnd;

@@ -19,9 +19,8 @@ const quoteMax = 40;
 
 /** I-JSON (RFC 7493), and no NUL, no `__proto__`, no nesting deeper than `depthMax`. A syntax error stands alone. */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
-  if (!isUtf8(bytes)) {
+  if (!isUtf8(bytes))
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };
-  }
   const json = bytes.toString();
   let value: Json;
   try {

@@ -146,7 +146,6 @@ function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
   return { 'claim.token': caller.tokenId, 'claim.key': key, 'claim.fingerprint': fingerprint };
 }
 
-/** Those given, otherwise null. */
 function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
   const all: Record<string, string | null> = {};
   for (const { name } of write.members) all[name] = textOf(members, name);
