@@ -239,7 +239,6 @@ print(json.dumps(rows))`,
   ],
 ];
 
-
 for (const [by, lacks, program] of keepers)
   (lacks ? test.serial.skip : test.serial)(
     `the client of docs/use/sync.md keeps an equal copy ${by}, whatever changes, late commits and deletions included${lacks}`,
