@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test from 'ava';
@@ -210,6 +211,12 @@ test('commands that the documentation shows are npm scripts, or commands of the 
   t.true(read('README.md').includes('npm ci && npm test') && Object.hasOwn(scripts, 'test'));
   t.regex(read('.ci/run'), /^npm ci\b/m);
   t.regex(read('.ci/run'), /\bnpm test\b/);
+});
+
+test('each block of shell on the pages is shell', (t) => {
+  for (const page of pages)
+    for (const [, block] of read(page).matchAll(/^ *```sh\n(.*?)^ *```$/gms))
+      t.is(spawnSync('sh', ['-n'], { input: block as string, encoding: 'utf8' }).stderr, '', page);
 });
 
 test('links between the pages lead somewhere', (t) => {

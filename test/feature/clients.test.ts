@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import pg from 'pg';
@@ -84,7 +83,6 @@ for (const [page, language, file, command] of filePrograms) {
         t.deepEqual(idsOf(readFileSync(join(folder, 'werkbonnen.ndjson'), 'utf8')).sort(), before.sort());
         t.true(existsSync(join(folder, 'changes.ndjson')));
       }
-      rmSync(folder, { recursive: true });
     },
   );
 }
@@ -102,7 +100,6 @@ const noJq = programMissing('jq', '--version');
     t.regex(printed, /HTTP\/1\.1 200 OK/);
     const id = printed.slice(printed.lastIndexOf('\n') + 1);
     t.is((await t.context.client.get(`/installaties/${id}`)).json<{ locatie: string }>().locatie, 'Kelder');
-    rmSync(folder, { recursive: true });
   },
 );
 
@@ -123,7 +120,6 @@ for (const [language, file, command, lacks] of writers)
       const [changed = '', created = ''] = printed.trim().split('\n');
       t.true(broken > 0 && changed.endsWith('(nieuw)') && created.startsWith('201 '), printed);
       t.is(await total(), before + 1);
-      rmSync(folder, { recursive: true });
     },
   );
 
@@ -143,7 +139,6 @@ for (const [language, file, command, lacks] of writers)
       .flatMap((item) => Object.values(item))
       .map(({ operationId }) => operationId);
     t.true(operations.includes('listWerkbonnen') && operations.includes('createInstallatie'));
-    rmSync(folder, { recursive: true });
   },
 );
 
@@ -152,7 +147,6 @@ test.serial('the certificate that docs/operate/maintenance.md makes is of its au
   await output('sh', ['-e', 'make.sh'], { cwd });
   const verify = ['verify', '-CAfile', 'ca.crt', '-verify_hostname', 'primary.internal', 'server.crt'];
   t.is(await output('openssl', verify, { cwd }), 'server.crt: OK\n');
-  rmSync(cwd, { recursive: true });
 });
 
 const tsc = join(projectRoot, 'node_modules/.bin/tsc');
@@ -172,11 +166,10 @@ withTools(`docs/use/node.md compiles under tsc --strict and walks all four lists
     `${source}\nclient.GET('/klanten', { params: { query: { perPage: 'all' } } });`,
   );
   await t.throwsAsync(output(tsc, [...options, 'wrong.ts'], { cwd: folder }), { message: /TS2322/ });
-  rmSync(folder, { recursive: true });
 });
 
 test.serial('docs/use/duckdb.md makes a table of work orders with types, of an empty list as well', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'duckdb-'));
+  const folder = workFolder({});
   const [create = '', perMonth = '', change = ''] = programs('duckdb.md', 'sql').map((sql) =>
     sql.replaceAll("'werkbonnen.ndjson'", `'${folder}/werkbonnen.ndjson'`),
   );
@@ -193,7 +186,6 @@ test.serial('docs/use/duckdb.md makes a table of work orders with types, of an e
   const names = columns.map(({ column_name }) => column_name);
   t.deepEqual(names, Object.keys(rows[0] as object));
   t.is(columns.find(({ column_name }) => column_name === 'datum')?.column_type, 'DATE');
-  rmSync(folder, { recursive: true });
 });
 
 const python = '/usr/bin/python3';
@@ -213,7 +205,6 @@ const noPandas = programMissing(python, '-c', 'import pandas, requests');
     );
     const hours = readFileSync(join(folder, 'uren.csv'), 'utf8').trim().split('\n');
     t.is(hours.length - 1, rows.flatMap(({ uren }) => uren).length);
-    rmSync(folder, { recursive: true });
   },
 );
 
@@ -266,7 +257,6 @@ for (const [by, lacks, program] of keepers)
       await late.query('commit');
       await late.end();
       await assertEqual();
-      rmSync(folder, { recursive: true });
     },
   );
 
@@ -279,6 +269,5 @@ const noR = programMissing('Rscript', '-e', 'library(httr2); library(jsonlite)')
     const csv = readFileSync(join(folder, 'werkbonnen.csv'), 'utf8');
     const ids = [...csv.matchAll(/^"([0-9a-f-]{36})",/gm)].map(([, id]) => id);
     t.deepEqual(ids, await idsIn(t.context, 'werkbonnen'));
-    rmSync(folder, { recursive: true });
   },
 );

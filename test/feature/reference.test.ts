@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot, projectText } from '../../src/base/paths.js';
@@ -133,7 +132,6 @@ for (const page of pages)
         .replace(/(?<=--workspace )\S+/, database.workspaces[0]?.id as string);
     const cwd = workFolder({ log: '' });
     t.deepEqual(await wrongAnswers(page, withoutSettings, { env, cwd }), []);
-    rmSync(cwd, { recursive: true });
   });
 
 const noPsql = noJq || programMissing('psql', '--version');
@@ -167,7 +165,6 @@ const noPsql = noJq || programMissing('psql', '--version');
         await client.query('drop database if exists shop with (force)');
         await client.query('drop role if exists shop_reader, shop_writer');
       });
-      rmSync(folder, { recursive: true });
     }
   },
 );

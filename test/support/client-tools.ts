@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -35,8 +35,13 @@ export function tool(name: string): string {
   return join(toolsFolder, 'node_modules/.bin', name);
 }
 
+const folders: string[] = [];
+process.once('exit', () => folders.map((folder) => rmSync(folder, { recursive: true })));
+
+/** A folder of files with the packages beside them, which goes with the process. */
 export function workFolder(files: Readonly<Record<string, string>>, packages = toolsFolder): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-clients-'));
+  folders.push(folder);
   symlinkSync(join(packages, 'node_modules'), join(folder, 'node_modules'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   return folder;

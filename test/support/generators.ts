@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
 import { output, toolsFolder, workFolder } from './client-tools.js';
@@ -163,17 +162,13 @@ async function received(
 ): Promise<Received> {
   const program = `${client.match(/^ *import .*$/gm)?.join('\n')}\n${types}\n${client.replaceAll(/^ *import .*$/gm, '')}\n${calls}`;
   const folder = workFolder({ 'openapi.json': document, 'call.ts': program, ...files }, packages);
-  try {
-    for (const [command, ...args] of commands)
-      await output(join(packages, 'node_modules/.bin', command), args, { cwd: folder });
-    const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler']; // some clients name no files
-    const options = ['--strict', '--target', 'es2022', ...modules, '--skipLibCheck', '--types', 'node'];
-    const roots = ['--typeRoots', join(projectRoot, 'node_modules/@types')];
-    await output(join(projectRoot, 'node_modules/.bin/tsc'), [...options, ...roots, 'call.ts'], { cwd: folder });
-    return JSON.parse(await output(process.execPath, ['call.js'], { cwd: folder, env })) as Received;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  for (const [command, ...args] of commands)
+    await output(join(packages, 'node_modules/.bin', command), args, { cwd: folder });
+  const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler']; // some clients name no files
+  const options = ['--strict', '--target', 'es2022', ...modules, '--skipLibCheck', '--types', 'node'];
+  const roots = ['--typeRoots', join(projectRoot, 'node_modules/@types')];
+  await output(join(projectRoot, 'node_modules/.bin/tsc'), [...options, ...roots, 'call.ts'], { cwd: folder });
+  return JSON.parse(await output(process.execPath, ['call.js'], { cwd: folder, env })) as Received;
 }
 
 /** The names of all that a client received other than the API sends it: members in another order or missing, values of another type. */

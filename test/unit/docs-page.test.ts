@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { Validator } from '@seriousme/openapi-schema-validator';
@@ -60,7 +60,6 @@ test('the samples of a change have the key, the version and the body, in the wor
   async (t) => {
     const samples = Object.fromEntries([...samplesOf(document, 'powerquery')].map(([id, text]) => [`${id}.pq`, text]));
     const folder = workFolder(samples);
-    t.teardown(() => rmSync(folder, { recursive: true }));
     const files = Object.keys(samples).map((name) => join(folder, name));
     const calls = JSON.parse(await output(process.execPath, ['powerquery.mjs', ...files])) as {
       text: string;
@@ -254,7 +253,6 @@ test.before(() => {
     'faulty.json': JSON.stringify(withFaults()),
   });
 });
-test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
 withTools(
   `Spectral finds nothing by its own rules and the NLGov API Design Rules but the exceptions${toolsMissing}`,
@@ -307,7 +305,6 @@ withTools(
       ['IdentifierExpression', 'LiteralExpression'].includes(calls[2]?.kind ?? ''),
       'a computed address is neither',
     );
-    rmSync(folder, { recursive: true });
   },
 );
 
