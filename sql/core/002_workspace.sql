@@ -44,7 +44,7 @@ revoke all on function gateway.workspace() from public;
 grant execute on function gateway.workspace() to gateway_owner, gateway_reader, gateway_writer;
 
 -- A digest of these views and functions of the schemas records and gateway, named as DROP names them: their definitions and owners, and in
--- gateway their privileges, which in records the views of the roles bring with them. NULL when one of them is gone. `migrate` notes it, so that `check` sees what was changed by hand.
+-- gateway their privileges, which in records the views of the roles bring with them, in any order: a grant that replaces a revoked one stands last. NULL when one of them is gone. `migrate` notes it, so that `check` sees what was changed by hand.
 create function gateway.digest_of(objects text[]) returns text
   language sql stable set search_path = '' set quote_all_identifiers = off
   as $$
@@ -53,15 +53,15 @@ create function gateway.digest_of(objects text[]) returns text
       join pg_catalog.pg_namespace n on n.oid = d.refobjid
       cross join lateral pg_catalog.pg_identify_object(d.classid, d.objid, 0) o
       cross join lateral (
-        select concat_ws(' ', pg_catalog.pg_get_viewdef(c.oid), c.relowner::regrole, c.reloptions, case when n.nspname = 'gateway' then coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner))::text end, array(
-            select concat_ws(' ', a.attname, case when n.nspname = 'gateway' then a.attacl::text end, pg_catalog.pg_get_expr(f.adbin, f.adrelid))
+        select concat_ws(' ', pg_catalog.pg_get_viewdef(c.oid), c.relowner::regrole, c.reloptions, case when n.nspname = 'gateway' then array(select unnest(coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner)))::text order by 1) end, array(
+            select concat_ws(' ', a.attname, case when n.nspname = 'gateway' then array(select unnest(a.attacl)::text order by 1) end, pg_catalog.pg_get_expr(f.adbin, f.adrelid))
             from pg_catalog.pg_attribute a left join pg_catalog.pg_attrdef f on f.adrelid = a.attrelid and f.adnum = a.attnum
             where a.attrelid = c.oid and (n.nspname = 'gateway' and a.attacl is not null or f.oid is not null) order by a.attnum), array(
             select pg_catalog.pg_get_triggerdef(t.oid) from pg_catalog.pg_trigger t where t.tgrelid = c.oid order by t.tgname))
           from pg_catalog.pg_class c where d.classid = 'pg_catalog.pg_class'::regclass and c.oid = d.objid and c.relkind = 'v'
         union all
         select concat_ws(' ', p.prosrc, pg_catalog.pg_get_function_arguments(p.oid), p.prosecdef, p.proconfig, p.proowner::regrole,
-            p.proacl::text)
+            array(select unnest(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner)))::text order by 1))
           from pg_catalog.pg_proc p where d.classid = 'pg_catalog.pg_proc'::regclass and p.oid = d.objid
         union all
         select '' where d.classid not in ('pg_catalog.pg_class'::regclass, 'pg_catalog.pg_proc'::regclass)) v (definition)

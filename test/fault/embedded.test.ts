@@ -30,12 +30,6 @@ test.serial('every connection needs a password, also to replicate, and no proces
   }
 });
 
-test.serial('primary and replica stop without a trace', async (t) => {
-  await cluster.stop();
-  t.false(existsSync(cluster.dir));
-  for (const node of [cluster.primary, ...cluster.replicas]) t.deepEqual(processesOf(node.dir), []);
-});
-
 test.serial('killing the starter with -9 leaves no server behind', async (t) => {
   const module = new URL('../../demo/cluster/cluster.js', import.meta.url);
   const script = `const { startCluster } = await import('${module}');

@@ -20,20 +20,6 @@ test.serial('the page reads the status, and allows only its own style and script
   t.notRegex(page, / style=| on\w+=|(?:src|href)="(?:https?:)?\/\//);
 });
 
-test.serial('without a replica the status names it and what fails', async (t) => {
-  const nowhere = 'postgres://gateway_reader@127.0.0.1:1/nowhere';
-  const { gateway, client } = await t.context.database.gateway({ replicaUrls: nowhere });
-  t.is((await client.get('/klanten')).status, 503);
-  const { level, faults } = await statusOf(gateway.opsUrl);
-  const sentences = faults.map(({ sentence }) => sentence);
-  t.is(level, 'failing');
-  t.deepEqual(sentences, [
-    'Reads fail: no replica can be used.',
-    'In the last minute, 1 request was answered 503 replica_unavailable: GET /api/v1/klanten.',
-    '127.0.0.1:1/nowhere is not used: cannot connect: ECONNREFUSED.',
-  ]);
-});
-
 test.serial('the status and /readyz say what the check of the start found', async (t) => {
   const { database } = t.context;
   const own = `alter database ${database.name} connection limit`;

@@ -87,15 +87,6 @@ test('the status says what clients met in the last minute, with counts, the work
   );
 });
 
-test('the last reload stays in the status until one succeeds', (t) => {
-  const { level, summary } = statusOf(
-    { ...ready, primary: null, reloadRefused: 'klanten.json /: it is no JSON.' },
-    30_000,
-  );
-  t.is(level, 'degraded');
-  t.is(summary, 'The last reload was refused, so the previous definitions stay in use: klanten.json /: it is no JSON.');
-});
-
 /** The log lines of the events, as text. */
 function logged(...events: Event[]): string {
   const stream = new PassThrough();

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
@@ -10,8 +11,9 @@ import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 /** In a transaction whose plan_cache_mode is force_generic_plan. */
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
+  const name = `"${randomUUID()}"`; // after an error it stays
   const results: unknown = await client.query(
-    `prepare checked as ${text}; explain (format json) execute checked${values}; deallocate checked`,
+    `prepare ${name} as ${text}; explain (format json) execute ${name}${values}; deallocate ${name}`,
   );
   const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>[];
   return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;

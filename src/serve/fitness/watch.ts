@@ -143,8 +143,8 @@ async function lookAtReplica(
 ): Promise<Item[]> {
   return [
     ...(await checkViews(client, resources.map(viewNeed))),
-    ...(await planReads(client, resources)),
     ...(await lookAtFiles(client, resources, before)),
+    ...(await planReads(client, resources)), // after the files: what was changed is the cause of what cannot be read
     ...(await checkTokens(client)), // last: without the schema, of which the first tells, the advice is another
   ];
 }
