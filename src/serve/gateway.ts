@@ -186,7 +186,12 @@ interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
   readonly readBody: BodyReader | null;
 }
 
-function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts, pages: Descriptions): AppDeps {
+function depsOf(
+  settings: Settings,
+  { resources, compiled, observe }: Opening,
+  parts: Parts,
+  pages: Descriptions,
+): AppDeps {
   const { databases, watch, positions, upkeep, readBody, ...shared } = parts;
   const { replicas, heartbeat, primary } = databases;
   return {
@@ -221,6 +226,7 @@ function depsOf(settings: Settings, { compiled, observe }: Opening, parts: Parts
       replicas,
       observe,
       gate: shared.gates.unknownTokens,
+      mayRefuse: () => !resources.every(({ name }) => watch.refuses(name, 'read')),
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),
     writes: primary &&

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { atMost } from '../../base/cache-bound.js';
 import type { Observe } from '../../base/events.js';
 import type { Gate } from '../../base/flow/gate.js';
-import { type ReadTarget, withServer } from '../../postgres/choice.js';
+import { type ReadTarget, unavailable, withServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import type { Settings } from '../settings.js';
@@ -29,6 +29,8 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
   readonly gate: Gate;
+  /** Whether the database fits, so that a token that it does not know is unknown. */
+  readonly mayRefuse: () => boolean;
   /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
@@ -91,8 +93,9 @@ export class Tokens {
     const isKept = this.#lookUps.has(key) || this.#known.has(key);
     if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
     const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
+    const reason = access === null ? 'unknown' : refusalOf(access);
+    if (reason !== null && !this.deps.mayRefuse()) throw unavailable('Tokens cannot be looked up now; try again.');
     if (access === null) return this.#refuse(key, address);
-    const reason = refusalOf(access);
     return reason === null ? access : { ...this.#refuse(key, address), token: { id: access.tokenId, reason } };
   }
 
