@@ -72,6 +72,8 @@ interface GeneratedView {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
+  /** Those of the columns that no statement compares. */
+  readonly uncompared?: ReadonlySet<string>;
   readonly computed?: readonly string[];
   readonly order?: ReturnType<typeof inOrder>;
   readonly texts?: readonly string[];
@@ -88,6 +90,7 @@ function readViews(resource: Resource): GeneratedView[] {
   const shown = {
     source: recordsOf(view),
     columns,
+    uncompared: uncomparedOf(resource),
     computed: sync ? [rowVersion(resource, sync)] : [],
     texts: labelColumns(resource),
   };
@@ -112,6 +115,14 @@ function readViews(resource: Resource): GeneratedView[] {
   });
   const views = [plain, ordered(key, 'asc'), ordered(key, 'desc'), ordered(['id'], 'asc'), ...ofFilters, ...parts];
   return [...new Map(views.map((each) => [each.view, each])).values()];
+}
+
+/** Columns of fields that no filter and no order uses. JSON has no order, so that no leakproof operator compares it. */
+function uncomparedOf(resource: Resource): ReadonlySet<string> {
+  const compared = [...resource.order, ...Object.values(resource.filters)].map(({ column }) => column);
+  const shown = leaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
+  const kept = new Set(['id', ...compared]);
+  return new Set(shown.map(({ field }) => field.column).filter((column) => !kept.has(column)));
 }
 
 const partColumns = ['id', 'part_id', xidColumn];
@@ -236,13 +247,17 @@ function logWall(rules: readonly LoggedAs[]): Wall {
  * read it. The check option keeps a row in its workspace on the way in.
  */
 function createViewSql(generated: GeneratedView): string {
-  const { view, source, columns, computed = [], order = [], texts = [], isWrite } = generated;
+  const { view, source, columns, uncompared = new Set(), computed = [], order = [], texts = [], isWrite } = generated;
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
   const workspace = `(select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::{type of ${source}})`;
   const shown = isWrite ? [workspaceColumn, ...columns] : columns;
   const asText = (column: string) => sql.raw('??::text as ??', [column, column]);
+  /** GREATEST of one value is the value, and the planner has no statistics of it: its estimates spell out values of other workspaces. */
+  const unestimated = (column: string) => sql.raw('greatest(??) as ??', [column, column]);
+  const show = (column: string) =>
+    texts.includes(column) ? asText(column) : uncompared.has(column) ? unestimated(column) : column;
   const rows = rowsOf(sql.raw(`?? ${sourceName}`, [source]), [sql.raw(`${workspaceColumn} = ${workspace}`)])
-    .select(shown.map((column) => (texts.includes(column) ? asText(column) : column)))
+    .select(shown.map(show))
     .select(computed.map((each) => sql.raw(each)))
     .orderBy(order);
   const statements = [
