@@ -79,7 +79,7 @@ const behind = shopOf(`
   create table recipients (id bigint primary key, document_id bigint not null references documents, title text not null);
   create table signings (id bigint primary key, document_id bigint not null, recipient_id bigint not null references recipients, title text not null, created_at timestamptz not null default now());
   create table readings (id bigint primary key, document_id bigint not null, author_id bigint not null references staff, title text not null);
-  create table remarks (id bigint primary key, subject_type text not null, subject_id bigint not null, title text not null);
+  create table remarks (id bigint primary key, document_type text not null, document_id bigint not null, title text not null);
   create table trades (id bigint primary key, title text not null);
   create table entries ($own, entryable_type text not null, entryable_id bigint not null, title text not null);
   create table trade_fees (id bigint primary key, trade_id bigint not null references trades, title text not null);
@@ -110,7 +110,7 @@ test('a row belongs to the record that alone has its key; a foreign key goes bef
   }
   for (const sentence of [
     'shop.readings: .* no foreign key proves that its document_id leads to documents, and its foreign keys lead elsewhere',
-    'shop.remarks: .* its subject_type and subject_id name its record, so show it by a view of your own',
+    'shop.remarks: .* its document_type and document_id name its record, so show it by a view of your own',
     'shop.trades: .* rows of shop.entries name it by entryable_type and entryable_id, so show it',
     'shop.trade_fees: .* its trade_id leads to shop.trades, which has none either',
     "tokens.sql: The tenant wall divides the rows of these tables in place of the app's row-level security, .* In documents",

@@ -28,11 +28,22 @@ interface Guess {
   readonly to: Column;
 }
 
-/** "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" whose primary key is one column of that kind. */
+/**
+ * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" whose primary key is one column of that
+ * kind. Beside "customer_type" the column refers to rows of several tables, and their workspaces are not those of the customers.
+ */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
+  const names = new Set(table.columns.map((column) => snakeCase(column.name)));
   return table.columns.flatMap((from): Guess[] => {
-    const [, name] = /^(.+?)(?:_record)?_(?:id|uuid)$/.exec(snakeCase(from.name)) ?? [];
-    if (name === undefined || from.refers || from.isArray || table.primaryKey.join() === from.name) return [];
+    const [, whole, name] = /^((.+?)(?:_record)?)_(?:id|uuid)$/.exec(snakeCase(from.name)) ?? [];
+    if (
+      name === undefined ||
+      names.has(`${whole}_type`) ||
+      from.refers ||
+      from.isArray ||
+      table.primaryKey.join() === from.name
+    )
+      return [];
     const [target, ...others] = tables.filter((each) =>
       [name, singular(name)].includes(singular(snakeCase(each.name))),
     );
