@@ -61,7 +61,10 @@ test('without foreign keys names tell references, unless their values are in no 
   const draft = await adopted(t, settings, '--schema', 'shop', '--all-filters');
   t.deepEqual((await wrong(t, draft)).map(titleOf), []);
   t.regex(draft.output, /^Workspaces: company_id \(bigint\) is in 4 of 6 tables; references lead to shop\.company[;.]/);
-  t.regex(draft.output, /tokens\.sql: no foreign key proves \d references, .*job\.customer_id \(customer\)/);
+  t.regex(
+    draft.output,
+    /tokens\.sql: no foreign key proves \d references, (?:(?!company_id).)*job\.customer_id \(customer\)/,
+  );
   t.regex(draft.output, /job_note\.sql: no foreign key proves what job_id refers to, /);
   t.like(draft.resources.get('job')?.fields, { customerId: { type: 'text', references: 'customer' } });
   t.false('references' in (draft.resources.get('job')?.fields.categoryId ?? {}), 'its values are in no row');

@@ -25,7 +25,7 @@ export function tokensFile(found: Survey): SqlFile {
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
     root && gonePoint('workspaces', root),
     owners.open,
-    guessesPoint(tables),
+    guessesPoint(tables, tenant),
     users && gonePoint('users', users),
   ];
   return {

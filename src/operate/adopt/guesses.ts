@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { listed } from '../../base/listed.js';
 import { snakeCase } from '../words.js';
 import { singular } from './names.js';
-import { type Column, columnOf, type ForeignKey, type Table } from './schema.js';
+import { type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 import { sampled } from './sql.js';
 import { isSameKind } from './tenant.js';
 
@@ -33,12 +33,12 @@ interface Guess {
  * kind. Beside "customer_type" the column refers to rows of several tables, and their workspaces are not those of the customers.
  */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
-  const names = new Set(table.columns.map((column) => snakeCase(column.name)));
+  const columns = new Set(table.columns.map((column) => snakeCase(column.name)));
   return table.columns.flatMap((from): Guess[] => {
     const [, whole, name] = /^((.+?)(?:_record)?)_(?:id|uuid)$/.exec(snakeCase(from.name)) ?? [];
     if (
       name === undefined ||
-      names.has(`${whole}_type`) ||
+      columns.has(`${whole}_type`) ||
       from.refers ||
       from.isArray ||
       table.primaryKey.join() === from.name
@@ -95,9 +95,12 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
   return found;
 }
 
-export function guessesPoint(tables: readonly Table[]): string | false {
-  const guessed = tables.flatMap(({ name, foreignKeys }) =>
-    foreignKeys.flatMap((key) => (key.isGuess ? [`${name}.${key.columns[0]} (${key.table})`] : [])),
+/** Without the columns of the workspace, of which a point of its own tells. */
+export function guessesPoint(tables: readonly Table[], { columnIn }: Tenant): string | false {
+  const guessed = tables.flatMap((table) =>
+    table.foreignKeys
+      .filter(({ isGuess, columns: [column] }) => isGuess && column !== columnIn(table)?.name)
+      .map((key) => `${table.name}.${key.columns[0]} (${key.table})`),
   );
   return (
     guessed.length > 0 &&
