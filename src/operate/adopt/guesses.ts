@@ -30,7 +30,7 @@ interface Guess {
 
 /**
  * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" whose primary key is one column of that
- * kind. Beside "customer_type" the column refers to rows of several tables, and their workspaces are not those of the customers.
+ * kind. Beside "customer_type" the column refers to rows of several tables, each with a workspace of its own.
  */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   const columns = new Set(table.columns.map((column) => snakeCase(column.name)));
