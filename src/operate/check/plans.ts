@@ -4,7 +4,7 @@ import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
-import { checkSql, failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
+import { checkSql, failure, faultIf, type Item, verdict, warning } from '../../serve/fitness/finding.js';
 import type { Plan } from '../../serve/fitness/scans.js';
 import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
@@ -43,16 +43,11 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
       if (found.delete('sorts what it joins')) sorted.push(shape);
       if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
     }
-    if (faults.length > 0) return [failure('plans', `No index fits: ${faults.join('; ')}.`, resource.name)];
-    return [
-      sorted.length > 0
-        ? warning(
-            'sorted_lists',
-            `${sorted.length} of ${shapes.length} shapes sort all rows of a workspace.`,
-            resource.name,
-          )
-        : verdict('plans', [], `Every one of ${shapes.length} shapes has its index.`, resource.name),
-    ];
+    const [{ name }, count] = [resource, shapes.length];
+    if (sorted.length > 0 && faults.length === 0)
+      return [warning('sorted_lists', `${sorted.length} of ${count} shapes sort all rows of a workspace.`, name)];
+    const missing = faultIf(faults.length > 0, `No index fits: ${faults.join('; ')}`);
+    return [verdict('plans', missing, `Every one of ${count} shapes has its index.`, name, 'failed')];
   };
   return inReadOnlyTransaction(client, { settings, object: resource.view }, explainAll, ({ message }) => [
     failure('plans', `They could not be made: ${message}.`, resource.name),
@@ -64,11 +59,9 @@ export function checkIndexes(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const { rows } = await client.query<{ name: string }>(checkSql('indexes'));
     const names = rows.map(({ name }) => name).join(', ');
-    if (names !== '')
-      return [
-        failure('indexes', `Gone, not valid, or of another table since \`migrate --indexes\` made them: ${names}.`),
-      ];
-    return [verdict('indexes', [], 'Those that `migrate --indexes` made are there.')];
+    const gone = `Gone, not valid, or of another table since \`migrate --indexes\` made them: ${names}`;
+    const whenOk = 'Those that `migrate --indexes` made are there.';
+    return [verdict('indexes', faultIf(names !== '', gone), whenOk, '', 'failed')];
   };
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' };
   return inReadOnlyTransaction(client, bounds, look, ({ message }) => [

@@ -9,10 +9,11 @@ import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '.
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';
-import { failure, type Item, type Level, verdict, warning, withFile } from '../../serve/fitness/finding.js';
+import { failure, faultIf, type Item, type Level, verdict, withFile } from '../../serve/fitness/finding.js';
 import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 import { unexpectedIn } from './contents.js';
 
+const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '1s'`;
 /** Of fewer values all may be damaged and the keys right nevertheless. */
@@ -77,23 +78,15 @@ export async function checkRecords(
       count += rows.length;
       if (rows.length > 0 && ++sampled === 2) break;
     }
-    const [object, bad] = [resource.name, withFile([...misfits], resource).join('; ')];
+    const object = resource.name;
+    const bad = `Records do not fit it: ${withFile([...misfits], resource).join('; ')}`;
     const contents = [...unexpected].map(
       ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
     );
     return [
       valuesItem(resource, count, members),
-      contents.length > 0
-        ? warning('contents', `${withFile(contents, resource).join('; ')}.`, object)
-        : verdict(
-            'contents',
-            [],
-            'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.',
-            object,
-          ),
-      misfits.size > 0
-        ? failure('schema', `Records do not fit it: ${bad}.`, object)
-        : verdict('schema', [], `${count} records fit it.`, object),
+      verdict('contents', withFile(contents, resource), noSecrets, object, 'warning'),
+      verdict('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
     ];
   };
   return inReadOnlyTransaction(client, { settings: bound, object: resource.view }, read, ({ message }) => [

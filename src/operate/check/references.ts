@@ -4,7 +4,7 @@ import { asAdmin } from '../../postgres/admin.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { type Leaf, leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
 import { recordsOf } from '../../resource/statements/walls.js';
-import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
+import { failure, type Item, verdict, withFile } from '../../serve/fitness/finding.js';
 import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
 
 const rowsMax = 200;
@@ -64,10 +64,9 @@ function compare(
         ? [`${placeOf(path)}: ${foreign[i]} of ${count} rows refer to a record of another workspace`]
         : [],
     );
-    if (faults.length === 0)
-      return [verdict('references', [], `${count} records refer to records of their workspace.`, name)];
-    if (await isOwn(client, view)) return [warning('references', `${withFile(faults, resource).join('; ')}.`, name)];
-    return [verdict('references', withFile(faults, resource), '', name)];
+    const whenOk = `${count} records refer to records of their workspace.`;
+    const level = faults.length > 0 && (await isOwn(client, view)) ? 'warning' : 'refused';
+    return [verdict('references', withFile(faults, resource), whenOk, name, level)];
   };
   const refused = (error: Error): Item[] =>
     // an item of the view names what is missing

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
-import { failure, type Item, verdict, warning, withFile } from '../../serve/fitness/finding.js';
+import { type Item, verdict, withFile } from '../../serve/fitness/finding.js';
 import type { Settings } from '../../serve/settings.js';
 
 /** Until its first answer: it must accept the login and run the script. */
@@ -12,8 +12,8 @@ export async function checkRedis(settings: Settings): Promise<Item> {
     await sleep(20);
   const reason = peers.redis()?.reason;
   peers.close();
-  if (reason) return failure('redis', `It does not answer as it must: ${reason}.`);
-  return verdict('redis', [], 'It answers, accepts the login and runs scripts that write.');
+  const faults = reason ? [`It does not answer as it must: ${reason}`] : [];
+  return verdict('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');
 }
 
 export const openMark = 'OPEN: ';
@@ -27,5 +27,5 @@ export function checkOpenPoints(resource: Resource): Item[] {
   const points = described
     .filter(([, text]) => text.startsWith(openMark))
     .map(([at, text]) => `${at}: ${text.slice(openMark.length).replace(/[.]$/, '')}`);
-  return points.length === 0 ? [] : [warning('open_points', `${withFile(points, resource).join('; ')}.`, name)];
+  return points.length === 0 ? [] : [verdict('open_points', withFile(points, resource), '', name, 'warning')];
 }

@@ -91,10 +91,16 @@ export function titleOf({ code, object }: Item): string {
   return `${code.replaceAll('_', ' ')} ${object}`.trim();
 }
 
-/** Refused with all faults in one sentence, or ok. */
-export function verdict(code: FindingCode, faults: readonly string[], whenOk = '', object = ''): Item {
+/** All faults in one sentence, or ok. */
+export function verdict(
+  code: FindingCode,
+  faults: readonly string[],
+  whenOk = '',
+  object = '',
+  whenNot: Level = 'refused',
+): Item {
   if (faults.length === 0) return { level: 'ok', code, object, detail: whenOk };
-  return { level: 'refused', code, object, detail: `${faults.join('; ')}.` };
+  return { level: whenNot, code, object, detail: `${faults.join('; ')}.` };
 }
 
 /** Not ok, but passing: `serve` starts. */

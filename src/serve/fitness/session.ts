@@ -6,7 +6,7 @@ import { databaseErrorKind, sqlStateOf } from '../../base/errors.js';
 import { applicationName } from '../../postgres/connection.js';
 import { type LoginKind, sessionSettings } from '../../postgres/wire/session.js';
 import { announcedPid, Login, streamOf } from '../../postgres/wire/wire.js';
-import { failure, type Item, verdict, warning } from './finding.js';
+import { failure, faultIf, type Item, verdict, warning } from './finding.js';
 
 // The connection of the checks, what its ends mean, and the transactions in which they try statements.
 
@@ -83,8 +83,8 @@ export function checkEncryption(client: pg.Client): Item {
       ? verdict('encryption', [], `${stream.getProtocol()}, and the certificate is verified.`)
       : warning('encryption', "The server's certificate is not verified, so another server could take its place.");
   const isLocal = remoteAddress === '' || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
-  if (isLocal) return verdict('encryption', [], 'None: the server is on this machine.');
-  return warning('encryption', 'Traffic to PostgreSQL is unencrypted.');
+  const faults = faultIf(!isLocal, 'Traffic to PostgreSQL is unencrypted');
+  return verdict('encryption', faults, 'None: the server is on this machine.', '', 'warning');
 }
 
 const backendPid = 'select pg_backend_pid() as pid';

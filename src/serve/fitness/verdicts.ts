@@ -1,5 +1,5 @@
 import type { CheckResult } from '../../postgres/probe.js';
-import { type Finding, type FindingCode, failure, findingAt, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, type FindingCode, faultIf, findingAt, type Item, titleOf, verdict } from './finding.js';
 
 export type ServerKind = 'replica' | 'primary';
 
@@ -31,13 +31,11 @@ export function judge(servers: readonly CheckedServer[]) {
     !ofOtherClusters.includes(server) &&
     server.items.every(({ code, level }) => level === 'ok' || !['connection', 'recovery', 'wall_key'].includes(code));
   const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
-  const fault = `${ofOtherClusters.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}`;
-  const cluster =
-    ofOtherClusters.length === 0
-      ? verdict('cluster', [], `${answered.length} servers of one cluster.`)
-      : reference?.kind === 'primary'
-        ? failure('cluster', `${fault}, so no reads go there.`)
-        : verdict('cluster', [fault]);
+  const [level, end] =
+    reference?.kind === 'primary' ? (['failed', ', so no reads go there'] as const) : (['refused', ''] as const);
+  const fault = `${ofOtherClusters.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}${end}`;
+  const whenOk = `${answered.length} servers of one cluster.`;
+  const cluster = verdict('cluster', faultIf(ofOtherClusters.length > 0, fault), whenOk, '', level);
   return {
     cluster: answered.length > 1 ? [cluster] : [],
     findings: servers.flatMap((server) => {

@@ -189,6 +189,12 @@ const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null):
   },
 });
 
+const plainGauge = (
+  help: string,
+  ofWorkers: GaugeRow['ofWorkers'],
+  read: (sources: GaugeSources) => number | Promise<number>,
+): GaugeRow => ({ help, labels: [], ofWorkers, samples: async (sources) => [[{}, await read(sources)]] });
+
 /** The one table of gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
 export const gauges = {
   replica_healthy: replicaGauge(
@@ -234,34 +240,18 @@ export const gauges = {
         }),
       ),
   },
-  reload_refused: {
-    help: '1 after a reload that was refused, until one succeeds: the definitions before it serve.',
-    labels: [],
-    ofWorkers: 'max',
-    samples: () => [[{}, 0]], // a worker has no reloads; its parent counts them
-  },
-  requests_in_flight: {
-    help: 'Requests that are not answered to the end.',
-    labels: [],
-    ofWorkers: 'sum',
-    samples: ({ requestsInFlight }) => [[{}, requestsInFlight()]],
-  },
+  reload_refused: plainGauge(
+    '1 after a reload that was refused, until one succeeds: the definitions before it serve.',
+    'max',
+    () => 0, // a worker has no reloads; its parent counts them
+  ),
+  requests_in_flight: plainGauge('Requests that are not answered to the end.', 'sum', (now) => now.requestsInFlight()),
   build_info: {
     help: 'Always 1; the labels tell the versions of gateway and Node.js.',
     labels: ['version', 'node'],
     ofWorkers: 'first',
     samples: () => [[{ version: apiVersion, node: process.version }, 1]],
   },
-  large_pages: {
-    help: 'Large pages under way.',
-    labels: [],
-    ofWorkers: 'sum',
-    samples: ({ largePages }) => [[{}, largePages()]],
-  },
-  client_connections: {
-    help: 'Open connections of clients.',
-    ofWorkers: 'sum',
-    labels: [],
-    samples: async ({ clientConnections }) => [[{}, await clientConnections()]],
-  },
+  large_pages: plainGauge('Large pages under way.', 'sum', (now) => now.largePages()),
+  client_connections: plainGauge('Open connections of clients.', 'sum', (now) => now.clientConnections()),
 } satisfies Readonly<Record<string, GaugeRow>>;

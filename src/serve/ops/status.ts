@@ -186,29 +186,20 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
     return state === 'not used' ? [['replica-out', `${name} is not used: ${reason}${lag}.`]] : [];
   });
+  const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
     state === 'used' || state === 'lagging' ? (dataAgeSeconds ?? []) : [],
   );
   const newest = Math.min(...ages);
   // Without a primary an idle database cannot be told from a late one.
   if (primary !== null && ages.length > 0 && newest > ageSecondsMax)
-    sentences.push([
-      'data-old',
-      `The newest data is ${newest} s old: replay has stopped or the primary is unreachable.`,
-    ]);
+    add('data-old', `The newest data is ${newest} s old: replay has stopped or the primary is unreachable.`);
   if (redis?.healthy === false)
-    sentences.push([
-      'redis-away',
-      `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`,
-    ]);
-  for (const { server, item, detail } of unfit)
-    sentences.push(['start', `At start-up ${server} did not pass: ${item}: ${detail}`]);
+    add('redis-away', `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`);
+  for (const { server, item, detail } of unfit) add('start', `At start-up ${server} did not pass: ${item}: ${detail}`);
   if (reloadRefused !== null)
-    sentences.push([
-      'reload-refused',
-      `The last reload was refused, so the previous definitions stay in use: ${reloadRefused}`,
-    ]);
+    add('reload-refused', `The last reload was refused, so the previous definitions stay in use: ${reloadRefused}`);
   if (workers !== null && workers.reporting > 0 && workers.reporting < workers.configured)
-    sentences.push(['workers-die', `Only ${workers.reporting} of ${workers.configured} workers report.`]);
+    add('workers-die', `Only ${workers.reporting} of ${workers.configured} workers report.`);
   return sentences;
 }
