@@ -89,10 +89,8 @@ test('docs/reference/errors.md has an anchor for every error with its status, an
   const described = [...byStatus.matchAll(/^### `(\w+)`\n\n(\d{3})\. \S/gm)].map(
     ([, code, status]) => `${status} ${code}`,
   );
-  t.deepEqual(
-    described,
-    Object.entries(problems).map(([code, { status }]) => `${status} ${code}`),
-  );
+  const rows = Object.entries(problems).map(([code, { status }]) => `${status} ${code}`);
+  t.deepEqual(described, rows);
   t.deepEqual(
     codes.split('\n').filter((line) => line.startsWith('| <a')),
     Object.entries(fieldErrors).map(([code, meaning]) => `| <a id="${code}"></a>\`${code}\` | ${meaning} |`),

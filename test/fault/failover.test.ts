@@ -39,10 +39,7 @@ const passwords = { gateway_reader: '', gateway_writer: '' };
 test.before(async () => {
   setUp = await faultCluster();
   token = await setUp.token({ scopes: allScopes });
-  const [row] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
-    setUp.workspaces[0]?.id,
-  ]);
-  customerId = row?.id as string;
+  customerId = setUp.customerId;
   for (const role of ['gateway_reader', 'gateway_writer'] as const)
     passwords[role] = new URL(setUp.cluster.primary.url(templateName, role)).password;
   folder = mkdtempSync(join(tmpdir(), 'logins-'));

@@ -36,11 +36,7 @@ test.before(async () => {
   const { gateway } = fault;
   const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
   client = apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
-  customerId = (
-    await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
-      setUp.workspaces[0]?.id,
-    ])
-  )[0]?.id as string;
+  customerId = setUp.customerId;
   await created(client, { naam: 'warm', customerId }); // the validator has compiled its schemas
   for (const path of ['/klanten?perPage=10', '/installaties?perPage=10']) await client.get(path);
 });

@@ -77,10 +77,8 @@ test('a key of several columns makes one id, by which records are listed, found 
     }
   }
   t.is((await walk(ask, '/job-tags?jobId=7')).length, 3);
-  t.deepEqual(
-    (await ask('/scripts/1-f%2Fa')).body.steps,
-    [1, 2].map((no) => ({ no, label: `step ${no}` })),
-  );
+  const steps = [1, 2].map((no) => ({ no, label: `step ${no}` }));
+  t.deepEqual((await ask('/scripts/1-f%2Fa')).body.steps, steps);
   t.is((await ask('/preferences/2')).status, 404);
 });
 

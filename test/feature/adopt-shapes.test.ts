@@ -110,10 +110,8 @@ test('a list is in the order of its times, those without one first, and a period
   }
   t.deepEqual([notes.length, new Set(notes.map(({ id }) => id)).size], [50, 50]);
   const isAbsent = notes.map(({ createdAt }) => createdAt === null);
-  t.deepEqual(
-    isAbsent,
-    notes.map((_, i) => i < 10),
-  );
+  const areFirst = notes.map((_, i) => i < 10);
+  t.deepEqual(isAbsent, areFirst);
   t.deepEqual(
     notes.slice(10).map(({ createdAt }) => createdAt),
     notes

@@ -4,6 +4,7 @@ import { commandLine, connections } from '../support/command-line.js';
 import { codeOf, faultsOf, listNames } from '../support/lists.js';
 import { readPage } from '../support/page-reader.js';
 import { limitMs } from '../support/patience.js';
+import { customerOf } from '../support/primary-side.js';
 import { allScopes, eventually, gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -368,12 +369,8 @@ test('a token without scopes, or with scopes that only resemble, can read nothin
 test('a missing scope is refused before any look-up: existing and unknown ids get the same answer', async (t) => {
   const { client, database } = t.context;
   const token = await database.token({ scopes: ['read:logboeken'] });
-  const { rows } = await database.primary.query<{ id: string }>(
-    'select id from app.klanten where workspace_id = $1 limit 1',
-    [database.workspaces[0]?.id],
-  );
   const bodies = new Set<string>();
-  for (const id of [rows[0]?.id, unknown, 'x']) {
+  for (const id of [await customerOf(database), unknown, 'x']) {
     const reply = await client.get(`/klanten/${id}`, { token });
     t.is(reply.status, 403);
     bodies.add(reply.text.replace(/"requestId":"[^"]*"/, ''));

@@ -51,7 +51,7 @@ const idsOf = (lines: string): string[] =>
     .split('\n')
     .map((line) => (JSON.parse(line) as { id: string }).id);
 const idsIn = async ({ client }: TestContext, list: string): Promise<string[]> =>
-  (await records<{ id: string }>(client, `/${list}?perPage=10000`)).map(({ id }) => id);
+  (await records(client, `/${list}?perPage=10000`)).map(({ id }) => id);
 
 const filePrograms: readonly (readonly [page: string, language: string, file: string, command: readonly string[]])[] = [
   ['curl.md', 'sh', 'list.sh', ['sh', 'list.sh', 'werkbonnen']],

@@ -4,7 +4,7 @@ import { exposedHeaders } from '../../src/serve/http/cors.js';
 import { listen } from '../../src/serve/http/listeners.js';
 import { browserMissing, launchBrowser, openPage } from '../support/browser.js';
 import type { ApiReply } from '../support/client.js';
-import { records } from '../support/lists.js';
+import { idsOf, records } from '../support/lists.js';
 import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -97,10 +97,7 @@ inBrowser(`a page in Chromium reads a record with its ETag and limit, and change
     const seen = await page.evaluate<{ found: string[]; limit: string; status: number; record: object }>(
       program(gateway.url),
     );
-    t.deepEqual(
-      seen.found,
-      (await records<{ id: string }>(t.context.client, '/installaties')).map(({ id }) => id),
-    );
+    t.deepEqual(seen.found, idsOf(await records(t.context.client, '/installaties')));
     t.regex(seen.limit, /^"default";r=\d+;t=\d+$/);
     t.is(seen.status, 200);
     t.like(seen.record, { id: seen.found[0], locatie: 'Zolder' });

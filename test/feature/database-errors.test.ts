@@ -102,12 +102,9 @@ for (const [code, harm, advice, heal] of misfits) {
   test(`a write that the database refuses with ${code} is a ${answer} whose event says how to correct the database`, async (t) => {
     const { database } = t.context;
     const { client, log, gateway } = await database.gateway(); // one that has not looked at the database again yet
-    const { rows } = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
-      database.workspaces[0]?.id,
-    ]);
     const found = await database.primary.query("select pg_get_viewdef('gateway.installaties_write') as text");
     const definition = found.rows[0].text.replace(/;$/, '');
-    const write = { customerId: rows[0].id, naam: 'Koelcel', merk: 'Daikin' };
+    const write = { customerId: await customerOf(database), naam: 'Koelcel', merk: 'Daikin' };
     const key = newKey();
     await database.primary.query(harm(definition));
     const refused = await post(client, write, { key });
@@ -179,10 +176,7 @@ test('a database error that quotes a stored value leaves no trace of the value i
 test('a value that its column cannot hold is a fault of the body, with its name where no other fits', async (t) => {
   const { database, client } = t.context;
   const { primary } = database;
-  const { rows } = await primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
-    database.workspaces[0]?.id,
-  ]);
-  const given = { customerId: rows[0].id, naam: 'Koelcel' };
+  const given = { customerId: await customerOf(database), naam: 'Koelcel' };
   const record = await created(client, given);
   await primary.query(`create function app.narrow() returns trigger language plpgsql as $$
     declare short varchar(5) := new.merk; small smallint := new.bouwjaar * 20;

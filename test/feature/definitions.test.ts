@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith } from '../support/definitions.js';
-import { faultsOf } from '../support/lists.js';
+import { faultsOf, idsOf } from '../support/lists.js';
 import { makeWalls } from '../support/walls.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
 import { newKey } from '../support/writes.js';
@@ -200,10 +200,7 @@ test('lists in the order of texts are walked whole, whatever characters an id ha
   };
   t.deepEqual(await walked('tools'), ['2', '1'], 'by label');
   const { rows } = await t.context.database.primary.query<{ id: string }>('select id from app.codes order by id');
-  t.deepEqual(
-    await walked('codes'),
-    rows.map(({ id }) => id),
-  );
+  t.deepEqual(await walked('codes'), idsOf(rows));
   for (const id of codeIds)
     t.is((await client.get(`/codes/${encodeURIComponent(id)}`, { token })).json<{ id: string }>().id, id);
 });

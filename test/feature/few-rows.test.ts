@@ -140,7 +140,7 @@ for (const { since, count } of [few, most, more]) {
         for (const by of query === '' ? (['cursor', 'page'] as const) : one) {
           const found: string[] = [];
           const path = `/werkbonnen?perPage=400&total=true&order=${direction}&updatedSince=${since}${query}`;
-          for await (const { data, pagination } of pages<{ id: string }>(client, path, by)) {
+          for await (const { data, pagination } of pages(client, path, by)) {
             t.is(pagination.total, expected.length);
             found.push(...data.map(({ id }) => id));
           }

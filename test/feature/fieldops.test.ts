@@ -41,7 +41,7 @@ test('tokens of integer tenants are made for its administrators by name or id, l
   t.is(rotated.code, 0, rotated.stderr);
   await database.caughtUp();
   const idsFor = async (token: string): Promise<string[]> =>
-    (await records<{ id: string }>(client, '/klanten?perPage=1000', { token: token.trim() })).map(({ id }) => id);
+    (await records(client, '/klanten?perPage=1000', { token: token.trim() })).map(({ id }) => id);
   t.deepEqual(
     await idsFor(rotated.stdout),
     Array.from({ length: secondSizesOf(sizesOf(clonedRows.second)).customers }, (_, n) => String(20_000_001 + n)),

@@ -5,6 +5,7 @@ import { compileStatements } from '../../src/resource/statements/statements.js';
 import {
   codeOf,
   faultsOf,
+  idsOf,
   type ListName,
   listNames,
   lists,
@@ -102,10 +103,7 @@ test('next and Link keep what is asked for, and a cursor and a page number go on
   const walked: Rec[] = [];
   for await (const { data } of pages<Rec>(client, `/installaties?perPage=35&fields=${one}`)) walked.push(...data);
   const firstIds = walked.map(({ id }) => id).slice(0, 100);
-  t.deepEqual(
-    firstIds,
-    rows.map(({ id }) => id),
-  );
+  t.deepEqual(firstIds, idsOf(rows));
   const pass = await page<Rec>(client, `/sync/installaties?perPage=3&fields=${one}`);
   t.regex((pass as Page).pagination.next as string, new RegExp(`[?&]fields=${one}&`));
 });

@@ -1,5 +1,5 @@
 import { app } from '../support/app.js';
-import { faultsOf, listNames, page, records } from '../support/lists.js';
+import { faultsOf, idsOf, listNames, page, records } from '../support/lists.js';
 import { words } from '../support/words.js';
 import type { TestDatabase } from '../support/workspace.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -16,8 +16,7 @@ test('installations of one customer', async (t) => {
   );
   for (const customer of customers) {
     const found = await records<Record>(client, `/installaties?customerId=${customer}&perPage=2`);
-    const foundIds = found.map(({ id }) => id);
-    t.deepEqual(foundIds, await ids(database, 'installaties klant_id = $2', customer));
+    t.deepEqual(idsOf(found), await ids(database, 'installaties klant_id = $2', customer));
     t.true(found.length > 2);
   }
 });
@@ -46,8 +45,7 @@ test('work orders of one installation, and between dates, both inclusive', async
   for (const [query, condition, values] of cases) {
     const found = await records<Record>(client, `/werkbonnen?${query}&perPage=40`);
     t.true(found.length > 0, query);
-    const foundIds = found.map(({ id }) => id);
-    t.deepEqual(foundIds, await ids(database, `werkbonnen ${condition}`, ...values), query);
+    t.deepEqual(idsOf(found), await ids(database, `werkbonnen ${condition}`, ...values), query);
   }
 });
 
@@ -75,8 +73,7 @@ test('log entries by kind, by entity, and by days, combined with AND', async (t)
   for (const [query, condition, values] of cases) {
     const found = await records<Record>(client, `/logboeken?${query}&perPage=1000`);
     t.true(found.length > 0, query);
-    const foundIds = found.map(({ id }) => id);
-    t.deepEqual(foundIds, await ids(database, `logboeken ${condition}`, ...values), query);
+    t.deepEqual(idsOf(found), await ids(database, `logboeken ${condition}`, ...values), query);
   }
   t.deepEqual(
     await records(client, `/logboeken?entity=${app.log.user}&entityId=${entity}`),
@@ -143,7 +140,7 @@ test('days are days of the configured time zone, also those of 23 and 25 hours a
   for (const day of days) {
     const found = await records<Record>(client, `/logboeken?from=${day}&to=${day}`);
     t.deepEqual(
-      found.map(({ id }) => id),
+      idsOf(found),
       await ids(database, `logboeken (tijdstip at time zone 'Europe/Amsterdam')::date = $2::date`, day),
       day,
     );
@@ -163,21 +160,16 @@ test('entries of more than seven years ago are there as well', async (t) => {
   t.true(found.some(({ tijdstip }) => tijdstip.startsWith('2016')));
 });
 
-type Row = { readonly id: string };
-const idsOf = (rows: readonly Row[]): string[] => rows.map(({ id }) => id);
-
 for (const list of listNames) {
   test(`${list}: ids gives the records of these ids, in the order of the list, each once`, async (t) => {
     const { client } = t.context;
-    const all = idsOf(await records<Row>(client, `/${list}?perPage=1000`));
+    const all = idsOf(await records(client, `/${list}?perPage=1000`));
     const chosen = [3, 0, 11, 3, 7].map((i) => all[i] as string);
-    const found = await page<Row>(client, `/${list}?ids=${chosen}`);
-    t.deepEqual(
-      idsOf(found.data),
-      [0, 3, 7, 11].map((i) => all[i] as string),
-    );
+    const found = await page(client, `/${list}?ids=${chosen}`);
+    const expected = [0, 3, 7, 11].map((i) => all[i] as string);
+    t.deepEqual(idsOf(found.data), expected);
     const hundred = all.slice(0, 100);
-    const walked = await records<Row>(client, `/${list}?perPage=7&total=true&ids=${hundred}`);
+    const walked = await records(client, `/${list}?perPage=7&total=true&ids=${hundred}`);
     t.deepEqual(idsOf(walked), hundred);
     const reply = await client.get(`/${list}?perPage=7&ids=${hundred}`);
     const links = [reply.headers.link, reply.json<{ pagination: { next: string } }>().pagination.next];
@@ -187,13 +179,13 @@ for (const list of listNames) {
 
   test(`${list}: ids that cannot exist, or are another workspace's, match nothing`, async (t) => {
     const { client, database } = t.context;
-    const [first] = (await page<Row>(client, `/${list}?perPage=1`)).data;
+    const [first] = (await page(client, `/${list}?perPage=1`)).data;
     const other = await database.token({ workspace: 1 });
     t.deepEqual((await page(client, `/${list}?ids=${first?.id}`, { token: other })).data, []);
     const odd = ['onbekend', '0', '%00', "'", '%22', '%5C', '%7B%7D', 'NULL', '00000000-0000-4000-8000-000000000000'];
     for (const id of odd) {
       t.deepEqual((await page(client, `/${list}?ids=${id}`)).data, [], id);
-      t.deepEqual(idsOf((await page<Row>(client, `/${list}?ids=${id},${first?.id}`)).data), [first?.id], id);
+      t.deepEqual(idsOf((await page(client, `/${list}?ids=${id},${first?.id}`)).data), [first?.id], id);
     }
   });
 
@@ -231,7 +223,7 @@ test('work orders by state and by number, installations by serial number, log en
     ['logboeken', 'actie', 'actie', await one('logboeken', 'actie')],
   ] as const;
   for (const [list, parameter, of, value] of cases) {
-    const found = await records<Row>(client, `/${list}?perPage=1000&${parameter}=${encodeURIComponent(value)}`);
+    const found = await records(client, `/${list}?perPage=1000&${parameter}=${encodeURIComponent(value)}`);
     t.true(found.length > 0);
     t.deepEqual(idsOf(found), await ids(database, `${list} ${of} = $2`, value), `${list} ${parameter}=${value}`);
     t.deepEqual((await page(client, `/${list}?${parameter}=onbekend`)).data, []);
@@ -250,14 +242,14 @@ for (const list of changing) {
     );
     const expected = await ids(database, `${list} updated_at >= $2::timestamptz`, `${middle}Z`);
     t.true(expected.length > 1);
-    const all = await records<Row>(client, `/${list}?perPage=1000`);
+    const all = await records(client, `/${list}?perPage=1000`);
     t.true(expected.length < all.length);
     const shifted = new Date(Date.parse(`${middle.slice(0, 19)}Z`) + 3_600_000).toISOString().slice(0, 19);
     for (const instant of [`${middle}Z`, `${shifted}${middle.slice(19)}%2B01:00`])
-      t.deepEqual(idsOf(await records<Row>(client, `/${list}?perPage=70&updatedSince=${instant}`)), expected, instant);
+      t.deepEqual(idsOf(await records(client, `/${list}?perPage=70&updatedSince=${instant}`)), expected, instant);
     const later = `${middle.slice(0, 20)}${String(Number(middle.slice(20)) + 1).padStart(6, '0')}Z`;
     t.deepEqual(
-      idsOf(await records<Row>(client, `/${list}?perPage=1000&updatedSince=${later}`)),
+      idsOf(await records(client, `/${list}?perPage=1000&updatedSince=${later}`)),
       await ids(database, `${list} updated_at > $2::timestamptz`, `${middle}Z`),
     );
   });
@@ -279,7 +271,7 @@ for (const list of changing) {
 test('the new filters combine with the others, and a cursor belongs to them', async (t) => {
   const { client, database } = t.context;
   const query = `status=${app.done}&from=2021-01-01&updatedSince=2020-01-01&order=desc&perPage=30`;
-  const found = await records<Row>(client, `/werkbonnen?${query}`);
+  const found = await records(client, `/werkbonnen?${query}`);
   t.deepEqual(
     idsOf(found).reverse(),
     await ids(

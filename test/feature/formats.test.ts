@@ -4,7 +4,7 @@ import type { Resource } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith, load } from '../support/definitions.js';
-import { page, pages, records } from '../support/lists.js';
+import { idsOf, page, pages, records } from '../support/lists.js';
 import { analyzed, buffersIn } from '../support/plan-buffers.js';
 import { customerOf } from '../support/primary-side.js';
 import { replicaReader } from '../support/replica-reader.js';
@@ -179,8 +179,6 @@ test('reads and writes have the same times whatever zone and style the roles, or
 // PostgreSQL takes dates that JSON does not show; a list may be in their order all the same.
 
 const chunked = gatewayTest({ chunkRowsMax: 40, chunkBytes: 16_384 }).serial;
-type Row = { readonly id: string };
-const idsOf = (rows: readonly Row[]): string[] => rows.map(({ id }) => id);
 
 chunked(
   'a walk goes on behind infinite dates and those beyond the years 1 to 9999, which are shown as null',
@@ -200,7 +198,7 @@ chunked(
     await dated(odd);
     t.teardown(() => dated(rows.map(({ datum }) => datum)));
     await database.caughtUp();
-    const all = idsOf(await records<Row>(client, '/werkbonnen?perPage=1000'));
+    const all = idsOf(await records(client, '/werkbonnen?perPage=1000'));
     const { pagination } = await page(client, '/werkbonnen?order=desc&perPage=1');
     t.is(
       (await page<{ datum: string | null }>(client, `/werkbonnen?order=desc&perPage=1&cursor=${pagination.nextCursor}`))
@@ -212,7 +210,7 @@ chunked(
       ['desc', [...all].reverse()],
     ] as const) {
       const walked: string[] = [];
-      for await (const { data } of pages<Row>(client, `/werkbonnen?order=${order}&perPage=1`, 'cursor')) {
+      for await (const { data } of pages(client, `/werkbonnen?order=${order}&perPage=1`, 'cursor')) {
         walked.push(...idsOf(data));
         if (walked.length === 8) break;
       }
@@ -220,7 +218,7 @@ chunked(
     }
     const copied: string[] = [];
     for (let cursor = ''; ; ) {
-      const { data, pagination: at } = await page<Row>(client, `/sync/werkbonnen?perPage=70${cursor}`);
+      const { data, pagination: at } = await page(client, `/sync/werkbonnen?perPage=70${cursor}`);
       copied.push(...idsOf(data));
       if (at.nextCursor === null) break;
       cursor = `&cursor=${at.nextCursor}`;

@@ -1,6 +1,6 @@
 import type { ApiReply, RequestOptions } from '../support/client.js';
 import { listEncodings } from '../support/decompressed.js';
-import { codeOf, listNames, type Page, page } from '../support/lists.js';
+import { codeOf, idsOf, listNames, type Page, page } from '../support/lists.js';
 import { withoutCursors } from '../support/page-reader.js';
 import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -113,11 +113,7 @@ test('all that was committed before Data-As-Of is in the answer', async (t) => {
     let behind: Page & { reply: { headers: Readonly<Record<string, string>> } };
     do behind = await page(client, `/klanten?cursor=${pagination.endCursor}`);
     while (Date.parse(behind.reply.headers['data-as-of'] as string) < committedMs);
-    const ids = behind.data.map(({ id }) => id);
-    t.deepEqual(
-      ids,
-      rows.map(({ id }) => id),
-    );
+    t.deepEqual(idsOf(behind.data), idsOf(rows));
     pagination = behind.pagination;
   }
 });

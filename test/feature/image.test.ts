@@ -21,6 +21,7 @@ import { projectRoot } from '../../src/base/paths.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { environmentName, type Settings } from '../../src/serve/settings.js';
 import { connections, programLine } from '../support/command-line.js';
+import { customerOf } from '../support/primary-side.js';
 import { serveProcess } from '../support/serve-process.js';
 import { sourcesIn } from '../support/sources.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
@@ -183,13 +184,10 @@ test("the image's start command loads what only some settings and requests need,
   t.teardown(() => child.kill('SIGKILL'));
   const [{ url }] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [{ url?: string }];
   t.truthy(url, 'it starts');
-  const customer = await database.primary.query('select id from app.klanten where workspace_id = $1 limit 1', [
-    database.workspaces[0]?.id,
-  ]);
   const created = await fetch(`${url}/api/v1/installaties`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': 'image' },
-    body: JSON.stringify({ naam: 'Koelcel', customerId: customer.rows[0].id }),
+    body: JSON.stringify({ naam: 'Koelcel', customerId: await customerOf(database) }),
   });
   t.is(created.status, 201, await created.text());
   child.kill('SIGTERM');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
 import { app } from '../support/app.js';
-import { faultsOf, listNames, type Page, page, pages, records } from '../support/lists.js';
+import { faultsOf, idsOf, listNames, type Page, page, pages, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest({ publicUrl: 'https://data.example.com' }).serial;
@@ -167,10 +167,7 @@ test('following next to the end gives the whole list, with its filters', async (
     if (path) t.true(path.startsWith(`/logboeken?${filter}&perPage=50&cursor=`));
   }
   t.true(seen.length > 50);
-  t.deepEqual(
-    seen,
-    (await records<{ id: string }>(client, `/logboeken?${filter}&perPage=10000`)).map(({ id }) => id),
-  );
+  t.deepEqual(seen, idsOf(await records(client, `/logboeken?${filter}&perPage=10000`)));
   for await (const _ of pages(client, `/logboeken?${filter}`, 'page')) t.pass();
 });
 

@@ -29,8 +29,7 @@ for (const list of listNames) {
   test(`${list}: two workspaces share no record, also when both read at the same time over the same connections`, async (t) => {
     const { client, database } = t.context;
     const tokens = [await database.token({ workspace: 0 }), await database.token({ workspace: 1 })];
-    const read = (i: number) =>
-      records<{ id: string }>(client, `/${list}?perPage=300`, { token: tokens[i % 2] as string });
+    const read = (i: number) => records(client, `/${list}?perPage=300`, { token: tokens[i % 2] as string });
     const all = await Promise.all(Array.from({ length: 6 }, (_, i) => read(i)));
     const [first, second] = all.slice(0, 2).map((list) => new Set(list.map(({ id }) => id))) as [
       Set<string>,

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import type pg from 'pg';
 import type { ApiReply } from '../support/client.js';
-import { faultsOf, type ListName, listNames, page, pages, records } from '../support/lists.js';
+import { faultsOf, idsOf, type ListName, listNames, page, pages, records } from '../support/lists.js';
 import { eventually, gatewayTest, type TestDatabase } from '../support/workspace.js';
 
 // Small chunks, so that a large page is made of many statements and rows come in between them.
@@ -31,7 +31,7 @@ for (const list of listNames) {
         await database.caughtUp();
         const walk = async () => {
           const ids: string[] = [];
-          for await (const { data } of pages<{ id: string }>(client, `/${list}?perPage=${perPage}`, by))
+          for await (const { data } of pages(client, `/${list}?perPage=${perPage}`, by))
             ids.push(...data.map(({ id }) => id));
           return ids;
         };
@@ -70,7 +70,7 @@ for (const list of listNames) {
     await database.caughtUp();
     const all: string[] = [];
     let cursorBefore: string | undefined;
-    for await (const { data, pagination } of pages<{ id: string }>(client, `/${list}?perPage=10`)) {
+    for await (const { data, pagination } of pages(client, `/${list}?perPage=10`)) {
       all.push(...data.map(({ id }) => id));
       if (all.includes(rows[0]?.id as string)) break;
       cursorBefore = pagination.endCursor;
@@ -86,10 +86,7 @@ for (const list of listNames) {
     }
     const tied = new Set(rows.map(({ id }) => id));
     const inOrder = single.filter((id) => tied.has(id));
-    t.deepEqual(
-      inOrder,
-      rows.map(({ id }) => id),
-    );
+    t.deepEqual(inOrder, idsOf(rows));
   });
 }
 
@@ -126,26 +123,23 @@ test('a walk by page number goes on when the clock is set back an hour', async (
 
 // Small chunks, so that a large page is made of many statements.
 
-type Row = { readonly id: string };
-const idsOf = (rows: readonly Row[]): string[] => rows.map(({ id }) => id);
-
 for (const list of listNames) {
   test(`${list}: order=desc reverses the list, whatever way it is walked`, async (t) => {
     const { client } = t.context;
-    const ascending = idsOf(await records<Row>(client, `/${list}?perPage=1000`));
-    t.deepEqual(idsOf(await records<Row>(client, `/${list}?perPage=1000&order=asc`)), ascending);
+    const ascending = idsOf(await records(client, `/${list}?perPage=1000`));
+    t.deepEqual(idsOf(await records(client, `/${list}?perPage=1000&order=asc`)), ascending);
     const reversed = [...ascending].reverse();
     for (const by of ['cursor', 'page'] as const) {
       for (const perPage of [33, 400]) {
         const walked: string[] = [];
-        for await (const { data } of pages<Row>(client, `/${list}?order=desc&perPage=${perPage}`, by))
+        for await (const { data } of pages(client, `/${list}?order=desc&perPage=${perPage}`, by))
           walked.push(...idsOf(data));
         t.deepEqual(walked, reversed, `${perPage} by ${by}`);
       }
     }
-    const jumped = await page<Row>(client, `/${list}?order=desc&perPage=29&page=3`);
+    const jumped = await page(client, `/${list}?order=desc&perPage=29&page=3`);
     t.deepEqual(idsOf(jumped.data), reversed.slice(58, 87));
-    const past = await page<Row>(client, `/${list}?order=desc&perPage=1000&page=500`);
+    const past = await page(client, `/${list}?order=desc&perPage=1000&page=500`);
     t.deepEqual(past.data, []);
     t.deepEqual((await page(client, `/${list}?order=desc&cursor=${past.pagination.endCursor}`)).data, []);
   });
@@ -153,10 +147,10 @@ for (const list of listNames) {
   test(`${list}: walking backward returns each row once while rows are inserted`, async (t) => {
     const { client, database } = t.context;
     await database.caughtUp();
-    const before = idsOf(await records<Row>(client, `/${list}?perPage=1000&order=desc`));
+    const before = idsOf(await records(client, `/${list}?perPage=1000&order=desc`));
     const walk = async () => {
       const walked: string[] = [];
-      for await (const { data } of pages<Row>(client, `/${list}?order=desc&perPage=200`, 'page'))
+      for await (const { data } of pages(client, `/${list}?order=desc&perPage=200`, 'page'))
         walked.push(...idsOf(data));
       return walked;
     };

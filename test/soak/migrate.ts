@@ -27,10 +27,7 @@ export async function soakMigrate(): Promise<Figures> {
     const serving = await serveProcess(setUp.settings({ resourcesDir, logLevel: 'warn' }), asInProduction);
     const scopes = ['read:installaties', 'write:installaties', ...names.map((name) => `read:${name}`)];
     const authorization = `Bearer ${await setUp.token({ scopes })}`;
-    const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
-      setUp.workspaces[0]?.id,
-    ]);
-    const load = await startLoad(serving.url, authorization, names, customer?.id);
+    const load = await startLoad(serving.url, authorization, names, setUp.customerId);
     const startedMs = performance.now();
     for (let i = 0; i < changes; i++) {
       appendFileSync(join(viewsDir, `${names[7]}.sql`), `-- ${i}\n`);

@@ -14,9 +14,6 @@ export async function soakMixed(): Promise<Figures> {
   try {
     const serving = await serveProcess(setUp.settings({ logLevel: 'warn' }), asInProduction);
     const token = await setUp.token({ scopes });
-    const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
-      setUp.workspaces[0]?.id,
-    ]);
     const created: string[] = [];
     const statuses = new Map<string, number>();
     const endMs = performance.now() + minutes * 60_000;
@@ -33,14 +30,15 @@ export async function soakMixed(): Promise<Figures> {
     const refusals = (): number =>
       [...statuses].reduce((sum, [key, count]) => sum + (/: 5\d\d$/.test(key) ? count : 0), 0);
     const loads: Readonly<Record<string, () => Promise<unknown>>> = {
-      detail: () => send('detail', created.length > 0 ? `/installaties/${created.at(-1)}` : `/klanten/${customer?.id}`),
+      detail: () =>
+        send('detail', created.length > 0 ? `/installaties/${created.at(-1)}` : `/klanten/${setUp.customerId}`),
       list: () => send('list', '/werkbonnen?perPage=100'),
       customers: () => send('customers', '/klanten?perPage=1000'),
       large: () => send('large', '/werkbonnen?perPage=10000'),
       log: () => send('log', '/logboeken?perPage=500&page=3&order=desc'),
       count: () => send('count', '/logboeken?perPage=1&total=true'),
       create: async () => {
-        const body = JSON.stringify({ customerId: customer?.id, naam: 'mixed' });
+        const body = JSON.stringify({ customerId: setUp.customerId, naam: 'mixed' });
         const headers = { 'idempotency-key': randomUUID() };
         const response = await send('create', '/installaties', { method: 'POST', body, headers });
         if (response.status === 201) created.push(((await response.json()) as { id: string }).id);

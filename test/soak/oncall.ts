@@ -94,7 +94,7 @@ async function tried(serving: ServeProcess, name: string, { inject, named, alert
 
 type Send = (path: string, init?: RequestInit) => Promise<Response | null>;
 
-function traffic({ url }: ServeProcess, { workspaces, sql }: FaultCluster, token: string) {
+function traffic({ url }: ServeProcess, { customerId }: FaultCluster, token: string) {
   let isOver = false;
   const send: Send = async (path, init = {}) => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...init.headers };
@@ -108,9 +108,7 @@ function traffic({ url }: ServeProcess, { workspaces, sql }: FaultCluster, token
     }),
   );
   const writing = (async () => {
-    const text = 'select id from app.klanten where workspace_id = $1 limit 1';
-    const [customer] = await sql<{ id: string }>(text, [workspaces[0]?.id]);
-    const body = JSON.stringify({ customerId: customer?.id, naam: 'oncall' });
+    const body = JSON.stringify({ customerId, naam: 'oncall' });
     while (!isOver)
       await Promise.all([
         send('/installaties', { method: 'POST', body, headers: { 'idempotency-key': randomUUID() } }),

@@ -21,6 +21,8 @@ const gatewayName = 'workspace-data-gateway';
 export interface FaultCluster {
   readonly cluster: Cluster;
   readonly workspaces: readonly { readonly id: string; readonly ownerId: string }[];
+  /** Of the first workspace. */
+  readonly customerId: string;
   /** In front of the replicas; a gateway started with `proxied` goes through them. */
   readonly proxies: readonly TcpProxy[];
   settings(overrides?: Partial<Settings>, proxied?: boolean): Settings;
@@ -149,8 +151,12 @@ async function fill(
     cleanUps.push(running.stop);
     return running;
   };
+  const [customer] = await sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
+    workspaces[0]?.id,
+  ]);
+  const customerId = customer?.id as string;
   await caughtUp();
-  return { cluster, workspaces, proxies, settings, gateway, sql, token, caughtUp, pace, stop };
+  return { cluster, workspaces, customerId, proxies, settings, gateway, sql, token, caughtUp, pace, stop };
 }
 
 type Seeded = Pick<Shared, 'keys'> & SharedTemplate;

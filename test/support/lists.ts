@@ -9,7 +9,10 @@ export const lists = {
 export type ListName = keyof typeof lists;
 export const listNames = Object.keys(lists) as ListName[];
 
-export interface Page<R = { readonly id: string }> {
+export type IdRow = { readonly id: string };
+export const idsOf = (rows: readonly IdRow[]): string[] => rows.map(({ id }) => id);
+
+export interface Page<R = IdRow> {
   readonly data: R[];
   readonly pagination: {
     readonly page: number | null;
@@ -27,13 +30,17 @@ export interface PageReply<R> extends Page<R> {
   readonly reply: ApiReply;
 }
 
-export async function page<R>(client: ApiClient, path: string, options?: RequestOptions): Promise<PageReply<R>> {
+export async function page<R = IdRow>(
+  client: ApiClient,
+  path: string,
+  options?: RequestOptions,
+): Promise<PageReply<R>> {
   const reply = await client.get(path, options);
   if (reply.status !== 200) throw new Error(`${path}: ${reply.status} ${reply.text}`);
   return { ...reply.json<Page<R>>(), reply };
 }
 
-export async function* pages<R>(
+export async function* pages<R = IdRow>(
   client: ApiClient,
   path: string,
   by: 'cursor' | 'page' = 'cursor',
@@ -49,7 +56,7 @@ export async function* pages<R>(
   }
 }
 
-export async function records<R>(client: ApiClient, path: string, options?: RequestOptions): Promise<R[]> {
+export async function records<R = IdRow>(client: ApiClient, path: string, options?: RequestOptions): Promise<R[]> {
   const all: R[] = [];
   for await (const { data } of pages<R>(client, path, 'cursor', options)) all.push(...data);
   return all;

@@ -36,9 +36,6 @@ export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }
     const token = await setUp.token({ scopes: ['read:installaties', 'write:installaties'] });
     const document = (await (await fetch(`${gateway.url}/api/v1/openapi.json`)).json()) as OpenApiDocument;
     const client = apiClient(`${gateway.url}/api/v1`, { token, validate: contractValidator(document) });
-    const [customer] = await setUp.sql<{ id: string }>('select id from app.klanten where workspace_id = $1 limit 1', [
-      setUp.workspaces[0]?.id,
-    ]);
     const met: Encounters = { requests: 0, retries: 0, replays: 0, longestMs: 0 };
     const shared: string[] = [];
     let marks = 0;
@@ -56,9 +53,7 @@ export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }
       }
     })();
     proxy.lose(shareLost);
-    const working = Array.from({ length: clients }, () =>
-      writeUntilDone(client, customer?.id as string, shared, met, next),
-    );
+    const working = Array.from({ length: clients }, () => writeUntilDone(client, setUp.customerId, shared, met, next));
     const written = (
       await Promise.all(working).finally(() => {
         running = false;
