@@ -133,21 +133,13 @@ test('Deprecation and Sunset are sent on every response once they are configured
 
 const detailed = ['klanten', 'installaties', 'werkbonnen'] as const;
 
-for (const list of listNames) {
-  test(`${list} can be listed`, async (t) => {
-    const reply = await t.context.client.get(`/${list}?perPage=3`);
-    t.is(reply.status, 200);
-    t.is(reply.headers['content-type'], 'application/json');
-    t.is(reply.json<Page>().data.length, 3);
-  });
-}
-
 for (const list of detailed) {
-  test(`a record of ${list} can be read by its id, and is the record of the list`, async (t) => {
+  test(`a record of ${list} can be read by its id, is the record of the list, and is never compressed`, async (t) => {
     const { client } = t.context;
     const [record] = (await client.get(`/${list}?perPage=1`)).json<Page>().data;
-    const reply = await client.get(`/${list}/${record?.id}`);
+    const reply = await client.get(`/${list}/${record?.id}`, { headers: { 'accept-encoding': 'gzip, br' } });
     t.is(reply.status, 200);
+    t.is(reply.headers['content-encoding'], undefined);
     t.deepEqual(reply.json(), record);
   });
 }
@@ -326,16 +318,6 @@ inSmallChunks.serial('the encoding is the one the client prefers, and of equal o
     t.is(reply.status, 200);
     t.is(reply.headers['content-encoding'], encoding, accepted);
     t.is(reply.json<Page>().data.length, 50);
-  }
-});
-
-inSmallChunks.serial('details are always identity, as their ETag is strong', async (t) => {
-  const { client } = t.context;
-  for (const list of ['klanten', 'installaties', 'werkbonnen']) {
-    const [record] = (await client.get(`/${list}?perPage=1`)).json<Page>().data;
-    const reply = await client.get(`/${list}/${record?.id}`, { headers: { 'accept-encoding': 'gzip, br' } });
-    t.is(reply.headers['content-encoding'], undefined);
-    t.deepEqual(reply.json(), record);
   }
 });
 

@@ -104,18 +104,15 @@ test('a fault behind the head of a request that was answered causes no second an
   t.false(reply.body.includes('HTTP/1.1'));
 });
 
-const unread: [what: string, status: number, head: string][] = [
-  ['417', 417, `${get}Host: a\r\nExpect: foo\r\n`],
-  ['401', 401, 'POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\n'],
-  [
-    '413',
-    413,
-    'PATCH /api/v1/installaties/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer TOKEN\r\nContent-Type: application/json\r\n',
-  ],
-  ['404', 404, 'DELETE /nothing HTTP/1.1\r\nHost: a\r\n'],
+const patch = 'PATCH /api/v1/installaties/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer TOKEN\r\n';
+const unread: [status: number, head: string][] = [
+  [417, `${get}Host: a\r\nExpect: foo\r\n`],
+  [401, 'POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\n'],
+  [413, `${patch}Content-Type: application/json\r\n`],
+  [404, 'DELETE /nothing HTTP/1.1\r\nHost: a\r\n'],
 ];
-for (const [what, status, head] of unread) {
-  test(`${what} before the body has arrived: a client that closes the connection behind it has the whole answer`, async (t) => {
+for (const [status, head] of unread) {
+  test(`${status} before the body has arrived: a client that closes the connection behind it has the whole answer`, async (t) => {
     const { gateway, token } = t.context;
     const text = `${head.replace('TOKEN', token)}Connection: close\r\nContent-Length: 100000\r\n\r\n`;
     const reply = await sendInParts(gateway.url, [text, `${'x'.repeat(100_000)}${get}Host: a\r\n\r\n`]);
@@ -135,10 +132,7 @@ test('an answer before the whole body keeps the connection', async (t) => {
 
 test('OPTIONS keeps the connection, and what is behind it is answered', async (t) => {
   const options = 'OPTIONS /api/v1/klanten HTTP/1.1\r\nHost: a\r\n\r\n';
-  const { answer } = await send(
-    t.context.gateway.url,
-    `${options}${options}${get}Host: a\r\nConnection: close\r\n\r\n`,
-  );
+  const { answer } = await send(t.context.gateway.url, `${options}${options}${get}${closing}`);
   const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
   t.deepEqual(statuses, ['204', '204', '401']);
 });
@@ -157,11 +151,8 @@ test('a request behind an answer that closes the connection is not begun', async
 
 test('the answer to a malformed request comes after the answers to the requests before it', async (t) => {
   const page = `GET /api/v1/werkbonnen?perPage=2000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.context.token}\r\n\r\n`;
-  for (const malformed of [
-    'NOT HTTP\r\n\r\n',
-    `${get}Host: a\r\nX Y: z\r\n\r\n`,
-    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
-  ]) {
+  const wrong = ['NOT HTTP\r\n\r\n', `${get}Host: a\r\nX Y: z\r\n\r\n`, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'];
+  for (const malformed of wrong) {
     const { answer } = await send(t.context.gateway.url, `${page}${page}${malformed}`);
     const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     t.deepEqual(statuses, ['200', '200', malformed.startsWith('CONNECT') ? '405' : '400']);
@@ -206,12 +197,8 @@ test('a target in absolute form, and Expect: 100-continue, are answered as usual
   const { gateway, token } = t.context;
   const path = '/api/v1/klanten?perPage=1';
   const rest = `Host: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
-  t.is(
-    (await send(gateway.url, `GET ${path} HTTP/1.1\r\n${rest}Expect: 100-continue\r\n\r\n`)).answer.match(
-      /HTTP\/1\.1 200/g,
-    )?.length,
-    1,
-  );
+  const expecting = await send(gateway.url, `GET ${path} HTTP/1.1\r\n${rest}Expect: 100-continue\r\n\r\n`);
+  t.is(expecting.answer.match(/HTTP\/1\.1 200/g)?.length, 1);
   const absolute = await send(gateway.url, `GET http://b.example:81${path} HTTP/1.1\r\n${rest}\r\n`);
   t.is(absolute.status, 200);
   t.regex(
@@ -225,10 +212,8 @@ test('a target in absolute form, and Expect: 100-continue, are answered as usual
 
 test('pipelined requests are answered one after the other, each with its own id', async (t) => {
   const one = `GET /api/v1/klanten/x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.context.token}\r\n`;
-  const { answer } = await send(
-    t.context.gateway.url,
-    `${one}\r\n${one}X-Request-Id: tweede\r\nConnection: close\r\n\r\n`,
-  );
+  const two = `${one}\r\n${one}X-Request-Id: tweede\r\nConnection: close\r\n\r\n`;
+  const { answer } = await send(t.context.gateway.url, two);
   const ids = [...answer.matchAll(/x-request-id: (\S+)/gi)].map(([, id]) => id);
   t.is(ids.length, 2);
   t.is(ids[1], 'tweede');
@@ -247,9 +232,4 @@ test('a long target within the limit is checked, and its faults are named', asyn
   const reply = await t.context.client.get(`/klanten?${'x'.repeat(3000)}=1`);
   t.is(problemOf(reply), 'invalid_request');
   t.is(faultsOf(reply)[0], `${'x'.repeat(100)} unknown_parameter`);
-});
-
-test('after all that the gateway answers as before', async (t) => {
-  for (const [, , text] of cases.slice(0, 8)) await send(t.context.gateway.url, text);
-  t.is((await t.context.client.get('/klanten')).status, 200);
 });

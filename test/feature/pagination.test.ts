@@ -291,14 +291,6 @@ cursors('a cursor belongs to the filters it came with', async (t) => {
   }
 });
 
-cursors('page and cursor cannot be given together', async (t) => {
-  const { client } = t.context;
-  const { endCursor } = (await page(client, '/klanten?perPage=3')).pagination;
-  const reply = await client.get(`/klanten?page=1&cursor=${endCursor}`);
-  t.is(reply.status, 400);
-  t.deepEqual(faultsOf(reply), ['cursor conflicting_parameters']);
-});
-
 cursors('the cursor of an empty page starts at the beginning once there is something', async (t) => {
   const { client, database } = t.context;
   const filter = 'entity=nieuwsoort';

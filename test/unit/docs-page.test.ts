@@ -14,10 +14,9 @@ import { output, toolsInstalled, toolsMissing, workFolder } from '../support/cli
 import { samplesOf } from '../support/samples.js';
 
 const resources = loadResources('');
-const document = openapi(resources, {
-  version: '1.0.0',
-  ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }),
-});
+const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }) };
+const document = openapi(resources, defaults);
+
 test('the page keeps every text of the document inside its script, and its policy names both scripts', (t) => {
   const title = '</script><script>alert(1)</script>';
   const { html, policy } = docsPage({ ...document, tags: [{ name: 'klanten', description: title }] });
@@ -145,9 +144,6 @@ test("dlt's full loads name the lists and the place of the next URL", (t) => {
   t.true(full.includes('"next_url_path": "pagination.next"') && full.includes('"data_selector": "data"'));
 });
 
-const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }) };
-const documentOpenapiSettings = openapi(resources, defaults);
-
 test('every sentence that depends on a setting follows the setting', (t) => {
   const changed = {
     rateLimitPerMinute: 77,
@@ -159,9 +155,9 @@ test('every sentence that depends on a setting follows the setting', (t) => {
   };
   const text = JSON.stringify(openapi(resources, { ...defaults, ...changed, writesPerMinute: 20 }));
   t.true(text.includes('of which at most 20 writes'));
-  t.false(JSON.stringify(documentOpenapiSettings).includes('at most 0 writes'));
+  t.false(JSON.stringify(document).includes('at most 0 writes'));
   for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000', '1000000 records']) {
-    t.true(JSON.stringify(documentOpenapiSettings).includes(stale), stale);
+    t.true(JSON.stringify(document).includes(stale), stale);
     t.false(text.includes(stale), stale);
   }
   for (const fresh of [
@@ -192,7 +188,7 @@ test('a gateway without a primary describes no writes and nothing that only writ
 });
 
 test('Basic is a security scheme only where BASIC_AUTH is on, and then of every operation that needs a token', (t) => {
-  t.deepEqual(Object.keys(documentOpenapiSettings.components.securitySchemes), ['bearer']);
+  t.deepEqual(Object.keys(document.components.securitySchemes), ['bearer']);
   const { components, paths } = openapi(resources, { ...defaults, basicAuth: true });
   t.deepEqual(Object.keys(components.securitySchemes), ['bearer', 'basic']);
   for (const item of Object.values(paths))
