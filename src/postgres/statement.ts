@@ -17,7 +17,7 @@ export interface Statement {
 const labelMax = 40;
 export const digestMax = 22;
 
-/** The resource of a statement, which its label begins with; else its purpose. */
+/** The resource of a statement, which its label begins with; else its purpose, with an underscore, which no resource has. */
 export const resourceOf = ({ label }: Pick<Statement, 'label'>): string => label.split('.')[0] as string;
 
 export function prepared(

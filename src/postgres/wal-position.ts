@@ -75,7 +75,7 @@ export const markStatement = prepared(
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
 );
 
-export const lookStatement = prepared('history', 'select 1');
+export const lookStatement = prepared('wal_history', 'select 1');
 
 /** Null from a server that is no replica. */
 export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs, xmax]: TextRow): ReplicaMark | null {

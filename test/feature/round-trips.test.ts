@@ -49,7 +49,7 @@ test('a read is one statement on the replica behind the workspace guard, and non
     });
     const expected = ['workspace-guard', statement];
     // A token's verdict is kept for five seconds, and then asked for again.
-    const reads = onReplica.filter((name) => name !== 'find-token');
+    const reads = onReplica.filter((name) => name !== 'find_token');
     t.deepEqual(reads, expected, path);
     t.deepEqual(onPrimary, [], path);
   }
@@ -94,7 +94,7 @@ test('a page far away is one key, counted from the nearest page read, and its ro
   const { client } = await database.gateway();
   const asked = async (page: number): Promise<string[]> => {
     const names = await logged(shared.logs.replica, database.name, () => client.get(`/klanten?perPage=5&page=${page}`));
-    return names.filter((name) => name !== 'workspace-guard' && name !== 'find-token');
+    return names.filter((name) => name !== 'workspace-guard' && name !== 'find_token');
   };
   t.deepEqual(await asked(20), ['klanten.keys-all', 'klanten.rows-after']);
   t.deepEqual(await asked(21), ['klanten.rows-after'], 'follows a page already read');
@@ -144,10 +144,10 @@ test('guard and statement travel together: a read is exactly one round trip', as
       t.deepEqual(trips, [['workspace-guard', statement]], path);
     }
     t.true(
-      tap.roundTrips().some(([name]) => name === 'find-token'),
+      tap.roundTrips().some(([name]) => name === 'find_token'),
       'the token was looked up on the replica, once',
     );
-    t.is(tap.roundTrips().filter(([name]) => name === 'find-token').length, 1);
+    t.is(tap.roundTrips().filter(([name]) => name === 'find_token').length, 1);
   } finally {
     await tap.close();
   }

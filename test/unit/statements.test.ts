@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { prepared, type Statement } from '../../src/postgres/statement.js';
+import { prepared, resourceOf, type Statement } from '../../src/postgres/statement.js';
+import { lookStatement } from '../../src/postgres/wal-position.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements } from '../../src/resource/statements/sync-statements.js';
@@ -103,4 +104,8 @@ test('the name of a statement depends on its text and its order of reading, not 
       t.regex(prepared(label, one).name, /^[\x21-\x7e]{1,63}$/);
     }),
   );
+});
+
+test('a resource that is called history does not share its locks with the sync of all others', (t) => {
+  t.notRegex(resourceOf(lookStatement), /^[a-z][a-z0-9-]{0,39}$/, 'a name that config/resource.schema.json takes');
 });

@@ -100,6 +100,7 @@ export function compileSerializer(
   const { prefixes, suffix } = punctuation(members);
   const write = (row: Row, workspace: string, json: JsonBytes): void => {
     if (cells.size > 0) cells.clear();
+    if (failed.length > 0) failed = [];
     if (cellWriters.size > 0) Object.assign(present, { row, workspace, id: row.text(idAt) });
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
@@ -108,10 +109,7 @@ export function compileSerializer(
       else (serializers[i] as ValueSerializer)(row, at, json);
     }
     json.constant(suffix);
-    if (failed.length > 0) {
-      json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
-      failed = [];
-    }
+    if (failed.length > 0) json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
     if (versionSeed !== undefined)
       json.text(`,"syncVersion":"${hexVersion(row.text(versionAt) as string, versionSeed)}"`);
     json.constant(brace);

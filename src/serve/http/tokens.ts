@@ -38,7 +38,7 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
 type LookUp = { readonly access: Access | null };
 
 const findToken = prepared(
-  'find-token',
+  'find_token',
   `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint,
       case when revoked_at = '-infinity' then 'no owner' when revoked_at is not null then 'revoked' end, name
     from gateway.find_token($1)`,
