@@ -281,7 +281,8 @@ test.serial('check warns where a server orders texts by another version than the
   await admin.query(older).finally(() => admin.end());
   const found = await wrong(t, draft);
   t.deepEqual(found.map(titleOf), ['warning collations ', 'warning collations ']);
-  for (const { detail } of found) t.regex(detail, /^shop\.dutch .* 1\.2 and is [\d.]+ here; shop\.plain .* 1\.2 and is unknown here: /);
+  for (const { detail } of found)
+    t.regex(detail, /^shop\.dutch .* 1\.2 and is [\d.]+ here; shop\.plain .* 1\.2 and is unknown here: /);
 });
 
 const four = ['doors', 'jobs', 'keys', 'lists'];
