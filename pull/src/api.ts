@@ -88,9 +88,24 @@ export function api(base: string, token: string, signal: AbortSignal, onWait: On
     stream(path, async (chunks, reply) => {
       const text = await wholeText(chunks);
       if (!/[}\]]\s*$/.test(text)) throw new Broken('its reply is not whole');
-      return { body: JSON.parse(text), dataAsOf: momentIn(reply.get('data-as-of')) };
+      return { body: parsed(text), dataAsOf: momentIn(reply.get('data-as-of')) };
     });
   return { stream, dated, json: async (path) => (await dated(path)).body };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refused(200, 'The server at --base answers with broken JSON, as a gateway does not.');
+  }
+}
+
+/** The member of an answer, which every gateway gives. Throws Refused. */
+export function memberOf<T>(body: unknown, name: string): T {
+  const value = (body as Record<string, unknown> | null)?.[name];
+  if (typeof value === 'object' && value !== null) return value as T;
+  throw new Refused(200, `The server at --base answers without ${name}, as a gateway does not.`);
 }
 
 /** The server asks to come again; null: after a pause of any length. */

@@ -1,5 +1,6 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Unusable } from './destination.js';
 
 /** The file for the changes of a transaction. */
 export interface ChangeFile {
@@ -30,13 +31,19 @@ export function noChangeFiles(number: number): ChangeFiles {
   return { open: () => file };
 }
 
-const nameForm = /^(\d{10})-[\w-]+\.ndjson(\.part)?$/;
+const nameForm = /^(\d{10})-.+\.ndjson(\.part)?$/;
 
 /** Numbered files in a folder, NUMBER-RESOURCE.ndjson, each a change a line: {"change":"upsert","record":…} or {"change":"delete","id":…}. */
 export async function changeFiles(folder: string, committed: number): Promise<ChangeFiles> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  for (const name of await readdir(folder)) {
-    const number = Number(nameForm.exec(name)?.[1] ?? 0);
+  const present = (await readdir(folder)).map((name) => ({ name, number: Number(nameForm.exec(name)?.[1] ?? 0) }));
+  // A kill leaves one file at most that was not committed.
+  const foreign = present.find(({ number }) => number > committed + 1);
+  if (foreign !== undefined)
+    throw new Unusable(
+      `${join(folder, foreign.name)} is of another copy, as this one has ${committed} change files: give another folder, or move it away.`,
+    );
+  for (const { name, number } of present) {
     if (number > committed || (number > 0 && name.endsWith('.part'))) await rm(join(folder, name));
   }
   let last = committed;

@@ -56,4 +56,9 @@ function inWords(error: unknown): string {
   return `${message.split('\n')[0]}`;
 }
 
-process.exit(await main(process.argv.slice(2)));
+let isUnread = false;
+process.stdout.on('error', () => {
+  isUnread = true; // a reader that went away, such as `head`, ends no run
+});
+const exitCode = await main(process.argv.slice(2));
+setImmediate(() => process.exit(exitCode || Number(isUnread))); // after the error of the last line

@@ -19,7 +19,7 @@ Reads the API alone.
   --format F          parquet (default), csv, excel-csv or ndjson
   --changes DIR       Write what each transaction changed, in numbered files of JSON lines
   --dbt FILE          Write the tables as sources of dbt, such as models/sources.yml
-  --every T           Repeat, with a run every 90s, 15m or 6h, until SIGTERM
+  --every T           Repeat, with a run every 90s, 15m, 1.5h or 1d, until SIGTERM
   --verify            Recompute the hash of all that is stored, compare, and repair
   --allow-deletions   Delete even if more than half of a table is gone
   --replace           Empty a copy of another workspace or gateway, and start over
@@ -108,7 +108,8 @@ export function parse(args: readonly string[]): Command {
     throw new UsageError('Give --base, --token-file and --to.');
   if (!isFormat(format)) throw new UsageError(`--format is ${listed(exportFormats)}, not "${plain(format)}".`);
   if (values.format !== undefined && values.export === undefined) throw new UsageError('--format goes with --export.');
-  const resources = values.resources?.split(',').map((name) => name.trim()) ?? null;
+  const named = values.resources?.split(',').map((name) => name.trim());
+  const resources = named === undefined ? null : [...new Set(named)];
   if (resources?.includes('')) throw new UsageError('Give --resources the names of resources, separated by commas.');
   for (const name of ['export', 'changes', 'dbt'] as const)
     if (values[name] === '') throw new UsageError(`Give --${name} a path.`);
@@ -122,7 +123,7 @@ export function parse(args: readonly string[]): Command {
     format,
     changesTo: values.changes ?? null,
     dbtTo: values.dbt ?? null,
-    everyMs: values.every === undefined ? null : durationMsOf('--every', values.every),
+    everyMs: values.every === undefined ? null : durationMsOf('--every', values.every, timerMsMax),
     verify: values.verify ?? false,
     allowDeletions: values['allow-deletions'] ?? false,
     isReplaced: values.replace ?? false,
@@ -192,14 +193,14 @@ function tokenOf(file: string): string {
   throw new UsageError(`The token file ${plain(file)} must hold one token and nothing else.`);
 }
 
-const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
-/** The longest time for which a timer of Node.js waits. */
-const durationMsMax = 2 ** 31 - 1;
+const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** A timer of Node.js waits for 2 ** 31 - 1 ms at most. */
+const timerMsMax = 24 * 86_400_000;
 
-function durationMsOf(option: string, duration: string): number {
-  const [, number = '', unit = ''] = /^(\d{1,6})([smh])$/.exec(duration) ?? [];
-  const ms = Number(number) * (unitMs[unit] ?? 0);
-  if (ms === 0 || ms > durationMsMax)
-    throw new UsageError(`${option} is a number with s, m or h, such as 15m, and at most 596h.`);
-  return ms;
+function durationMsOf(option: string, duration: string, msMax = Number.POSITIVE_INFINITY): number {
+  const [, number = '', unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)([smhd])$/.exec(duration) ?? [];
+  const ms = Math.round(Number(number) * (unitMs[unit] ?? 0));
+  if (ms >= 1000 && ms <= msMax) return ms;
+  const bound = msMax === timerMsMax ? ', and at most 24d' : '';
+  throw new UsageError(`${option} is a number with s, m, h or d, such as 15m or 1.5h${bound}.`);
 }

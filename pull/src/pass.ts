@@ -1,4 +1,4 @@
-import { type Api, Refused } from './api.js';
+import { type Api, memberOf, Refused } from './api.js';
 import type { ChangeFile, ChangeFiles } from './changes.js';
 import { type Copy, type Groups, OutOfMemory, type Progress, Widened } from './destination.js';
 import type { Resource } from './document.js';
@@ -56,6 +56,9 @@ const guardedRecordsMin = 100;
 /** The cursor or the token leads nowhere: of another timeline (410), or damaged (400). */
 const lost: ReadonlySet<number> = new Set([400, 410]);
 
+/** A token or cursor is lost so often in one run at most: a failover loses one. */
+const lossesMax = 3;
+
 const beginning: Progress = { since: null, cursor: null };
 
 /** Brings the copy of a resource up to date, from its progress on, and compares it. With `verify` nothing is read before that. */
@@ -75,7 +78,7 @@ export async function pass(
   for (;;) {
     const since = isRead ? progress.since : await reader.pages(progress);
     isRead = false;
-    const compared = since === null ? null : await orNull(reader.compare(since, whole));
+    const compared = since === null ? null : await reader.orNull(reader.compare(since, whole));
     if (compared === null || compared === 'differs') {
       [progress, whole] = [beginning, true];
       continue;
@@ -85,14 +88,6 @@ export async function pass(
     const { deleted, repaired } = compared;
     return { resource: resource.name, whole, ...reader.counts, deleted, repaired, seconds };
   }
-}
-
-/** Null where the gateway no longer knows the history of a token, as after a failover, or the token is damaged. */
-function orNull<T>(asked: Promise<T>): Promise<T | null> {
-  return asked.catch((error: unknown) => {
-    if (error instanceof Refused && lost.has(error.status)) return null;
-    throw error;
-  });
 }
 
 interface Comparison {
@@ -111,6 +106,7 @@ class Reader {
   /** Records of the copy before the pass. */
   #recordsBefore = 0;
   #counts = { pages: 0, records: 0 };
+  #losses = 0;
 
   constructor(deps: PassDeps, copy: Copy, resource: Resource, { allowDeletions }: PassOptions) {
     [this.#deps, this.#copy, this.#resource, this.#allowDeletions] = [deps, copy, resource, allowDeletions];
@@ -126,6 +122,14 @@ class Reader {
     this.#recordsBefore = countIn(await this.#copy.digest(0));
   }
 
+  /** Null where the gateway no longer knows the history of a token, as after a failover, or the token is damaged. */
+  orNull<T>(asked: Promise<T>): Promise<T | null> {
+    return asked.catch((error: unknown) => {
+      if (error instanceof Refused && lost.has(error.status) && ++this.#losses <= lossesMax) return null;
+      throw error;
+    });
+  }
+
   /** Reads the pages of a pass from a place on. Returns its token for changes, or null where the place is lost. */
   async pages(from: Progress): Promise<string | null> {
     let left: number | null = null;
@@ -133,7 +137,7 @@ class Reader {
     const begin = from.since === null ? '' : `&since=${encodeURIComponent(from.since)}`;
     let query = from.cursor === null ? begin : `&cursor=${encodeURIComponent(from.cursor)}`;
     for (;;) {
-      const page = await orNull(
+      const page = await this.orNull(
         this.#page(query, ({ nextCursor, since }) => ({ since: since ?? from.since, cursor: nextCursor })),
       ).catch((error: unknown) => {
         if (!(error instanceof Widened)) throw error;
@@ -195,9 +199,8 @@ class Reader {
 
   /** The ids of some groups that the gateway no longer has, and the number of those that it has in another version. */
   async #difference(prefixes: readonly string[], since: string): Promise<{ gone: string[]; stale: number }> {
-    const { data } = (await this.#deps.api.json(`${this.#path}/ids?${queryOf(prefixes, since)}`)) as {
-      data: { id: string; syncVersion: string }[];
-    };
+    const answer = await this.#deps.api.json(`${this.#path}/ids?${queryOf(prefixes, since)}`);
+    const data = memberOf<{ id: string; syncVersion: string }[]>(answer, 'data');
     const here = await this.#copy.versions(prefixes);
     const present = new Set(data.map(({ id }) => id));
     return {
@@ -225,7 +228,7 @@ class Reader {
       try {
         return await this.#deps.api.stream(`${this.#path}?perPage=${this.#perPage}${query}`, async (chunks) => {
           const page = new PageText(chunks);
-          const pagination = (): Pagination => (page.rest() as { pagination: Pagination }).pagination;
+          const pagination = (): Pagination => memberOf(page.rest(), 'pagination');
           const stored = await this.#inFile((file) =>
             this.#copy.store(noted(page.slices(), file, read), async () => ({
               ...progress(pagination()),
@@ -263,7 +266,7 @@ class Reader {
   async #theirs(depth: number, since: string | null): Promise<{ groups: Groups; dataAsOf: string | null }> {
     const of = since === null ? '' : `&since=${encodeURIComponent(since)}`;
     const { body, dataAsOf } = await this.#deps.api.dated(`${this.#path}/digest?depth=${depth}${of}`);
-    const { data } = body as { data: { prefix: string; count: number; hash: string }[] };
+    const data = memberOf<{ prefix: string; count: number; hash: string }[]>(body, 'data');
     return { groups: new Map(data.map(({ prefix, count, hash }) => [prefix, `${count} ${hash}`])), dataAsOf };
   }
 

@@ -1,8 +1,9 @@
 import { mkdirSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
+import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Api, api, Refused } from './api.js';
+import { type Api, api, memberOf, Refused } from './api.js';
 import { changeFiles, noChangeFiles } from './changes.js';
 import { type Destination, OutOfMemory, Unusable } from './destination.js';
 import type { Display } from './display.js';
@@ -36,7 +37,9 @@ export async function keepCopy(options: Options, screen: Display, signal: AbortS
   }
 }
 
-/** A run, with more memory where DuckDB cannot do with less. */
+/**
+ * A run, with more memory where DuckDB cannot do with less. The destination is opened once the gateway has answered: until then others can use it.
+ */
 async function runOnce(
   client: Api,
   options: Options,
@@ -44,10 +47,21 @@ async function runOnce(
   signal: AbortSignal,
   onClaimed: () => void,
 ): Promise<void> {
+  // Asked in each run: a gateway that was started again may have further members.
+  const document = (await client.json('/openapi.json')) as OpenApiDocument;
+  const token = (await client.json('/token')) as TokenInfo;
+  const resources = chosenOf(document, token, options, screen);
+  let { isReplaced } = options;
+  const claim = async (destination: Destination): Promise<void> => {
+    await destination.claim({ workspaceId: token.workspaceId, base: options.base }, isReplaced);
+    isReplaced = false;
+    onClaimed();
+  };
   for (let memoryMb = memoryMbUsual; ; memoryMb *= 2) {
     const destination = await openDestination(options, memoryMb);
     try {
-      return await run(client, destination, options, screen, signal, onClaimed);
+      await claim(destination);
+      return await run(client, destination, resources, options, screen, signal);
     } catch (error) {
       if (!(error instanceof OutOfMemory)) throw error;
       if (memoryMb * 2 > (totalmem() / 2 ** 20) * memoryShareMax)
@@ -70,22 +84,17 @@ async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: 
   return (await import('./sql/duckdb.js')).duckdbDestination(to, hasWorkspace, memoryMb);
 }
 
-/** The path of a run: the document → the token → the resources → a pass of each → what refers to deleted records again → the exports. */
+/** The path of a run: a pass of each resource → what refers to deleted records again → the files. */
 async function run(
   client: Api,
   destination: Destination,
+  resources: readonly Resource[],
   options: Options,
   screen: Display,
   signal: AbortSignal,
-  onClaimed: () => void,
 ): Promise<void> {
   const { verify, allowDeletions, exportTo, changesTo, dbtTo } = options;
-  // Asked in each run: a gateway that was started again may have further members.
-  const document = (await client.json('/openapi.json')) as OpenApiDocument;
-  const token = (await client.json('/token')) as TokenInfo;
-  const resources = chosenOf(document, token, options, screen);
-  await destination.claim({ workspaceId: token.workspaceId, base: options.base }, options.isReplaced);
-  onClaimed();
+  await nameGaps(destination, resources, options, screen);
   for (const resource of resources) await destination.open(resource); // names a table that is not its own before it reads
   const changes =
     changesTo === null ? noChangeFiles(destination.changeFiles) : await changeFiles(changesTo, destination.changeFiles);
@@ -109,11 +118,26 @@ async function run(
   }
   if (dbtTo !== null) {
     const { dbtSources } = await import('./sql/dbt.js');
-    await writeFile(
-      dbtTo,
-      dbtSources(resources, isDatabase(options.to) ? options.schema : 'main', options.hasWorkspace),
-    );
+    const { replaceFile } = await import('./sql/exports.js');
+    const text = dbtSources(resources, isDatabase(options.to) ? options.schema : 'main', options.hasWorkspace);
+    await mkdir(dirname(dbtTo), { recursive: true });
+    await replaceFile(dirname(dbtTo), basename(dbtTo), (part) => writeFile(part, text));
   }
+}
+
+/** Says what a run leaves out that an earlier one had. */
+async function nameGaps(
+  destination: Destination,
+  chosen: readonly Resource[],
+  { resources, changesTo }: Options,
+  screen: Display,
+): Promise<void> {
+  const copied = [...(await destination.knownDangling()).keys()];
+  const old = copied.filter((copy) => !chosen.some(({ name }) => name === copy));
+  if (resources === null && old.length > 0)
+    screen.note(`No longer brought up to date, as the gateway does not give it to this token: ${old.join(', ')}.`);
+  if (changesTo === null && destination.changeFiles > 0)
+    screen.note('The changes of this run are in no file, as those of an earlier run with --changes are.');
 }
 
 /**
@@ -151,7 +175,7 @@ interface TokenInfo {
 /** The resources to copy. Without `--resources`: those that the token may read; the others are named. */
 function chosenOf(
   document: OpenApiDocument,
-  { scopes }: TokenInfo,
+  token: TokenInfo,
   { resources, hasWorkspace }: Options,
   screen: Display,
 ): Resource[] {
@@ -160,6 +184,7 @@ function chosenOf(
     throw new UnfitDocument(
       'The server at --base describes no resource that can be copied: give the address of a workspace data gateway.',
     );
+  const scopes = memberOf<string[]>(token, 'scopes');
   const unknown = resources?.filter((name) => !all.some((each) => each.name === name)) ?? [];
   if (unknown.length > 0)
     throw new UsageError(
@@ -180,5 +205,8 @@ export function isLostConnection(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string };
   if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E'))
     return /^(08|40|53300|57P0[123])/.test(code);
-  return code !== undefined || /Connection terminated|connection error/.test(message ?? '');
+  return (
+    /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_)/.test(String(code)) ||
+    /Connection terminated|connection error/.test(message ?? '')
+  );
 }

@@ -35,6 +35,9 @@ export function textOf(json: string): string {
 
 const numberForm = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,5}))?$/;
 
+/** Digits before and after the point that a numeric of PostgreSQL holds. */
+const [wholeMax, scaleMax] = [131_072, 16_383];
+
 /** A number without exponent, sign of zero and zeros at its end. */
 function plainNumber(json: string): string | undefined {
   const [, sign = '', whole, part = '', exponent = '0'] = numberForm.exec(json) ?? [];
@@ -49,6 +52,7 @@ function plainNumber(json: string): string | undefined {
   before = before.replace(/^0+(?=\d)/, '');
   after = after.replace(/0+$/, '');
   if (before === '0' && after === '') return '0';
+  if (before.length > wholeMax || after.length > scaleMax) return undefined;
   return sign + before + (after === '' ? '' : `.${after}`);
 }
 
@@ -61,7 +65,7 @@ export function digitsOf(plain: string): Digits {
     : { whole: point - start, scale: plain.length - point - 1 };
 }
 
-const momentForm = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/;
+const momentForm = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const minuteMs = 60_000;
 
 /** A moment in UTC as the API writes it, with microseconds only where it has some (RFC 3339). */

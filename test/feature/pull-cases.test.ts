@@ -1,11 +1,15 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
+import { parse } from 'yaml';
+import { until } from '../support/patience.js';
 import { duckdbCopy, type PulledCopy, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
 import { largeRecords, measuredPull, wideRecords } from '../support/pull/large-records.js';
-import { record, type SyncServer, syncServer } from '../support/pull/sync-server.js';
+import { operationOf, record, type SyncServer, syncServer } from '../support/pull/sync-server.js';
 import { shared } from '../support/shared.js';
 
 // Ordinary things in which a copy once lied or died, on both destinations, before a server with any document and records.
@@ -31,11 +35,11 @@ async function serve(t: ExecutionContext, resources: Parameters<typeof syncServe
 }
 
 let made = 0;
-async function newDatabase(t: ExecutionContext): Promise<string> {
+async function newDatabase(t: ExecutionContext, options = ''): Promise<string> {
   const name = `cases_${process.pid}_${++made}`;
   const admin = new pg.Client(shared.primary);
   await admin.connect();
-  await admin.query(`create database ${name}`);
+  await admin.query(`create database ${name} ${options}`);
   t.teardown(async () => {
     await admin.query(`drop database if exists ${name} with (force)`);
     await admin.end();
@@ -49,6 +53,10 @@ async function destinations(t: ExecutionContext): Promise<PulledCopy[]> {
 
 const pull = (server: SyncServer, copy: PulledCopy, ...more: string[]): Promise<PullRun> =>
   runPull(['--base', server.base, '--token-file', tokenFile, '--to', copy.to, ...more]);
+
+/** Runs a script of sh, in which "$0" "$@" is `pull` with its arguments. */
+const inShell = (script: string, args: readonly string[]): Promise<PullRun> =>
+  startPull(args, ['/bin/sh', '-c', script, process.execPath, join(process.cwd(), 'dist/pull/src/main.js')]).ended;
 
 const countIn = async (copy: PulledCopy, table: string): Promise<number> => {
   const [row] = await copy.sql(`select cast(count(*) as integer) as count from ${table}`);
@@ -247,13 +255,7 @@ test('a change file that the disk takes only in part is not committed', async (t
   const changes = join(folder, 'full-disk');
   const args = ['--base', server.base, '--token-file', tokenFile, '--to', copy.to, '--changes', changes];
   // No file can be larger than 20 blocks of 512 bytes.
-  const limited = await startPull(args, [
-    '/bin/sh',
-    '-c',
-    'ulimit -f 20; exec "$0" "$@"',
-    process.execPath,
-    join(process.cwd(), 'dist/pull/src/main.js'),
-  ]).ended;
+  const limited = await inShell('ulimit -f 20; exec "$0" "$@"', args);
   t.is(limited.code, 1);
   t.regex(limited.stderr, /EFBIG|ENOSPC|full/);
   t.is(await countIn(copy, 'klanten'), 0);
@@ -384,6 +386,7 @@ test('--status prints how fresh a copy is, and --max-age exits with 1 when it is
     );
     await copy.sql(`update pull_status set data_as_of = '2026-01-01 00:00:00+00'`);
     t.is((await status('--max-age', '1h')).code, 1);
+    for (const age of ['9000d', '240000.5h']) t.is((await status('--max-age', age)).code, 0, age);
     t.is((await status()).code, 0);
   }
   for (const args of [
@@ -399,6 +402,9 @@ test('excel-csv has a byte order mark, semicolons, decimal commas, and texts tha
   const records = new Map([
     ['7', record('7', '"nummer":"01234567","prijs":3.500,"tekst":"=1+1"')],
     ['8', record('8', '"nummer":"","prijs":null,"tekst":"a;b"')],
+    ['a', record('a', '"nummer":"jan-5","tekst":"waar"')],
+    ['b', record('b', '"nummer":"(5)","tekst":"#N/A"')],
+    ['c', record('c', '"nummer":"€ 5","tekst":"Laan van Meerdervoort"')],
   ]);
   const server = await serve(t, { maten: { schema: schemaOf(members), records } });
   for (const [i, copy] of (await destinations(t)).entries()) {
@@ -406,7 +412,14 @@ test('excel-csv has a byte order mark, semicolons, decimal commas, and texts tha
     t.is((await pull(server, copy, '--export', at, '--format', 'excel-csv')).code, 0);
     const [head, ...rows] = readFileSync(join(at, 'maten.csv'), 'utf8').split('\r\n');
     t.is(head, '\ufeffid;nummer;prijs;tekst');
-    t.deepEqual(rows.sort(), ['', '"=""7""";"=""01234567""";3,5;"=""=1+1"""', '"=""8""";"";;"a;b"']);
+    t.deepEqual(rows.sort(), [
+      '',
+      '"=""7""";"=""01234567""";3,5;"=""=1+1"""',
+      '"=""8""";"";;"a;b"',
+      'a;"=""jan-5""";;"=""waar"""',
+      'b;"=""(5)""";;"=""#N/A"""',
+      'c;"=""€ 5""";;Laan van Meerdervoort',
+    ]);
     t.is((await pull(server, copy, '--export', at, '--format', 'csv')).code, 0);
     t.true(readFileSync(join(at, 'maten.csv'), 'utf8').includes('7,01234567,3.5,=1+1\n'));
   }
@@ -433,4 +446,144 @@ test('wide and large records are copied and exported within 512 MB', async (t) =
       t.is(run.code, 0, run.stderr);
       t.true(run.peakMb <= 512, `${run.peakMb} MB`);
     }
+});
+
+test('a table that was dropped is filled again, and is not in the way of --replace', async (t) => {
+  const schema = schemaOf({ datum: { type: 'string', format: 'date' }, uren: { type: 'array', items: schemaOf({}) } });
+  const server = await serve(t, {
+    klanten: { schema, records: numbered(3, '"datum":"2026-01-01","uren":[{"id":"1"}]') },
+  });
+  for (const copy of await destinations(t)) {
+    t.is((await pull(server, copy)).code, 0);
+    await copy.sql('drop table klanten_uren');
+    t.is((await pull(server, copy)).code, 0);
+    t.is(await countIn(copy, 'klanten_uren'), 3);
+    await copy.sql('drop table klanten_uren');
+    const replaced = await pull(server, copy, '--replace');
+    t.is(replaced.code, 0, replaced.stderr);
+    t.is(await countIn(copy, 'klanten_uren'), 3);
+    // The name of the index on the date must be free for a table.
+    server.resources.set('klanten-datum', { schema: schemaOf({}), records: numbered(2, '') });
+    const run = await pull(server, copy);
+    t.is(run.code, 0, run.stderr);
+    t.is(await countIn(copy, 'klanten_datum'), 2);
+    server.resources.delete('klanten-datum');
+    t.regex((await pull(server, copy)).stderr, /^No longer brought up to date, .*: klanten-datum\.$/m);
+  }
+});
+
+test('a number or moment that no type holds is kept as it came', async (t) => {
+  const schema = schemaOf({ a: { type: 'number' }, m: { type: 'string', format: 'date-time' } });
+  const records = new Map([['1', record('1', '"a":1e-20000,"m":"2026-01-01T00:00:00+24:00"')]]);
+  const server = await serve(t, { maten: { schema, records } });
+  for (const copy of await destinations(t)) {
+    const run = await pull(server, copy);
+    t.is(run.code, 0, run.stderr);
+    t.deepEqual(await copy.sql('select cast(a as varchar) as a, m from maten'), [
+      { a: '1e-20000', m: '2026-01-01T00:00:00+24:00' },
+    ]);
+  }
+});
+
+test('a DuckDB file is free while the gateway does not answer, and any file name is a file', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
+  const args = ['--base', server.base, '--token-file', tokenFile, '--to'];
+  const run = await inShell(`cd '${folder}' && exec "$0" "$@"`, [...args, ':memory:']);
+  t.is(run.code, 0, run.stderr);
+  const copy = duckdbCopy(join(folder, ':memory:'));
+  t.is(await countIn(copy, 'klanten'), 3);
+  server.asked.length = 0;
+  server.onRequest = () => new Promise(() => undefined);
+  const { child, ended } = startPull([...args, copy.to]);
+  t.true(await until(() => server.asked.length > 0, 30_000));
+  t.is(await countIn(copy, 'klanten'), 3);
+  child.kill('SIGTERM');
+  t.is((await ended).code, 143);
+});
+
+test('--changes tells what its files lack, and leaves the files of another copy alone', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
+  const changes = join(folder, 'shared-changes');
+  const [copy, other] = (await destinations(t)) as [PulledCopy, PulledCopy];
+  t.is((await pull(server, copy, '--changes', changes)).code, 0);
+  t.regex((await pull(server, copy)).stderr, /^The changes of this run are in no file/);
+  writeFileSync(join(changes, '0000000007-a.b.ndjson'), '');
+  const refused = await pull(server, other, '--changes', changes);
+  t.is(refused.code, 1);
+  t.regex(refused.stderr, /0000000007-a\.b\.ndjson is of another copy/);
+  t.is(readdirSync(changes).length, 2);
+});
+
+test('sources of dbt name ids and schemas as they are, hold no Jinja, and are replaced in one step', async (t) => {
+  const description = "de naam {{ env_var('HOME') }}\u007f";
+  const named = { type: 'object', properties: { Id: text, id: text, naam: { ...text, description } } };
+  const orders = schemaOf({ klantId: { ...text, 'x-references': 'klanten' } });
+  const server = await serve(t, {
+    klanten: { schema: named, records: numbered(3) },
+    orders: { schema: orders, records: numbered(3, '"klantId":"r1"') },
+  });
+  const copy = postgresCopy(await newDatabase(t));
+  const file = join(folder, 'models/staging/sources.yml');
+  const args = ['--schema', 'order', '--dbt', file];
+  const run = await pull(server, copy, ...args);
+  t.is(run.code, 0, run.stderr);
+  const { tables } = (parse(readFileSync(file, 'utf8')) as { sources: [{ tables: Record<string, unknown>[] }] })
+    .sources[0];
+  const shown = JSON.stringify(tables);
+  t.true(shown.includes(`{"to":"source('order', 'klanten')","field":"id_2"`), shown);
+  t.true(shown.includes('from \\"order\\".pull_status'), shown);
+  t.true(shown.includes("de naam { { env_var('HOME') }} "), shown);
+  writeFileSync(file, 'before');
+  linkSync(file, join(folder, 'sources-before'));
+  t.is((await pull(server, copy, ...args)).code, 0);
+  t.is(readFileSync(join(folder, 'sources-before'), 'utf8'), 'before');
+  t.deepEqual(readdirSync(join(folder, 'models/staging')), ['sources.yml']);
+  const refused = await pull(server, copy, '--dbt', join(folder, 'models'));
+  t.is(refused.code, 1);
+  t.notRegex(refused.stderr, /connection/);
+});
+
+test('a database without UTF8 is refused, and a reader of stdout that goes away ends no run', async (t) => {
+  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
+  const url = await newDatabase(t, `encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0`);
+  const refused = await pull(server, postgresCopy(url));
+  t.is(refused.code, 1);
+  t.regex(refused.stderr, /^The database has the encoding LATIN1: give one that has UTF8\.$/m);
+  const copy = duckdbCopy(join(folder, 'unread.duckdb'));
+  const args = ['--base', server.base, '--token-file', tokenFile, '--to', copy.to];
+  const run = await inShell('{ "$0" "$@"; echo "exit $?" >&2; } | true', args);
+  t.is(run.stderr, 'exit 1\n');
+  t.is(await countIn(copy, 'klanten'), 3);
+});
+
+test('a gateway that always refuses a page or lacks a member of an answer is not asked for ever', async (t) => {
+  const document = JSON.stringify({ paths: { '/sync/klanten': { get: operationOf(schemaOf({})) } } });
+  const page = '{"data":[],"pagination":{"nextCursor":null,"since":"x"}}';
+  for (const [message, answers] of [
+    [/klanten: 410 gone/, { '/sync/klanten': [410, '{"detail":"gone"}'] }],
+    [/klanten\/digest: 400 damaged/, { '/sync/klanten/digest': [400, '{"detail":"damaged"}'] }],
+    [/answers without scopes/, { '/token': [200, '{}'] }],
+    [/answers without pagination/, { '/sync/klanten': [200, '{"data":[]}'] }],
+    [/answers without data/, { '/sync/klanten/digest': [200, '[]'] }],
+  ] as [RegExp, Record<string, [number, string]>][]) {
+    const all: Record<string, [number, string]> = {
+      '/openapi.json': [200, document],
+      '/token': [200, '{"workspaceId":"north","scopes":["read:klanten"]}'],
+      '/sync/klanten': [200, page],
+      '/sync/klanten/digest': [200, '{"data":[]}'],
+      ...answers,
+    };
+    const server = createServer((request, reply) => {
+      const path = new URL(request.url ?? '', 'http://x').pathname.replace('/api/v1', '');
+      const [status, body] = all[path] ?? [404, '{}'];
+      reply.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.close());
+    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const to = join(folder, `${++made}.duckdb`);
+    const run = await runPull(['--base', base, '--token-file', tokenFile, '--to', to], 60_000);
+    t.is(run.code, 1, run.stderr);
+    t.regex(run.stderr, message);
+  }
 });

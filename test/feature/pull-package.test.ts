@@ -78,7 +78,7 @@ function install(t: ExecutionContext, command: string, cwd: string): void {
   t.true(Number(row?.changes) > 0);
   const sources = parse(readFileSync(join(at, 'sources.yml'), 'utf8')) as { sources: { tables: DbtTable[] }[] };
   const orders = sources.sources[0]?.tables.find(({ name }) => name === 'werkbonnen');
-  t.is(orders?.loaded_at_field, `(select data_as_of from main.pull_status where resource = 'werkbonnen')`);
+  t.is(orders?.loaded_at_field, `(select data_as_of from "main".pull_status where resource = 'werkbonnen')`);
   const tests = Object.fromEntries(orders?.columns.map(({ name, data_tests }) => [name, data_tests]) ?? []);
   t.deepEqual(tests.id, ['unique', 'not_null']);
   t.like((tests.installation_id as object[])[1], {

@@ -44,7 +44,7 @@ test.serial('a usage error has code 2 and shows no secret', async (t) => {
     [/--base is the address of a gateway/, `${address}?key=geheim`],
     [/--to is no URL: percent-encode/, address, '--to', 'postgres://etl:2024#geheim@h:1/copy'],
     [/--to is postgres:.* or a DuckDB file/, address, '--to', 'mysql://geheim@db/copy'],
-    [/--every is .* at most 596h/, address, '--every', '600h'],
+    [/--every is .* at most 24d/, address, '--every', '600h'],
     [/--every is .* such as 15m/, address, '--every', '15'],
     [/--resources the names/, address, '--resources', ' , '],
     [/--format is parquet, csv, excel-csv or ndjson, not "xml"/, address, '--export', folder, '--format', 'xml'],
@@ -92,6 +92,7 @@ test.serial('a server that is no gateway is named in one clear sentence', async 
       /does not describe/,
       (_, reply) => void reply.writeHead(200, json).end('{"paths":{"/sync/constructor":{"get":{}}}}'),
     ],
+    [/answers with broken JSON/, (_, reply) => void reply.writeHead(200, json).end('{"a":}')],
     [
       /larger than 67108864 bytes/,
       (_, reply) => void reply.writeHead(200, { ...json, 'content-encoding': 'gzip' }).end(bomb),
@@ -279,7 +280,7 @@ test.serial('what is in the way of a copy is named', async (t) => {
   await taken.sql('create table klanten (id integer)');
   const args = (to: string): string[] => [...usual(context), '--to', to, '--resources', 'klanten'];
   const refused = await runPull([...usual(context), '--to', taken.to]);
-  t.regex(refused.stderr, /main\.klanten exists and was not made by pull: drop it/);
+  t.regex(refused.stderr, /main\.klanten exists, and is no table of klanten: drop it/);
   t.is(refused.stdout, '', 'before anything is read');
   const typed = duckdbCopy(join(folder, 'typed.duckdb'));
   t.is((await runPull(args(typed.to))).code, 0);

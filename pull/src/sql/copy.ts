@@ -34,7 +34,7 @@ export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
     for (const { name } of tables)
       if (await isTable(session, dialect.schema, name))
         throw new Unusable(
-          `${dialect.schema}.${name} exists and was not made by pull: drop it, or give another destination.`,
+          `${dialect.schema}.${name} exists, and is no table of ${resource.name}: drop it, or give another destination.`,
         );
     // Before its tables: pull knows them as its own, wherever a kill falls.
     await state.begin(tables.map(({ name }) => name));

@@ -1,43 +1,47 @@
+import { plain } from '../api.js';
 import { type Column, type Resource, statusTable } from '../document.js';
-import { tablesOf, type WholeTable } from './tables.js';
+import { quoted } from './dialect.js';
+import { idColumnOf, tablesOf, type WholeTable } from './tables.js';
 
 /** The tables of a copy as sources of dbt: a text of YAML, whose values are JSON. */
 export function dbtSources(resources: readonly Resource[], schema: string, hasWorkspace: boolean): string {
+  const source = schema === 'main' ? 'workspace_data' : schema;
   const lines = [
     '# Written by workspace-data-pull --dbt: the next run replaces it.',
     'version: 2',
     'sources:',
-    `  - name: ${JSON.stringify(schema === 'main' ? 'workspace_data' : schema)}`,
+    `  - name: ${JSON.stringify(source)}`,
     `    schema: ${JSON.stringify(schema)}`,
     '    description: "Copy of a workspace, kept by workspace-data-pull."',
     '    tables:',
   ];
-  const source = schema === 'main' ? 'workspace_data' : schema;
   for (const resource of resources) {
-    const status = `select data_as_of from ${schema}.${statusTable} where resource = '${resource.name.replaceAll("'", "''")}'`;
+    const status = `select data_as_of from ${quoted(schema)}.${statusTable} where resource = '${resource.name.replaceAll("'", "''")}'`;
     for (const [i, table] of tablesOf(resource, hasWorkspace).entries())
       lines.push(
         `      - name: ${JSON.stringify(table.name)}`,
-        `        description: ${JSON.stringify(table.comment)}`,
+        `        description: ${described(table.comment)}`,
         `        loaded_at_field: ${JSON.stringify(`(${status})`)}`,
         '        freshness: {warn_after: {count: 2, period: hour}, error_after: {count: 24, period: hour}}',
         '        columns:',
         ...table.shown.flatMap((column) =>
-          columnLines(column, table, testsOf(column, table, i === 0 ? resource : null, resources, source)),
+          columnLines(column, testsOf(column, table, i === 0 ? resource : null, resources, source)),
         ),
       );
   }
   return `${lines.join('\n')}\n`;
 }
 
-function columnLines(column: Column, table: WholeTable, tests: readonly string[]): string[] {
-  void table;
+function columnLines(column: Column, tests: readonly string[]): string[] {
   return [
     `          - name: ${JSON.stringify(column.name)}`,
-    `            description: ${JSON.stringify(column.comment)}`,
+    `            description: ${described(column.comment)}`,
     ...(tests.length === 0 ? [] : ['            data_tests:', ...tests.map((test) => `              - ${test}`)]),
   ];
 }
+
+/** Text for YAML, which takes no control characters, and for dbt, which runs what braces of Jinja hold. */
+const described = (text: string): string => JSON.stringify(plain(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
 
 /** Tests of a column, as the document promises. A reference can lead to a record that the gateway hides: that is a warning. */
 function testsOf(
@@ -50,10 +54,13 @@ function testsOf(
   const isKey = resource !== null && table.key[0] === column.name;
   const reference = resource?.references.find((each) => each.column === column.name);
   const target = resources.find(({ name }) => name === reference?.resource);
-  const to = target && `source('${source}', '${target.table.name}')`;
   return [
     ...(isKey ? ['unique'] : []),
     ...(column.isRequired ? ['not_null'] : []),
-    ...(to === undefined ? [] : [`relationships: {to: ${JSON.stringify(to)}, field: id, config: {severity: warn}}`]),
+    ...(target === undefined
+      ? []
+      : [
+          `relationships: {to: "source('${source}', '${target.table.name}')", field: ${idColumnOf(target)}, config: {severity: warn}}`,
+        ]),
   ];
 }

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { type Destination, OutOfMemory, Unusable } from '../destination.js';
 import type { Digits, Kind } from '../document.js';
@@ -92,7 +92,8 @@ export async function openDuckdb(
   file: string,
   { memoryMb = 128, isReadOnly = false }: DuckdbOptions = {},
 ): Promise<OpenDuckdb> {
-  const instance = await DuckDBInstance.create(file, {
+  // A whole path: names such as `:memory:` and `md:x` mean something else to DuckDB.
+  const instance = await DuckDBInstance.create(resolve(file), {
     memory_limit: `${memoryMb}MB`,
     threads: '1', // each has buffers of its own
     preserve_insertion_order: 'false',

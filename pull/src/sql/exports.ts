@@ -104,8 +104,8 @@ function jsonOf(value: string | null, { kind }: ExportColumn): string {
 /** Digits that Excel keeps of a number, and characters that it takes in a text of a formula. */
 const excelDigitsMax = 15;
 const excelTextMax = 255;
-/** Excel would take the text for a number, a date or a formula. */
-const excelReads = /^\s*[=+\-@.,\d]|^[\t\r]/;
+/** Excel would take the text for a number, a date, a truth value, an error or a formula. */
+const excelReads = /^\s*(?:[=+\-@.,(#\d\p{Sc}]|\p{L}{3,9}\.?[-/ .]?\d|(?:true|false|waar|onwaar)\s*$)|^[\t\r]/iu;
 const excelRuns = /^[=+\-@\t\r]/;
 
 /** A cell in which Excel shows what came: `="007"` is a text. What cannot be written so begins with an apostrophe, if Excel would run it. */

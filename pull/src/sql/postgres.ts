@@ -76,8 +76,13 @@ export async function postgresDestination(
   const db = await connected(url);
   try {
     const session = sessionOf(db);
-    const { rows } = await db.query('select pg_try_advisory_lock($1, hashtext($2)) as mine', [lockKey, schema]);
+    const { rows } = await db.query(
+      `select pg_try_advisory_lock($1, hashtext($2)) as mine, current_setting('server_encoding') as encoding`,
+      [lockKey, schema],
+    );
     if (!rows[0].mine) throw new Unusable('Another process pulls into this destination.', true);
+    if (rows[0].encoding !== 'UTF8')
+      throw new Unusable(`The database has the encoding ${rows[0].encoding}: give one that has UTF8.`);
     await makeSchema(session, schema);
     const dialect = dialectOf(schema);
     return await sqlDestination(session, dialect, hasWorkspace, {

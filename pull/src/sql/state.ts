@@ -34,7 +34,12 @@ const statusComments = {
 };
 
 /** Takes the destination for an origin. Throws Unusable where it has copies of another; with `isReplaced` these are emptied instead. */
-export async function claim(session: Session, { at }: Dialect, origin: Origin, isReplaced: boolean): Promise<void> {
+export async function claim(
+  session: Session,
+  { schema, at }: Dialect,
+  origin: Origin,
+  isReplaced: boolean,
+): Promise<void> {
   const found = await session.rows<{ workspace_id: string; base: string; shape: string | null }>(
     `select workspace_id, base, shape from ${at(stateTable)}`,
   );
@@ -47,7 +52,8 @@ export async function claim(session: Session, { at }: Dialect, origin: Origin, i
   if (!isReplaced) return;
   await inTransaction(session, async () => {
     for (const { shape } of found)
-      for (const table of Shape.read(shape).tables) await session.rows(`delete from ${at(table)}`);
+      for (const table of Shape.read(shape).tables)
+        if (await isTable(session, schema, table)) await session.rows(`delete from ${at(table)}`);
     await session.rows(`delete from ${at(statusTable)}`);
     await session.rows(
       `update ${at(stateTable)} set workspace_id = $1, base = $2, since = null, cursor = null, hidden = null`,

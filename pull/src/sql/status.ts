@@ -44,7 +44,7 @@ async function readStatus(session: Session, schema: string): Promise<Status[]> {
        from ${place} order by resource`,
     )
     .catch(() => {
-      throw new Unusable(`There is no copy in ${schema}: it has no table ${statusTable}.`);
+      throw new Unusable(`There is no copy in ${schema}: it has no table ${statusTable} that can be read.`);
     });
   return rows.map((row) => ({
     resource: String(row.resource),

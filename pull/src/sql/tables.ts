@@ -65,8 +65,8 @@ function wholePart(part: PartTable, record: string, workspace: readonly Column[]
 export const idColumnOf = ({ table }: Resource): string =>
   (table.columns.find(({ path }) => path.join() === 'id') as Column).name;
 
-/** The name of the index on a column. */
-export const indexOn = (table: Table, { name }: Column): string => shortened(`${table.name}_${name}`);
+/** The name of the index on a column: its point keeps it apart from tables and other indexes. */
+export const indexOn = (table: Table, { name }: Column): string => shortened(`${table.name}.${name}`);
 
 interface StoredColumn {
   readonly name: string;
@@ -103,7 +103,7 @@ export async function makeTables(
   for (const table of tables) {
     const present = await columnsIn(session, dialect.schema, table.name);
     if (present.size === 0) await createTable(session, dialect, table, shape);
-    else if (await alterTable(session, dialect, table, shape, present)) isStale = true;
+    if (present.size === 0 || (await alterTable(session, dialect, table, shape, present))) isStale = true;
   }
   return isStale;
 }

@@ -103,12 +103,15 @@ function digestOf(resource: ServedResource, depth: number): string {
 
 function documentOf({ resources }: SyncServer): object {
   const paths = [...resources].map(([name, { schema }]) => {
-    const page = { type: 'object', properties: { data: { type: 'array', items: schema } } };
-    const operation = {
-      parameters: [{ name: 'perPage', in: 'query', schema: { type: 'integer', maximum: 10_000 } }],
-      responses: { 200: { content: { 'application/json': { schema: page } } } },
-    };
-    return [`/sync/${name}`, { get: operation }];
+    return [`/sync/${name}`, { get: operationOf(schema) }];
   });
   return { openapi: '3.1.0', paths: Object.fromEntries(paths) };
+}
+
+export function operationOf(schema: object): object {
+  const page = { type: 'object', properties: { data: { type: 'array', items: schema } } };
+  return {
+    parameters: [{ name: 'perPage', in: 'query', schema: { type: 'integer', maximum: 10_000 } }],
+    responses: { 200: { content: { 'application/json': { schema: page } } } },
+  };
 }
