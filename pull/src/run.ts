@@ -137,7 +137,7 @@ async function nameGaps(
   if (resources === null && old.length > 0)
     screen.note(`No longer brought up to date, as the gateway does not give it to this token: ${old.join(', ')}.`);
   if (changesTo === null && destination.changeFiles > 0)
-    screen.note('The changes of this run are in no file, as those of an earlier run with --changes are.');
+    screen.note('The changes of this run are in no file: an earlier run had --changes.');
 }
 
 /**
