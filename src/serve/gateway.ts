@@ -326,7 +326,7 @@ function databasesOf(settings: Settings, opening: Opening) {
   };
 }
 
-/** A pooler can begin at any time: to lose prepared statements (26000), or to meet some of others (42P05). */
+/** A pooler can begin at any time to lose prepared statements (26000), or to mix them up (42P05). */
 function losesStatements(event: Event): boolean {
   const cause = 'code' in event ? event.code : 'reason' in event ? event.reason : '';
   return /\b(26000|42P05)\b/.test(String(cause));
