@@ -152,7 +152,7 @@ test('a draft proposes few indexes, says what each costs, and takes the other fi
   const filters = draft.resources.get('jobs')?.filters ?? {};
   t.deepEqual(Object.keys(filters).sort(), ['code', 'from', 'ids', 'kindId', 'number', 'to']);
   t.true(filters.number?.nearlyUnique);
-  t.regex(draft.output, /Indexes:\n {2}6 proposed on 3 tables, about \d+ MB in all; each makes every insert slower\. /);
+  t.regex(draft.output, /Indexes:\n {2}Proposed: 6, tables: 3, about \d+ MB in all; each makes every insert slower\. /);
   t.regex(draft.output, /\n {2}shop\.jobs: 4, about \d+ MB\n/);
   t.regex(draft.output, /with --all-filters they are, .*: jobs \(otherKindId, thirdKindId, status, updatedSince\)\./);
   const text = readFileSync(join(draft.folder, 'sql/views/indexes/jobs_start.sql'), 'utf8');

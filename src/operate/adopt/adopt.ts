@@ -96,7 +96,7 @@ function indexLines(drafts: readonly Draft[]): string[] {
   return [
     ...(indexes.length > 0
       ? [
-          `${indexes.length} proposed on ${perTable.length} tables, about ${sizeText(total)} in all; each makes every insert slower. Each file says what it serves.`,
+          `Proposed: ${indexes.length}, tables: ${perTable.length}, about ${sizeText(total)} in all; each makes every insert slower. Each file says what it serves.`,
           ...largest.map(({ table, count, bytes }) => `${table}: ${count}, about ${sizeText(bytes)}`),
         ]
       : []),
