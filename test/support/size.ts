@@ -30,10 +30,10 @@ const support = filesIn('test/support').filter((file) => dirname(file).endsWith(
 const { properties } = JSON.parse(textOf(page('config/settings.schema.json'))) as { properties: object };
 
 const sizes: readonly Size[] = [
-  { name: 'src, lines', now: lines(src), budget: 22_700 },
+  { name: 'src, lines', now: lines(src), budget: 22_500 },
   { name: 'src, files', now: src.length, budget: 190 },
   { name: 'settings', now: Object.keys(properties).length, budget: 56 },
-  { name: 'test, lines', now: lines(filesIn('test')), budget: 35_600 },
+  { name: 'test, lines', now: lines(filesIn('test')), budget: 35_400 },
   { name: 'support of these, lines', now: lines(support), budget: 3500 },
   { name: 'bench, lines', now: lines(filesIn('bench')), budget: 4500 },
 ];
