@@ -190,7 +190,7 @@ test.serial(
       ),
     );
     const found = await wrong(t, draft);
-    t.deepEqual(found.map(titleOf), ['failed workspaces ', 'failed migrated ']);
+    t.deepEqual(found.map(titleOf), ['failed workspaces ', 'refused migrated ']);
     t.regex(
       found[0]?.detail ?? '',
       /^gateway\.workspaces: row-level security of "Shop Floor"\."Companies" hides rows: .* `to gateway_owner /,

@@ -266,8 +266,10 @@ test('it can update no column outside the write scope, through the view or past 
     (relation) => `update ${relation} set ${nameColumn} = default where id = '${id}'`,
   );
   const outcomes = await asWriter(t.context, [...updates, ...elsewhere]);
-  const allowed = [...updates, ...elsewhere].filter((_, i) => outcomes[i] !== denied && outcomes[i] !== '42703');
-  t.deepEqual(allowed, [], 'a column of the view that the table has under another name is none, SQLSTATE 42703');
+  // 42703: the table has the column under another name. 0A000: the view shows it by an expression, which cannot be written.
+  const refusals: unknown[] = [denied, '42703', '0A000'];
+  const allowed = [...updates, ...elsewhere].filter((_, i) => !refusals.includes(outcomes[i]));
+  t.deepEqual(allowed, []);
   const permitted = [nameColumn, ...moved].map(
     (column) => `update gateway.installaties_write set ${column} = ${column} where id = '${id}'`,
   );
