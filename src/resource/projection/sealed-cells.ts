@@ -78,16 +78,21 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
 /** Fewer bytes can look like text under a wrong key. */
 const tellingBytes = 6;
 
-/** Without the AAD that the tag needs; null for a value of another codec, or too short to tell. */
-export function opensAsText(codec: Codec, stored: string, key: KeyObject): boolean | null {
-  const header = headerReader(codec)(stored);
+/** Opens without the AAD that the tag needs; null for a value of another codec, or too short to tell. */
+export function textOpener(codec: Codec): (stored: string, key: KeyObject) => boolean | null {
+  const readHeader = headerReader(codec);
   const layout = sealLayout(codec.layout ?? []);
-  if (header === null || layout === null) return null;
-  const sealed = decoded(codec.encoding, Buffer.from(stored), Buffer.byteLength(header.text));
-  const dataBytes = (sealed?.length ?? 0) - layout.overheadBytes;
-  if (sealed === null || dataBytes < tellingBytes) return null;
-  const opened = new Opener(layout).decipher(key, sealed, dataBytes).opened;
-  return isText(opened, 0, opened.length);
+  if (layout === null) return () => null;
+  const opener = new Opener(layout);
+  return (stored, key) => {
+    const header = readHeader(stored);
+    if (header === null) return null;
+    const sealed = decoded(codec.encoding, Buffer.from(stored), Buffer.byteLength(header.text));
+    const dataBytes = (sealed?.length ?? 0) - layout.overheadBytes;
+    if (sealed === null || dataBytes < tellingBytes) return null;
+    const { opened } = opener.decipher(key, sealed, dataBytes);
+    return isText(opened, 0, opened.length);
+  };
 }
 
 /** Nonce and tag are copied into buffers that are used again: a view of each costs more. */

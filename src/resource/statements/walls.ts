@@ -72,7 +72,7 @@ interface GeneratedView {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
-  /** Those of the columns that no statement compares. */
+  /** The columns that no statement compares. */
   readonly uncompared?: ReadonlySet<string>;
   readonly computed?: readonly string[];
   readonly order?: ReturnType<typeof inOrder>;

@@ -7,9 +7,8 @@ import type { WorkspaceId } from '../../postgres/statement.js';
 import { guard } from '../../postgres/wire/queries.js';
 import { sessionSettings } from '../../postgres/wire/session.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import type { Codec } from '../../resource/projection/codec.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
-import { opensAsText } from '../../resource/projection/sealed-cells.js';
+import { textOpener } from '../../resource/projection/sealed-cells.js';
 import { viewsOf } from '../../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
@@ -113,9 +112,13 @@ const keyIdsMsMax = 3000;
 const exceptionsMax = 0.05;
 
 /** Of the samples that a codec can judge. */
-function countOpened(codecs: readonly Codec[], samples: readonly string[], key: KeyObject | undefined) {
+function countOpened(
+  openers: readonly ReturnType<typeof textOpener>[],
+  samples: readonly string[],
+  key: KeyObject | undefined,
+) {
   const opened = samples.flatMap((value) => {
-    const outcomes = key === undefined ? [] : codecs.map((codec) => opensAsText(codec, value, key));
+    const outcomes = key === undefined ? [] : openers.map((opensAsText) => opensAsText(value, key));
     return outcomes.every((outcome) => outcome === null) ? [] : outcomes.includes(true);
   });
   return { judged: opened.length, opened: opened.filter(Boolean).length };
@@ -127,17 +130,18 @@ export function checkKeyring(
   { dataKeys }: Settings,
   resources: readonly Resource[],
 ): Promise<Item[]> {
-  const codecs = resources
+  const openers = resources
     .flatMap(({ codecs }) => Object.values(codecs))
     .flatMap((codec) => [codec, ...(codec.older ? [codec.older] : [])])
-    .filter(({ cipher }) => cipher === 'aes-256-gcm');
+    .filter(({ cipher }) => cipher === 'aes-256-gcm')
+    .map(textOpener);
   const compare = async (): Promise<Item[]> => {
     const text = 'select key_id as id, samples from gateway.key_ids() order by 1';
     const { rows } = await client.query<{ id: string; samples: string[] | null }>(text);
     const keyring = parseKeyring(dataKeys || '{}');
     const used = rows.map(({ id }) => id);
     const missing = used.filter((id) => !keyring.ids.includes(id));
-    const shares = rows.map(({ id, samples }) => ({ id, ...countOpened(codecs, samples ?? [], keyring.get(id)) }));
+    const shares = rows.map(({ id, samples }) => ({ id, ...countOpened(openers, samples ?? [], keyring.get(id)) }));
     const doubtful = shares.filter(({ opened, judged }) => judged - opened > judged * exceptionsMax);
     const [wrong, mixed] = [true, false].map((isWrong) =>
       doubtful
