@@ -19,8 +19,8 @@ const layers = words(`
   base/flow
   postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
   resource/projection resource
-  serve/settings.ts serve/read serve/sync serve/write serve/peers serve/openapi serve/fitness serve/http serve/ops serve/app.ts
-  serve/gateway.ts serve/workers operate/words.ts operate/check operate/export operate/migrate operate/adopt cli main.ts`);
+  serve/settings.ts serve/read serve/sync serve/write serve/peers operate/words.ts doctor serve/openapi serve/http serve/ops serve/app.ts
+  serve/gateway.ts serve/workers operate/export operate/migrate operate/adopt cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
 const fences: Readonly<Record<string, (importer: string, imported: string) => boolean>> = {
@@ -50,7 +50,8 @@ test('imports point downwards only', (t) => {
 });
 
 /** Code that a start must not wait for: it is loaded by the first request, setting or command that needs it. */
-const loadedLater = /^src\/operate\/|^src\/serve\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
+const loadedLater =
+  /^src\/(?:operate|doctor\/thorough)\/|^src\/serve\/peers\/redis\.ts$|^(koa-body|ioredis|@opentelemetry\/(?!api$).*)$/;
 
 test('serve loads no code that only some requests, settings or other commands need', (t) => {
   const loaded = new Set(['src/cli/serve.ts', 'src/serve/gateway.ts']);
@@ -111,7 +112,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|serve\/fitness)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/http\/tokens\.ts$|^src\/cli\/tokens\.ts$/,
   },
 ];
 
@@ -144,7 +145,7 @@ const ofProgram = /^(?:src|pull\/src|sql)\//;
 const mendedWords =
   /\b(?:that of|those of|of (?:its|their) own|by itself|of now|but for|for good|stands? still|(?:is|are) away|prove[ds]|as often|within seconds|goes back in time|things are wrong|can be produced|says (?:yes|no)|[Ll]et (?:the|a|an|each|your|NTP))\b/;
 const forReaders =
-  /^(?:README|SECURITY|CHANGELOG|CONTRIBUTING)\.md$|^docs\/(?:use|understand|contribute|start)\/|^config\/(?:help|openapi)\/|^config\/settings\.schema\.json$|^src\/(?:base\/errors|serve\/fitness\/finding|serve\/ops\/status)\.ts$/;
+  /^(?:README|SECURITY|CHANGELOG|CONTRIBUTING)\.md$|^docs\/(?:use|understand|contribute|start)\/|^config\/(?:help|openapi)\/|^config\/settings\.schema\.json$|^src\/(?:base\/errors|doctor\/finding|serve\/ops\/status)\.ts$/;
 
 /** The exception names the Unix user `nobody`. Add none. */
 const withVagueWords: ReadonlySet<string> = new Set(['demo/cluster/binaries.ts']);

@@ -1,6 +1,6 @@
-import { checkThoroughly } from '../operate/check/check.js';
+import { type Finding, findingAt, type Level, titleOf, warning } from '../doctor/finding.js';
+import { checkThoroughly } from '../doctor/thorough/check.js';
 import { loadResources } from '../resource/definition/load.js';
-import { type Finding, findingAt, type Level, titleOf, warning } from '../serve/fitness/finding.js';
 import { loadSettings, misspeltNames } from '../serve/settings.js';
 import { command, outLine, outText } from './command.js';
 

@@ -5,6 +5,8 @@ import type { Event, Observe } from '../base/events.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
 import { pick } from '../base/pick.js';
+import { checkServerLate, fittingSettings } from '../doctor/inspect.js';
+import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
 import { primaryReads } from '../postgres/choice.js';
 import { type ConnectionOptions, connectTo } from '../postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
@@ -28,8 +30,6 @@ import { type DefinitionTexts, loadResources } from '../resource/definition/load
 import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import { type AppDeps, app } from './app.js';
-import { checkServerLate, fittingSettings } from './fitness/inspect.js';
-import { FitnessWatch, type WatchedServer } from './fitness/watch.js';
 import { type BodyReader, bodyReader } from './http/body.js';
 import { type Descriptions, descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectText } from '../../src/base/paths.js';
-import type { Finding } from '../../src/serve/fitness/finding.js';
+import type { Finding } from '../../src/doctor/finding.js';
 import { misspeltNames, type Settings } from '../../src/serve/settings.js';
 import { commandLine, connections, programLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';

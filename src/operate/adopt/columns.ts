@@ -1,8 +1,8 @@
 import { own } from '../../base/own.js';
+import { areAddresses, isPersonalDocument, secretIn } from '../../doctor/thorough/contents.js';
+import { type Form, formOf } from '../../doctor/thorough/forms.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { isSignatureName } from '../../resource/projection/strip.js';
-import { areAddresses, isPersonalDocument, secretIn } from '../check/contents.js';
-import { type Form, formOf } from '../check/forms.js';
 import { isNamed, type Purpose, snakeCase } from '../words.js';
 import { camelCase, singular } from './names.js';
 import type { Column, SharedPoint, Table, TypeMember } from './schema.js';

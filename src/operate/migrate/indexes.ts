@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { checkSql } from '../../serve/fitness/finding.js';
+import { checkSql } from '../../doctor/finding.js';
 import { type LockOptions, withMigrationLock } from './migrations.js';
 import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
 

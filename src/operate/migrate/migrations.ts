@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { projectRoot } from '../../base/paths.js';
+import { checkSql } from '../../doctor/finding.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
-import { checkSql } from '../../serve/fitness/finding.js';
 import {
   defaultViewsDir,
   fileStates,

@@ -1,6 +1,6 @@
 import pg from 'pg';
+import { checkSql } from '../../doctor/finding.js';
 import { asAdmin } from '../../postgres/admin.js';
-import { checkSql } from '../../serve/fitness/finding.js';
 import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer'] as const;

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { checkSql } from '../../serve/fitness/finding.js';
+import { checkSql } from '../../doctor/finding.js';
 import { fileStates, inTransaction, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
 
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */

@@ -1,5 +1,5 @@
 import { urlAs } from '../../../demo/cluster/passwords.js';
-import type { FindingCode, Level } from '../../../src/serve/fitness/finding.js';
+import type { FindingCode, Level } from '../../../src/doctor/finding.js';
 import type { Settings } from '../../../src/serve/settings.js';
 import { shared, type TestDatabase } from '../workspace.js';
 

@@ -1,4 +1,4 @@
-import { projectText } from '../../base/paths.js';
+import { projectText } from '../base/paths.js';
 
 /** By code; docs/reference/check.md has the meaning of each. */
 export const advice = {

@@ -8,10 +8,10 @@ import { nested, OpenTransaction, type Transaction } from '../../postgres/transa
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
 import { fieldType, textOf } from '../../resource/definition/field-types.js';
 import { leaves } from '../../resource/definition/resource.js';
-import { failure, faultIf, type Item, verdict, warning } from '../../serve/fitness/finding.js';
 import { etagOf, parseEntityTags } from '../../serve/read/reply.js';
 import type { Target, WriteRequest } from '../../serve/write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../../serve/write/write.js';
+import { failure, faultIf, type Item, verdict, warning } from '../finding.js';
 
 const notNull = '23502';
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;

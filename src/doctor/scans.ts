@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { correctionOf } from '../../base/errors.js';
+import { correctionOf } from '../base/errors.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
 import { inReadOnlyTransaction } from './session.js';
 

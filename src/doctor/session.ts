@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
-import { databaseErrorKind, sqlStateOf } from '../../base/errors.js';
-import { applicationName } from '../../postgres/connection.js';
-import { type LoginKind, sessionSettings } from '../../postgres/wire/session.js';
-import { announcedPid, Login, streamOf } from '../../postgres/wire/wire.js';
+import { databaseErrorKind, sqlStateOf } from '../base/errors.js';
+import { applicationName } from '../postgres/connection.js';
+import { type LoginKind, sessionSettings } from '../postgres/wire/session.js';
+import { announcedPid, Login, streamOf } from '../postgres/wire/wire.js';
 import { failure, faultIf, type Item, verdict, warning } from './finding.js';
 
 // The connection of the checks, what its ends mean, and the transactions in which they try statements.

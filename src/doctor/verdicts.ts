@@ -1,4 +1,4 @@
-import type { CheckResult } from '../../postgres/probe.js';
+import type { CheckResult } from '../postgres/probe.js';
 import { type Finding, type FindingCode, faultIf, findingAt, type Item, titleOf, verdict } from './finding.js';
 
 export type ServerKind = 'replica' | 'primary';

@@ -1,15 +1,8 @@
 import type pg from 'pg';
-import { fieldType } from '../../resource/definition/field-types.js';
-import {
-  columnsOf,
-  type Field,
-  leaves,
-  placeOf,
-  type Resource,
-  xidColumn,
-} from '../../resource/definition/resource.js';
-import { codecColumns } from '../../resource/projection/codec.js';
-import { plainViewsOf, viewsOf, wallsOf } from '../../resource/statements/walls.js';
+import { fieldType } from '../resource/definition/field-types.js';
+import { columnsOf, type Field, leaves, placeOf, type Resource, xidColumn } from '../resource/definition/resource.js';
+import { codecColumns } from '../resource/projection/codec.js';
+import { plainViewsOf, viewsOf, wallsOf } from '../resource/statements/walls.js';
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
 import { inReadOnlyTransaction } from './session.js';
 

@@ -4,9 +4,9 @@ import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
-import { checkSql, failure, faultIf, type Item, verdict, warning } from '../../serve/fitness/finding.js';
-import type { Plan } from '../../serve/fitness/scans.js';
-import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
+import { checkSql, failure, faultIf, type Item, verdict, warning } from '../finding.js';
+import type { Plan } from '../scans.js';
+import { inReadOnlyTransaction } from '../session.js';
 
 /** In a transaction whose plan_cache_mode is force_generic_plan. */
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
-import { type Item, verdict, withFile } from '../../serve/fitness/finding.js';
 import type { Settings } from '../../serve/settings.js';
+import { type Item, verdict, withFile } from '../finding.js';
 
 /** Until its first answer: it must accept the login and run the script. */
 export async function checkRedis(settings: Settings): Promise<Item> {

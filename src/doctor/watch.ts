@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { correctionOf, databaseErrorKind, reasonOf } from '../../base/errors.js';
-import type { Event, Observe, RefusedResource } from '../../base/events.js';
-import type { Resource } from '../../resource/definition/resource.js';
+import { correctionOf, databaseErrorKind, reasonOf } from '../base/errors.js';
+import type { Event, Observe, RefusedResource } from '../base/events.js';
+import type { Resource } from '../resource/definition/resource.js';
 import { findingAt, type Item, titleOf, verdict } from './finding.js';
 import { checkTokens } from './server.js';
 import { type CheckBounds, connectTo, inReadOnlyTransaction } from './session.js';

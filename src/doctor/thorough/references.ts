@@ -4,8 +4,8 @@ import { asAdmin } from '../../postgres/admin.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { type Leaf, leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
 import { recordsOf } from '../../resource/statements/walls.js';
-import { failure, type Item, verdict, withFile } from '../../serve/fitness/finding.js';
-import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
+import { failure, type Item, verdict, withFile } from '../finding.js';
+import { inReadOnlyTransaction } from '../session.js';
 
 const rowsMax = 200;
 const bound = `set local statement_timeout = '2s'; set local search_path = ''`;

@@ -5,9 +5,9 @@ import type { WorkspaceId } from '../../postgres/statement.js';
 import { guard } from '../../postgres/wire/queries.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { viewInOrder } from '../../resource/statements/walls.js';
-import { failure, type Item, verdict, warning } from '../../serve/fitness/finding.js';
-import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
-import { checkViews } from '../../serve/fitness/views.js';
+import { failure, type Item, verdict, warning } from '../finding.js';
+import { inReadOnlyTransaction } from '../session.js';
+import { checkViews } from '../views.js';
 
 /** They read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];

@@ -9,8 +9,8 @@ import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '.
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';
-import { failure, faultIf, type Item, type Level, verdict, withFile } from '../../serve/fitness/finding.js';
-import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
+import { failure, faultIf, type Item, type Level, verdict, withFile } from '../finding.js';
+import { inReadOnlyTransaction } from '../session.js';
 import { unexpectedIn } from './contents.js';
 
 const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';

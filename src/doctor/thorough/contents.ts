@@ -1,4 +1,4 @@
-import { isNamed } from '../words.js';
+import { isNamed } from '../../operate/words.js';
 
 // Values that clients should not see, whatever the name of their column.
 

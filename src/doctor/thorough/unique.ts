@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { leaves, type Resource } from '../../resource/definition/resource.js';
 import { withShown } from '../../resource/statements/write-statements.js';
-import type { Item } from '../../serve/fitness/finding.js';
-import { inReadOnlyTransaction } from '../../serve/fitness/session.js';
+import type { Item } from '../finding.js';
+import { inReadOnlyTransaction } from '../session.js';
 
 /** They tell a client of one workspace that a value exists in another. */
 export function checkUnique(client: pg.Client, resource: Resource, view: string): Promise<Item[]> {
