@@ -17,6 +17,14 @@ COPY sql/check sql/check
 RUN npm run bundle
 
 FROM ${NODE_IMAGE}
+# The release workflow gives these; a build by hand leaves them empty.
+ARG VERSION=
+ARG REVISION=
+ARG SOURCE=
+LABEL org.opencontainers.image.title="Workspace data gateway" \
+  org.opencontainers.image.description="A JSON REST API over PostgreSQL read replicas, with guarded writes to the primary" \
+  org.opencontainers.image.licenses="MIT" org.opencontainers.image.version="$VERSION" \
+  org.opencontainers.image.revision="$REVISION" org.opencontainers.image.source="$SOURCE"
 ENV NODE_ENV=production MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app
 COPY --from=build /build/dist/bundle dist/bundle
