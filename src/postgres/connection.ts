@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { ConnectionLost } from '../base/errors.js';
+import type { EventLoop } from '../base/flow/event-loop.js';
 import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import { resourceOf, type Statement, type Values, type WorkspaceId } from './statement.js';
@@ -23,8 +24,13 @@ export interface StatementNames {
   areUsed: boolean;
 }
 
-export interface ConnectionOptions {
+export interface LoginBounds {
+  /** By the loop's clock: a login that this process delays is not the server's fault. */
   readonly connectTimeoutMs: number;
+  readonly loop: EventLoop;
+}
+
+export interface ConnectionOptions extends LoginBounds {
   readonly names: StatementNames;
   /** Sent at each login. */
   readonly session: readonly SessionSetting[];
@@ -62,7 +68,7 @@ const closeMsMax = 1000;
 /** A client that hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or PostgreSQL's refusal of the login. */
 export async function openClient(
   url: string,
-  { connectTimeoutMs, pipeline = false }: { readonly connectTimeoutMs: number; readonly pipeline?: boolean },
+  { connectTimeoutMs, loop, pipeline = false }: LoginBounds & { readonly pipeline?: boolean },
   login: Login,
 ): Promise<pg.Client> {
   let own = reusingSocket();
@@ -73,12 +79,13 @@ export async function openClient(
       connectionString: url,
       stream: () => socket,
       application_name: applicationName,
-      connectionTimeoutMillis: connectTimeoutMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000, // a firewall forgets connections that are silent for minutes
       pipeline,
     } as pg.ClientConfig;
   };
+  const late = (): unknown => own.socket.destroy(new Error(`no login in ${connectTimeoutMs / 1000} s`));
+  const cancel = loop.after(connectTimeoutMs, late);
   try {
     const client = await login.connect(configured);
     tapRows(wireOf(client));
@@ -87,6 +94,8 @@ export async function openClient(
   } catch (error) {
     if (error instanceof pg.DatabaseError) throw error;
     throw new ConnectionLost(`cannot connect: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+  } finally {
+    cancel();
   }
 }
 

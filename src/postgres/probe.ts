@@ -1,4 +1,4 @@
-import { drainSocketReads } from '../base/flow/event-loop.js';
+import type { EventLoop } from '../base/flow/event-loop.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
 import { prepared } from './statement.js';
@@ -7,6 +7,7 @@ import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 export interface ProbeBounds {
   readonly probeIntervalMs: number;
   readonly probeDeadlineMs: number;
+  readonly loop: EventLoop;
 }
 
 export interface ServerState {
@@ -63,10 +64,10 @@ export class Probe {
   }
 
   async ask(): Promise<ServerState> {
-    let deadline: NodeJS.Timeout | undefined;
+    const { loop, probeDeadlineMs } = this.#bounds;
+    let cancel = (): void => undefined;
     const late = new Promise<never>((_, reject) => {
-      const miss = (): void => reject(new Error('probe deadline passed'));
-      deadline = setTimeout(() => void drainSocketReads().then(miss), this.#bounds.probeDeadlineMs);
+      cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
     });
     try {
       return stateOf(await Promise.race([this.#answer(), late]));
@@ -74,7 +75,7 @@ export class Probe {
       this.#drop();
       throw error;
     } finally {
-      clearTimeout(deadline);
+      cancel();
     }
   }
 

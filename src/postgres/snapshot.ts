@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { EventLoop } from '../base/flow/event-loop.js';
 import { openClient } from './connection.js';
 import type { Row, TextRow } from './row.js';
 import { prepared, type Statement, type Values } from './statement.js';
@@ -40,7 +41,8 @@ export async function withSnapshot<T>(
   { connectTimeoutMs, session }: { readonly connectTimeoutMs: number; readonly session: readonly SessionSetting[] },
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
-  const client = await openClient(url, { connectTimeoutMs }, new Login(session));
+  const loop = new EventLoop();
+  const client = await openClient(url, { connectTimeoutMs, loop }, new Login(session)).finally(() => loop.close());
   try {
     const [isReplica, position, takenAt] = (await rowOf(client, originStatement)) as [string, string, string];
     await client.query(begin);

@@ -2,6 +2,7 @@ import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import type { Event, Observe } from '../base/events.js';
+import { EventLoop } from '../base/flow/event-loop.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
 import { pick } from '../base/pick.js';
@@ -118,7 +119,9 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'set
 
 async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
   const { resources, unfit, observe, sinks, closers } = opening;
-  const databases = databasesOf(settings, opening);
+  const loop = new EventLoop();
+  closers.push(() => loop.close());
+  const databases = databasesOf(settings, opening, loop);
   const { replicas, heartbeat, primary } = databases;
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await peersOf(settings, positions, observe);
@@ -140,6 +143,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
+    loopLateMs: () => loop.lateMs(),
     largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
     clientConnections: () => connectionsOf(api),
   };
@@ -260,12 +264,13 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
 }
 
 /** Opens no connection. */
-function databasesOf(settings: Settings, opening: Opening) {
+function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
   const names = { areUsed: settings.namedStatements };
-  const probing = pick(settings, 'probeIntervalMs', 'probeDeadlineMs');
+  const probing = { ...pick(settings, 'probeIntervalMs', 'probeDeadlineMs'), loop };
   const connecting = {
     ...pick(settings, 'connectTimeoutMs'),
+    loop,
     names,
     seal: sealWith(settings.wallKey),
     session: sessionSettings('replica', settings),

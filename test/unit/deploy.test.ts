@@ -215,6 +215,7 @@ const sources = {
   resources: [],
   redis: () => ({ healthy: true, reason: null }),
   lagMaxMs: 0,
+  loopLateMs: () => 0,
   largePages: () => 0,
   requestsInFlight: () => 0,
   clientConnections: async () => 0,

@@ -1,6 +1,7 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { ConnectionLost } from '../../src/base/errors.js';
+import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Gate } from '../../src/base/flow/gate.js';
 import {
   countNext,
@@ -207,4 +208,25 @@ test('a counter that lost its counts is told of them, and of what was granted wh
   t.is(await spend(10, 2), 10);
   Object.assign(state, { kept: { consumed: 0, granted: new Map() }, isAway: false });
   t.is(await spend(100, 2), 30);
+});
+
+test('a time limit counts only while this process runs: a frozen loop is late, and nothing else', async (t) => {
+  const loop = new EventLoop();
+  t.teardown(() => loop.close());
+  const spent = (ms: number): void => {
+    for (const end = performance.now() + ms; performance.now() < end; );
+  };
+  const acts: string[] = [];
+  const [startedMs, ranMs] = [performance.now(), loop.ranMs()];
+  loop.after(300, () => acts.push('late'));
+  loop.after(10, () => acts.push('cancelled'))();
+  await turn();
+  spent(500);
+  for (let i = 0; i < 4; i++) await turn();
+  t.deepEqual(acts, [], 'by the clock of the wall the limit has passed');
+  t.true(loop.lateMs() >= 400, String(loop.lateMs()));
+  while (acts.length === 0) await sleep(10);
+  t.deepEqual(acts, ['late']);
+  t.true(loop.ranMs() - ranMs >= 300);
+  t.true(performance.now() - startedMs >= 700);
 });

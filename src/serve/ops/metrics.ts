@@ -137,6 +137,7 @@ function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<str
 /** Read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
+  readonly loopLateMs: () => number;
   readonly largePages: () => number;
   readonly requestsInFlight: () => number;
   readonly clientConnections: () => Promise<number>;
@@ -246,6 +247,11 @@ export const gauges = {
     () => 0, // a worker has no reloads; its parent counts them
   ),
   requests_in_flight: plainGauge('Requests that are not answered to the end.', 'sum', (now) => now.requestsInFlight()),
+  loop_late_seconds: plainGauge(
+    'Of the last minute, for how long the event loop was late: the process had no processor time, or did one thing only.',
+    'max',
+    (now) => now.loopLateMs() / 1000,
+  ),
   build_info: {
     help: 'Always 1; the labels tell the versions of gateway and Node.js.',
     labels: ['version', 'node'],
