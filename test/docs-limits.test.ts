@@ -8,6 +8,7 @@ const pages = [{ path: 'README.md', text: projectText('README.md') }, ...sources
 const wordsMax: readonly (readonly [beginning: string, words: number])[] = [
   ['README.md', 800],
   ['docs/reference/', 3500],
+  ['docs/contribute/decisions.md', 3500],
   ['docs/', 2500],
 ];
 const cellWordsMax = 15;

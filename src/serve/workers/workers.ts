@@ -99,7 +99,7 @@ function opsDocs(settings: Settings, texts: DefinitionTexts): FixedBody | null {
 const answerMsMax = 1000;
 
 /** A worker that is silent or gone keeps the counts of its last answer, so that sums do not fall; its gauges go. */
-export class WorkerMetrics {
+class WorkerMetrics {
   readonly #own: () => Promise<MetricValues>;
   readonly #counts = new Map<number, MetricValues>();
   #ended: Promise<MetricValues> = Promise.resolve([]);
