@@ -6,6 +6,7 @@ import { problems } from '../../src/base/errors.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { readSchema } from '../../src/resource/definition/record-schema.js';
 import { leaves } from '../../src/resource/definition/resource.js';
+import { compileBodyChecks } from '../../src/resource/definition/write-validators.js';
 import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/serve/openapi/document.js';
 import { openapi } from '../../src/serve/openapi/openapi.js';
 import { fill, readText } from '../../src/serve/openapi/template.js';
@@ -79,6 +80,46 @@ test('every member of every resource appears, required, and nothing else but dec
     const others = Object.keys(schema.properties).filter((name) => !(name in resource.fields));
     t.deepEqual(others, leaves(resource).some(({ field }) => field.codec) ? ['decodeErrors'] : []);
   }
+});
+
+test('programs find the time zone, the states and references, and a sentence for each member of a record, also within lists', (t) => {
+  t.is(document['x-time-zone'], 'Europe/Amsterdam');
+  const order = document.components.schemas.Werkbon as unknown as ObjectSchema;
+  const { status, installationId } = order.properties as Record<string, object>;
+  t.like(status, { type: 'string', enum: ['gepland', 'in_uitvoering', 'afgerond', 'gefactureerd'] });
+  t.like(installationId, { type: 'string', 'x-references': 'installaties' });
+  t.regex(String(document.components.parameters['werkbonnen.status']?.description), /One of: gepland, in_uitvoering,/);
+  const silent: string[] = [];
+  for (const { record } of [...resources, ...loadResources('config/apps/second/resources')])
+    walk(
+      document.components.schemas[record.replace(/^./, (letter) => letter.toUpperCase())],
+      [record],
+      (schema, path) => {
+        const isMember = path.at(-2) === 'properties' && path.at(-1) !== 'syncVersion';
+        if (isMember && typeof schema.description !== 'string') silent.push(path.join('/'));
+      },
+    );
+  t.deepEqual(silent, []);
+});
+
+test('a state that can be missing lists null, and a write takes no other value', (t) => {
+  const state = { column: 'state', type: 'text', values: ['open', 'done'], description: 'State.', write: {} } as const;
+  t.like(readSchema({ ...state, nullable: true }), { type: ['string', 'null'], enum: ['open', 'done', null] });
+  t.like(readSchema(state), { type: 'string', enum: ['open', 'done'] });
+  const [orders] = resources;
+  const fields = { ...orders?.fields, state: { ...state, nullable: true } };
+  const { patch } = compileBodyChecks({ ...(orders as (typeof resources)[number]), fields });
+  t.deepEqual(
+    ['open', null].flatMap((value) => patch({ state: value })),
+    [],
+  );
+  t.deepEqual(patch({ state: 'gone' }), [
+    { pointer: '/state', code: 'invalid', detail: 'This must be one of: open, done, null.' },
+  ]);
+  t.deepEqual(
+    patch({ state: 3 }).map(({ code }) => code),
+    ['invalid_type'],
+  );
 });
 
 test('every query parameter of a list is described, and operations use every component', (t) => {

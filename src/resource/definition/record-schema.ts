@@ -8,7 +8,7 @@ export function readSchema(field: Field): JsonSchema {
 export function partSchema(part: Part, isNullable = part.nullable === true): JsonSchema {
   const { hasValuesWithoutJson } = fieldType(part.type);
   const reference = part.references === undefined ? {} : { 'x-references': part.references };
-  const schema = { ...ownSchema(part), ...part.schema, ...reference };
+  const schema = { ...ownSchema(part), ...listed(part), ...part.schema, ...reference };
   return annotated(part, isNullable || hasValuesWithoutJson ? orNull(schema) : schema);
 }
 
@@ -25,7 +25,12 @@ export function mayLackValue({ nullable, codec, clean }: Field): boolean {
 }
 
 export function writeSchema(field: Field): JsonSchema {
-  const bounded = { ...fieldType(field.type).writeSchema, ...field.schema, ...field.write?.schema };
+  const bounded = {
+    ...fieldType(field.type).writeSchema,
+    ...listed(field),
+    ...field.schema,
+    ...field.write?.schema,
+  };
   return annotated(field, field.nullable && !field.write?.required ? orNull(bounded) : bounded);
 }
 
@@ -39,9 +44,14 @@ function annotated({ description = '', show, example }: Part, schema: JsonSchema
   };
 }
 
+function listed({ values }: Part): JsonSchema {
+  return values === undefined ? {} : { enum: values };
+}
+
 /** A type array (2020-12 has no `nullable`), or a choice without a type. */
 function orNull(schema: JsonSchema): JsonSchema {
-  if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'] };
+  const values = Array.isArray(schema.enum) ? { enum: [...new Set([...schema.enum, null])] } : {};
+  if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'], ...values };
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] };
 }
 

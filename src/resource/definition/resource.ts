@@ -20,6 +20,7 @@ export interface Part {
   readonly type: FieldType;
   readonly nullable?: boolean;
   readonly description?: string;
+  readonly values?: readonly string[];
   readonly schema?: JsonSchema;
   readonly example?: unknown;
   readonly references?: string;

@@ -15,6 +15,7 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
     error.data === null
       ? ['not_nullable', 'This field cannot be null.']
       : ['invalid_type', `This must be of type ${allowedTypes(error)}.`],
+  enum: ({ params }) => ['invalid', `This must be one of: ${params.allowedValues.map(String).join(', ')}.`],
   minLength: () => ['too_short', 'This is too short.'],
   maxLength: ({ params }) => ['too_long', `This is longer than ${params.limit} characters.`],
   minimum: ({ params }) => ['out_of_range', `This is below ${params.limit}.`],
@@ -84,6 +85,7 @@ function bodyCompiler(): Ajv2020 {
 function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
   const found = new Map<string, FieldError>();
   for (const error of errors) {
+    if (error.keyword === 'enum' && typeof error.data !== 'string') continue; // another type, which is named
     const { pointer, code, detail } = fault(error, known);
     found.set(`${pointer} ${code}`, { pointer, code, detail });
   }

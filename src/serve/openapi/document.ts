@@ -2,6 +2,8 @@ import type { JsonSchema } from '../../resource/definition/field-types.js';
 
 export interface OpenApiDocument {
   readonly openapi: string;
+  /** In which the days of filters by moments begin: a day of the API is not a day in UTC. */
+  readonly 'x-time-zone': string;
   readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & { readonly contact?: object };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];

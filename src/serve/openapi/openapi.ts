@@ -100,12 +100,13 @@ function samplesOf(document: OpenApiDocument, path: string, method: string, oper
 
 type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;
 
-function resourcePart({ name, filters }: Resource, values: Values): ResourcePart {
+function resourcePart(resource: Resource, values: Values): ResourcePart {
+  const { name, filters } = resource;
   const { filter: filterTemplate, ...template } = readData('resource.json') as Record<string, object>;
   const part = fill(template, values) as ResourcePart;
   const filterParameters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
-    fill(filterTemplate, { filter, ...filterValues(each, String(values.timeZone)) }),
+    fill(filterTemplate, { filter, ...filterValues(each, resource, String(values.timeZone)) }),
   ]);
   return { ...part, parameters: { ...part.parameters, ...Object.fromEntries(filterParameters) } };
 }

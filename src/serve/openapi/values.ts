@@ -97,12 +97,14 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
   };
 }
 
-export function filterValues(filter: Filter, timeZone: string): Values {
+export function filterValues(filter: Filter, resource: Resource, timeZone: string): Values {
   const takesDay = filter.type === 'timestamp' && filterKind(filter.kind).takesDays;
-  const note = takesDay ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
+  const day = takesDay ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
+  const { values } = leaves(resource).find(({ field }) => field.column === filter.column)?.field ?? {};
+  const listed = values === undefined ? '' : ` One of: ${values.join(', ')}.`;
   const { schema } = filterForm(filter);
   const filterExplode = schema.type === 'array' ? false : undefined;
-  return { filterDescription: filter.description + note, filterSchema: schema, filterExplode };
+  return { filterDescription: `${filter.description}${day}${listed}`, filterSchema: schema, filterExplode };
 }
 
 /** Without a primary the gateway has no writes. */
@@ -154,6 +156,6 @@ function example(members: readonly (Leaf & { readonly value?: null })[]): Exampl
   return record;
 }
 
-function exampleOf({ example, nullable, type }: Field): unknown {
-  return example ?? (nullable && type === 'text' ? null : fieldType(type).example);
+function exampleOf({ example, values, nullable, type }: Field): unknown {
+  return example ?? values?.[0] ?? (nullable && type === 'text' ? null : fieldType(type).example);
 }
