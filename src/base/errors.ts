@@ -319,6 +319,11 @@ export function isOfApp(error: unknown): boolean {
   return innermost !== undefined && !/\bgateway\.\w+\(/.test(innermost);
 }
 
+/** Whether a prepared statement was not there, or there already; except in a function of the app, which prepares others. */
+export function mixesUpNames(error: unknown): boolean {
+  return /^(26000|42P05)$/.test(sqlStateOf(error) ?? '') && !isOfApp(error);
+}
+
 /** Only PostgreSQL's errors have a severity (PostgreSQL 55.8): EPIPE and E2BIG have five characters as well. */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
@@ -336,13 +341,9 @@ export function namedIn(error: unknown): string | null {
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
-const losesStatements =
-  'a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0';
 const refusals: Readonly<Record<string, string>> = {
   '08P01': 'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt',
-  '26000': losesStatements,
   '28000': 'the login is refused',
-  '42P05': losesStatements,
   '28P01': 'the password is wrong',
   '3D000': 'there is no such database',
   '53300': 'too many connections',

@@ -3,10 +3,11 @@ import { ConnectionLost, Problem, StatementEnded } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../base/flow/gate.js';
 import { inSqlSpan } from '../base/tracing.js';
-import { type Connect, type Connection, errorCode, type Run, StatementMoved } from './connection.js';
+import { type Connect, type Connection, errorCode, type Run } from './connection.js';
 import { type Locks, lockNotAvailable, ResourceLocked } from './locks.js';
 import type { Row } from './row.js';
 import { resourceOf } from './statement.js';
+import { StatementMoved } from './wire/queries.js';
 
 /** Times in milliseconds. */
 export interface PoolLimits {
@@ -281,7 +282,7 @@ export class ConnectionPool {
         if (isOver || signal?.aborted || onRow(row) !== enough) return;
         isOver = true;
         resolve(false);
-        connection.destroy();
+        connection.endOldest();
       };
       let grace: NodeJS.Timeout | undefined;
       // Free only once the statement ended, so that aborts open no more than the bound. A CancelRequest could hit the next statement.

@@ -5,7 +5,7 @@ import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import { resourceOf, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
-import { boundValues, guardOf, type Part, RoundTrip } from './wire/queries.js';
+import { boundValues, guardOf, type Part, RoundTrip, StatementMixedUp, StatementMoved } from './wire/queries.js';
 import { reusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
 import { Login, streamOf, wireOf } from './wire/wire.js';
@@ -20,8 +20,18 @@ export interface Run {
 }
 
 /** Whether statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
-export interface StatementNames {
-  areUsed: boolean;
+export class StatementNames {
+  constructor(
+    public areUsed: boolean,
+    private readonly onLoss: () => void = () => undefined,
+  ) {}
+
+  /** Until a restart. */
+  lose(): void {
+    const wereUsed = this.areUsed;
+    this.areUsed = false;
+    if (wereUsed) this.onLoss();
+  }
 }
 
 export interface LoginBounds {
@@ -51,9 +61,6 @@ interface Started {
   readonly move: () => void;
   isOverdue: boolean;
 }
-
-/** PostgreSQL has not begun the statement, which waits behind another one: it is to be sent on another connection. */
-export class StatementMoved extends ConnectionLost {}
 
 /** Not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 function statementTimeout(): Error {
@@ -102,6 +109,7 @@ export async function openClient(
 /** A pipelined connection. After any error it takes no statement, and closes when those in flight have ended. */
 export class Connection {
   readonly #client: pg.Client;
+  readonly #names: StatementNames;
   readonly #named: boolean;
   readonly #seal: Seal;
   readonly #started = new Set<Started>();
@@ -115,6 +123,7 @@ export class Connection {
 
   private constructor(client: pg.Client, { names, seal }: ConnectionOptions) {
     this.#client = client;
+    this.#names = names;
     this.#named = names.areUsed;
     this.#seal = seal;
     client.on('error', () => {
@@ -168,7 +177,7 @@ export class Connection {
   ): void {
     const move = (): void => {
       roundTrip.abandon();
-      ended(new StatementMoved('the statement was sent elsewhere'));
+      ended(new StatementMoved());
     };
     const resource = resourceOf(run.statement);
     const started: Started = { atMs: performance.now(), stallMsMax, resource, move, isOverdue: false };
@@ -176,6 +185,7 @@ export class Connection {
       if (!this.#started.delete(started)) return; // it was moved
       this.#endedMs = performance.now();
       if (error || !this.usable) this.close();
+      if (error instanceof StatementMixedUp) this.#names.lose();
       if (error === null) done(null);
       else done(started.isOverdue ? statementTimeout() : this.#withConnectionAge(error));
     };
@@ -201,6 +211,12 @@ export class Connection {
     return nowMs - Math.max(oldest.atMs, this.#readAtMs, this.#endedMs) > quietMs ? oldest.resource : null;
   }
 
+  /** Ends the oldest statement with the connection; the others are sent elsewhere. */
+  endOldest(): void {
+    this.moveOthers();
+    this.destroy();
+  }
+
   /** Leaves the connection to its oldest statement: the others are to be sent elsewhere. */
   moveOthers(): void {
     const [, ...others] = this.#started;
@@ -216,6 +232,7 @@ export class Connection {
       return await work();
     } catch (error) {
       this.usable = false;
+      if (error instanceof StatementMixedUp) this.#names.lose();
       throw this.#withConnectionAge(error as Error);
     } finally {
       this.#started.delete(started);
@@ -230,8 +247,8 @@ export class Connection {
   }
 
   /**
-   * When the oldest statement exceeds its limit, or the backend is stalled. The others are lost, and so is the oldest if it waited half of
-   * its time behind another.
+   * When the oldest statement exceeds its limit, or the backend is stalled. The oldest is lost if it waited half of its time behind
+   * another.
    */
   destroyIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
@@ -239,7 +256,7 @@ export class Connection {
     const isStalled = nowMs - Math.max(oldest.atMs, this.#readAtMs) > oldest.stallMsMax;
     const isLate = nowMs - oldest.atMs > statementMsMax;
     oldest.isOverdue = isLate && nowMs - Math.max(oldest.atMs, this.#endedMs) > statementMsMax / 2;
-    if (isStalled || isLate) this.destroy();
+    if (isStalled || isLate) this.endOldest();
   }
 
   /** PostgreSQL stops its statements (client_connection_check_interval). */

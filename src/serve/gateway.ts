@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
-import type { Event, Observe } from '../base/events.js';
+import type { Observe } from '../base/events.js';
 import { EventLoop } from '../base/flow/event-loop.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
@@ -9,7 +9,7 @@ import { pick } from '../base/pick.js';
 import { checkServerLate, fittingSettings } from '../doctor/inspect.js';
 import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
 import { primaryReads } from '../postgres/choice.js';
-import { type ConnectionOptions, connectTo } from '../postgres/connection.js';
+import { type ConnectionOptions, connectTo, StatementNames } from '../postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
 import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
@@ -128,7 +128,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   closers.push(() => peers.close());
   positions.share(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
-  sinks.push(watch.handle, databases.handle);
+  sinks.push(watch.handle);
   closers.push(() => watch.close());
   const gates = gatesOf(settings);
   const underWay = { requests: 0 };
@@ -266,7 +266,10 @@ async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): P
 /** Opens no connection. */
 function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
   const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
-  const names = { areUsed: settings.namedStatements };
+  const names = new StatementNames(settings.namedStatements, () => {
+    observe({ type: 'named_statements_off' });
+    for (const replica of replicas) replica.renew();
+  });
   const probing = { ...pick(settings, 'probeIntervalMs', 'probeDeadlineMs'), loop };
   const connecting = {
     ...pick(settings, 'connectTimeoutMs'),
@@ -308,12 +311,6 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
     heartbeat,
     primary,
     watched: watchedServers(servers, replicas, primary),
-    handle: (event: Event): void => {
-      if (!names.areUsed || !losesStatements(event)) return;
-      names.areUsed = false;
-      observe({ type: 'named_statements_off' });
-      for (const replica of replicas) replica.renew();
-    },
     /** Resolves when the state of each server is known. */
     start: async () => {
       await primary?.nodes.start();
@@ -329,12 +326,6 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
       primary?.writes.close();
     },
   };
-}
-
-/** A pooler can begin at any time to lose prepared statements (26000), or to mix them up (42P05). */
-function losesStatements(event: Event): boolean {
-  const cause = 'code' in event ? event.code : 'reason' in event ? event.reason : '';
-  return /\b(26000|42P05)\b/.test(String(cause));
 }
 
 /** The replicas, and the server that is the primary now. */

@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import suite, { type ExecutionContext } from 'ava';
+import type { PgNode } from '../../demo/cluster/node.js';
 import { projectText } from '../../src/base/paths.js';
 import { type Finding, titleOf } from '../../src/doctor/finding.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
@@ -273,6 +274,37 @@ for (const [name, change] of Object.entries(changes)) {
     if (row) t.true(page.includes(row), row);
   });
 }
+
+test('a release under clients that share one connection is no sign of a pooler: statements are prepared afterwards as before', async (t) => {
+  const { replicas } = setUp.cluster;
+  const [replica] = replicas as [PgNode];
+  const busy = await setUp.gateway({ fitnessIntervalMs: 600, shortConnections: 1 });
+  const id = (await client.get('/werkbonnen?perPage=1')).json<{ data: { id: string }[] }>().data[0]?.id;
+  const met = new Set<string>();
+  let isOver = false;
+  const asking = Array.from({ length: 12 }, async () => {
+    const own = await clientOf(busy);
+    while (!isOver) met.add(await statusOf(`/werkbonnen/${id}`, own));
+    own.close();
+  });
+  for (let round = 0; round < 3; round++) {
+    await run(t, 'gateway views --drop --tables app.werkbonnen');
+    await eventually(t, 'it is refused', async () => busy.gateway.readiness().refused.length > 0);
+    await run(t, 'gateway views --create --views DIR');
+    await eventually(t, 'it is served', async () => busy.gateway.readiness().refused.length === 0);
+  }
+  await replica.configure({ log_statement: 'all' });
+  const named = () => /execute werkbonnen\.detail_/.test(readFileSync(replica.log, 'utf8'));
+  await eventually(t, 'statements with names', async () => named());
+  isOver = true;
+  await Promise.all(asking);
+  await replica.configure({ log_statement: null });
+  t.deepEqual([...met].sort(), ['200', refused]);
+  t.notRegex(busy.log(), /named_statements_off|"code":"(26000|42P05)"/);
+  t.notRegex(readFileSync(replica.log, 'utf8'), /execute <unnamed>: select .*"gateway"\."werkbonnen"/);
+  t.is(await busy.metric('gateway_replica_ejections_total'), 0);
+  await busy.stop();
+});
 
 test('the steps of a release: reads of the changed table alone are 503, also of a gateway that starts meanwhile', async (t) => {
   const [, block = ''] = /```sh\n(gateway views --drop --tables [^`]*)```/.exec(page) ?? [];

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import test from 'ava';
 import { databaseErrorKind, ServerFault } from '../../src/base/errors.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
-import { Connection } from '../../src/postgres/connection.js';
+import { Connection, StatementNames } from '../../src/postgres/connection.js';
 import { prepared } from '../../src/postgres/statement.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';
@@ -126,7 +126,7 @@ test.serial(
       Connection.open(replica?.url(templateName, 'gateway_reader') as string, {
         connectTimeoutMs: 5000,
         loop: new EventLoop(),
-        names: { areUsed: true },
+        names: new StatementNames(true),
         session: [],
         seal: () => '',
       });

@@ -1,6 +1,6 @@
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
-import { Connection } from '../../src/postgres/connection.js';
+import { Connection, StatementNames } from '../../src/postgres/connection.js';
 import { sealWith } from '../../src/postgres/seal.js';
 import { prepared, type Statement, type WorkspaceId } from '../../src/postgres/statement.js';
 import { app } from '../support/app.js';
@@ -47,7 +47,7 @@ test('a connection carries no workspace from a statement to the next, and a stat
   const connection = await Connection.open(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name), {
     connectTimeoutMs: 5000,
     loop: new EventLoop(),
-    names: { areUsed: true },
+    names: new StatementNames(true),
     session: [],
     seal: sealWith(wallKey),
   });

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
+import pg from 'pg';
 import { readSqlFiles } from '../../src/operate/migrate/sql-files.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
 import { prepared } from '../../src/postgres/statement.js';
-import { RoundTrip } from '../../src/postgres/wire/queries.js';
+import { RoundTrip, StatementMixedUp, StatementMoved } from '../../src/postgres/wire/queries.js';
 import { tapRows } from '../../src/postgres/wire/row-tap.js';
 import type { Wire } from '../../src/postgres/wire/wire.js';
 import { addressKey } from '../../src/serve/http/admit.js';
@@ -137,6 +138,40 @@ test('no statement is sent under the name of another text, and the fault is an e
   });
   t.regex(error?.message ?? '', /^the statement a_[\w-]{22} has another text$/);
   t.deepEqual(sent, ['sync']);
+});
+
+/** How the statements of one connection end, each in a round trip, when PostgreSQL answers them with these SQLSTATEs; null completes. */
+function endsOf(answers: readonly (string | null)[], labels: readonly string[] = answers.map(() => 'a')): string[] {
+  const wire = wireThat(() => undefined);
+  const ends: string[] = [];
+  const trips = labels.map((label) => {
+    const parts = [{ statement: prepared(label, label), values: [] }];
+    const trip = new RoundTrip(parts, true, (error) => ends.push(error === null ? 'completed' : endOf(error)));
+    trip.prepare(wire);
+    return trip;
+  });
+  for (const [i, code] of answers.entries())
+    if (code === null) {
+      trips[i]?.handleCommandComplete({ text: 'SELECT 1' });
+      trips[i]?.handleReadyForQuery();
+    } else
+      trips[i]?.handleError(Object.assign(new pg.DatabaseError('', 0, 'error'), { code, severity: 'ERROR' }), wire);
+  return ends;
+}
+
+const endOf = (error: Error): string =>
+  error instanceof StatementMoved
+    ? 'moved'
+    : error instanceof StatementMixedUp
+      ? 'a pooler'
+      : String((error as pg.DatabaseError).code);
+
+test('26000 and 42P05 tell of a pooler only where the connection has met no error before; the others share the cause, or are moved', (t) => {
+  t.deepEqual(endsOf(['42P01', '26000', '26000']), ['42P01', '42P01', '42P01']);
+  t.deepEqual(endsOf(['55P03', '26000', null]), ['55P03', '55P03', 'completed']);
+  t.deepEqual(endsOf([null, '26000', '26000']), ['completed', 'a pooler', 'moved']);
+  t.deepEqual(endsOf(['42P05']), ['a pooler']);
+  t.deepEqual(endsOf(['42P01', '42P05'], ['a', 'b']), ['42P01', 'moved']);
 });
 
 function wireThat(note: (message: string) => void): Wire {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { ConnectionLost, ServerFault } from '../../base/errors.js';
+import { ConnectionLost, mixesUpNames, ServerFault } from '../../base/errors.js';
 import type { Row, TextRow } from '../row.js';
 import { digestMax, prepared, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
@@ -12,6 +12,22 @@ export interface Part {
   onRow?(row: Row | TextRow): void;
 }
 
+/** PostgreSQL has not begun the statement, which waits behind another one: it is to be sent on another connection. */
+export class StatementMoved extends ConnectionLost {
+  constructor() {
+    super('the statement was sent elsewhere');
+  }
+}
+
+/** A pooler chose a server connection that lacks the statement (26000), or has one of its name (42P05). */
+export class StatementMixedUp extends ServerFault {
+  constructor(readonly code: string) {
+    super(
+      `PostgreSQL error ${code}: a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0`,
+    );
+  }
+}
+
 /**
  * Statements that are all bound before one Sync, so that they share an implicit transaction and a round trip, and PostgreSQL skips the
  * rest after an error (PostgreSQL 55.2.3 and 55.2.4). With `isNamed` a connection keeps the last of them. `done` gets the command
@@ -21,6 +37,8 @@ export class RoundTrip extends pg.Query {
   readonly #parts: readonly Part[];
   readonly #isNamed: boolean;
   readonly #tags: string[] = [];
+  /** The numbers of the parts whose Parse is in it. */
+  readonly #parsed: number[] = [];
   #failure: Error | null = null;
   /** pg replaces it while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
   declare callback: (error: Error | null) => void;
@@ -34,16 +52,18 @@ export class RoundTrip extends pg.Query {
 
   /** pg sends the messages in one write. No part is sent where the connection keeps another text under one of the names. */
   prepare(wire: Wire): void {
-    const texts = keptOn(wire);
-    const other = this.#parts.find(({ statement: { name, text } }) => (texts.get(name) ?? text) !== text);
+    const names = namesOn(wire);
+    const other = this.#parts.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
     if (other !== undefined) this.#failure = new Error(`the statement ${other.statement.name} has another text`);
-    else for (const part of this.#parts) addPart(wire, part, this.#isNamed);
+    else
+      for (const [i, part] of this.#parts.entries())
+        if (addPart(wire, names, part, this.#isNamed)) this.#parsed.push(i);
     wire.sync();
   }
 
   /** Takes no further row. */
   abandon(): void {
-    this.#failure = new ConnectionLost('the statement was sent elsewhere');
+    this.#failure = new StatementMoved();
   }
 
   handleDataRow({ fields }: { fields: Row | TextRow }): void {
@@ -60,8 +80,15 @@ export class RoundTrip extends pg.Query {
   }
 
   /** Errors of pg that PostgreSQL did not send are errors of the connection. */
-  handleError(error: Error): void {
-    this.callback(error instanceof pg.DatabaseError ? error : new ConnectionLost(error.message));
+  handleError(error: Error, wire: Wire): void {
+    if (!(error instanceof pg.DatabaseError)) return this.callback(new ConnectionLost(error.message));
+    const names = namesOn(wire);
+    const failed = this.#tags.length;
+    const reason = this.#isNamed && mixesUpNames(error) ? causeOf(names, this.#parts[failed], error) : error;
+    names.failures ??= new Map();
+    for (const i of this.#parsed)
+      if (i >= failed) names.failures.set(this.#parts[i]?.statement.name as string, i === failed ? reason : null);
+    this.callback(reason);
   }
 
   /** The round trip has failed unless PostgreSQL sent CommandComplete for each statement: rows could be missing. */
@@ -71,12 +98,14 @@ export class RoundTrip extends pg.Query {
   }
 }
 
-/** Writes Parse, unless the connection keeps the statement, then Bind and Execute. */
-function addPart(wire: Wire, { statement, values }: Part, isNamed: boolean): void {
+/** Writes Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether a Parse with a name is in it. */
+function addPart(wire: Wire, names: Names, { statement, values }: Part, isNamed: boolean): boolean {
   const name = isNamed ? statement.name : '';
-  if (!isNamed || !keep(wire, statement)) wire.parse({ name, text: statement.text });
+  const isKept = isNamed && keep(wire, names, statement);
+  if (!isKept) wire.parse({ name, text: statement.text });
   wire.bind({ statement: name, values });
   wire.execute({});
+  return isNamed && !isKept;
 }
 
 /**
@@ -84,23 +113,39 @@ function addPart(wire: Wire, { statement, values }: Part, isNamed: boolean): voi
  * over 131 partitions takes a megabyte of the backend. One resource cannot take the place of all others.
  */
 const keptMax = { all: 100, ofResource: 12 };
-/** The texts of the statements that a connection keeps, by name; the one that was used last is the last. */
-const kept = new WeakMap<Wire, Map<string, string>>();
 
-function keptOn(wire: Wire): Map<string, string> {
-  const known = kept.get(wire);
+/** The named statements of a connection. */
+interface Names {
+  /** By name; the one that was used last is the last. */
+  readonly texts: Map<string, string>;
+  /** From the first error on: why a name was not prepared; null if PostgreSQL skipped its Parse, or it may have skipped a Close. */
+  failures?: Map<string, Error | null>;
+}
+
+const namesOf = new WeakMap<Wire, Names>();
+
+function namesOn(wire: Wire): Names {
+  const known = namesOf.get(wire);
   if (known !== undefined) return known;
-  const texts = new Map<string, string>();
-  kept.set(wire, texts);
-  return texts;
+  const names = { texts: new Map<string, string>() };
+  namesOf.set(wire, names);
+  return names;
+}
+
+/**
+ * Why a statement met 26000 or 42P05. A connection without an error before has completed each Parse that was sent on it, so a pooler is
+ * between. Otherwise the statement shares the cause with the one that should have prepared it.
+ */
+function causeOf({ failures }: Names, part: Part | undefined, { code = '' }: pg.DatabaseError): Error {
+  if (failures === undefined) return new StatementMixedUp(code);
+  return failures.get(part?.statement.name ?? '') ?? new StatementMoved();
 }
 
 /** The resource of a statement's name, which is its label's first part. */
 const resourceOf = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
 
 /** Whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
-function keep(wire: Wire, { name, text }: Statement): boolean {
-  const texts = keptOn(wire);
+function keep(wire: Wire, { texts }: Names, { name, text }: Statement): boolean {
   const isKept = texts.delete(name); // so that it becomes the last
   const siblings = isKept ? [] : [...texts.keys()].filter((each) => resourceOf(each) === resourceOf(name));
   const [oldest] = siblings.length >= keptMax.ofResource ? siblings : texts.size >= keptMax.all ? texts.keys() : [];
