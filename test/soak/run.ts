@@ -7,6 +7,7 @@ import { soakMigrate } from './migrate.js';
 import { soakMixed } from './mixed.js';
 import { soakOncall } from './oncall.js';
 import { soakPages } from './pages.js';
+import { soakPairs } from './pairs.js';
 import { soakPullDamage } from './pull-damage.js';
 import { soakPullLarge } from './pull-large.js';
 import { soakPullMemory } from './pull-memory.js';
@@ -30,6 +31,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   locks: soakLocks,
   migrate: soakMigrate,
   oncall: soakOncall,
+  pairs: soakPairs,
   'pull-damage': soakPullDamage,
   'pull-large': soakPullLarge,
   'pull-memory': soakPullMemory,
