@@ -132,6 +132,14 @@ with recursive need as (
       and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) e) counted
   where place <= 21 order by place)
   union all
+  select 'privileges', 'failed', concat_ws(', ', case a.grantee when 0 then 'PUBLIC' else pg_get_userbyid(a.grantee)::text end || ' may use ' || name, shows)
+  from (
+    select 'the schema records', 'whose views show the rows of all workspaces', nspacl, nspowner from pg_namespace where nspname = 'records'
+    union all
+    select 'gateway.wall_keys', 'which open every workspace', relacl, relowner from pg_class where oid = to_regclass('gateway.wall_keys')
+  ) o (name, shows, acl, owner) cross join aclexplode(acl) a where a.grantee not in (owner, to_regrole('gateway_owner'))
+  group by a.grantee, name, shows
+  union all
   select 'privileges', 'warning', 'it may execute ' || string_agg(distinct p.proname, ', ') || ', which a superuser can revoke from PUBLIC: it can store large objects, or write messages into the WAL'
   from fact, pg_proc p where p.pronamespace = 'pg_catalog'::regnamespace and p.proname in ('lo_create', 'lo_from_bytea', 'lo_put', 'pg_logical_emit_message')
     and not is_super and has_function_privilege(p.oid, 'execute')

@@ -1,7 +1,7 @@
 -- The items of the views that $1 needs, a row for each: `views` must be there, `plain` are those whose owner and row-level security are
 -- judged, and `columns` the columns of each with the types that fit (none: any) and the privilege that the role must have, or must not
 -- (`may` is false). A view that `migrate` made of these definitions, and that a release of the app
--- dropped, has a code of its own. A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
+-- dropped, has a code of its own. $2 is the statement that creates the gateway's policy, with %1$s for the table and %2$s for the role. A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
 with recursive need as (
   select n.* from rows from (jsonb_to_recordset($1) as (code text, object text, file text, ok text, views text[], plain text[], columns jsonb))
     with ordinality n (code, object, file, ok, views, plain, columns, place)
@@ -25,7 +25,7 @@ with recursive need as (
 ), missing (place, name, is_dropped) as (
   select place, v.name, exists (select from gateway.applied_files where root = 'gateway' and 'view ' || v.name = any (objects))
   from need cross join unnest(views) v (name) where to_regclass(v.name) is null
-), fault (place, rank, text) as ( -- of the columns in their order, below 10000
+), fault (place, rank, text) as ( -- of the columns in their order, below 10000; behind U+001F the remedy
   select place, 0, case when is_dropped then 'dropped since `migrate` made them: ' || string_agg(name, ', ') else string_agg(name, ', ') || ' is missing: run `migrate` with these definitions' end
   from missing group by place, is_dropped
   union all
@@ -59,7 +59,8 @@ with recursive need as (
   union all
   -- Tables whose row-level security hides rows from the role that reads them (CREATE POLICY): no policy that permits is for that role, and none
   -- that is for every role is `true`; or one that restricts is for every role. A policy for the role itself is deliberate, unless it is `false`.
-  select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows: create a policy there for the role that reads them, such as `to ' || b.rolname || ' using (true)`'
+  select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows from ' || b.rolname || ', the role that reads them'
+    || e'\x1f' || string_agg(distinct format($2, t.oid::regclass, quote_ident(b.rolname)), ' ')
   from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation join pg_roles b on b.oid = below.reader
   where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
     and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage'))
@@ -68,6 +69,18 @@ with recursive need as (
         cross join lateral (select case when role = 0 then expression = 'true' else expression <> 'false' end) e (shows)
       where p.polrelid = t.oid and p.polcmd in ('r', '*') and (role = 0 or pg_has_role(b.oid, role, 'usage'))) is not true
   group by v.place, prefix, b.rolname
+  union all
+  -- A policy that looks neither at the row nor at who asks lifts the app's isolation for each login that has its role. Policies for every role, and
+  -- for a role that bypasses row-level security anyway, are the app's own matter.
+  select v.place, case when pg_has_role(below.reader, role, 'usage') then 10006 else 10007 end, prefix || 'the policy ' || quote_ident(p.polname) || ' on ' || t.oid::regclass
+    || ' lifts row-level security for ' || string_agg(distinct l.rolname, ', ' order by l.rolname) || ', which can log in'
+  from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation and t.relrowsecurity
+    join pg_policy p on p.polrelid = t.oid and p.polpermissive cross join unnest(p.polroles) role
+    join pg_roles l on l.rolcanlogin and not l.rolsuper and not l.rolbypassrls and pg_has_role(l.oid, nullif(role, 0), 'usage')
+      and (t.relforcerowsecurity or not pg_has_role(l.oid, t.relowner, 'usage'))
+  where coalesce(p.polqual, p.polwithcheck)::text !~ '[{](VAR|FUNCEXPR|SQLVALUEFUNCTION|SUBLINK) ' and pg_get_expr(coalesce(p.polqual, p.polwithcheck), t.oid) <> 'false'
+    and (p.polcmd <> 'a' or pg_has_role(below.reader, role, 'usage'))
+  group by v.place, prefix, t.oid, p.oid, p.polname, below.reader, role
   union all
   select v.place, 10005, prefix || 'the role ' || b.rolname || ' cannot select ' || string_agg(distinct concat_ws('.', t.oid::regclass, case when has_any_column_privilege(b.oid, t.oid, 'select') then quote_ident(a.attname) end), ', ')
     || ': grant it'
@@ -85,9 +98,9 @@ with recursive need as (
     join pg_class t on t.oid = r.id and t.relpersistence = 'u'
   group by v.place, prefix
 )
-select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) = 10004 or bool_and(d.is_so) then 'failed' else 'refused' end as level,
+select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) in (10004, 10007) or bool_and(d.is_so) then 'failed' else 'refused' end as level,
   case when bool_and(d.is_so) then 'dropped' else n.code end as code, n.object,
-  coalesce(string_agg(f.text, '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
+  coalesce(string_agg(split_part(f.text, e'\x1f', 1), '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
   case min(f.rank) when 10003 then 'Create the policy, or disable row-level security there; nothing else is to be done.'
     when 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.'
     when 10005 then 'Grant it again to the role; nothing else is to be done.' end as advice

@@ -4,6 +4,7 @@ import { columnsOf, type Field, leaves, placeOf, type Resource, xidColumn } from
 import { codecColumns } from '../resource/projection/codec.js';
 import { plainViewsOf, viewsOf, wallsOf } from '../resource/statements/walls.js';
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
+import { policyOn } from './policies.js';
 import { inReadOnlyTransaction } from './session.js';
 
 /** Compared by sql/check/views.sql. */
@@ -34,7 +35,7 @@ interface NeededColumn {
 /** An item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
-    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs)])).rows;
+    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policyOn('%1$s', 'select', '%2$s')])).rows;
   return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 

@@ -5,6 +5,7 @@ import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { projectText } from '../../src/base/paths.js';
 import { type Finding, titleOf } from '../../src/doctor/finding.js';
+import { policyOn } from '../../src/doctor/policies.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, apiClient } from '../support/client.js';
@@ -136,10 +137,10 @@ const changes: Readonly<Record<string, Change>> = {
     mend: [again, 'drop table app.werkbonnen_los cascade', indexes],
   },
   'row-level security is forced on the owner': {
-    row: '| Switch row-level security on, or force it | 503 | `view`, refused | a policy for the owner of the view |',
+    row: '| Switch row-level security on, or force it | 503 | `view`, refused | the policy that `check` prints |',
     sql: `alter table app.werkbonnen owner to shop_owner; alter table app.werkbonnen enable row level security; alter table app.werkbonnen force row level security`,
     finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
-    mend: ['alter table app.werkbonnen disable row level security'],
+    mend: [policyOn('app.werkbonnen', 'select', 'shop_owner')],
   },
   'a table has another owner': {
     row: '| Change the owner of a table, or revoke it from the owner of the view | 503 | `view`, refused | `GRANT SELECT` to the owner of the view |',

@@ -9,7 +9,7 @@ import { asAdmin } from '../../src/postgres/admin.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { adopted, apiOf, commandsIn, emptyFolder, newDatabase, titleOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine, connections } from '../support/command-line.js';
-import { eventually, gatewayTest, shared } from '../support/workspace.js';
+import { gatewayTest, shared } from '../support/workspace.js';
 
 // `adopt` as a process on the reference apps, as an operator runs it on an app of another; then the commands that it recommends.
 
@@ -159,19 +159,45 @@ test.serial(
     );
     t.deepEqual(await wrong(t, draft), []);
     const view = readFileSync(join(draft.folder, 'sql/views/orders.sql'), 'utf8');
-    t.regex(view, /^create policy gateway on "Shop Floor"\."OrderLine" to current_user /m);
+    t.regex(
+      view,
+      /^create policy gateway_select on "Shop Floor"\."OrderLine" for select to current_user, gateway_owner using \(current_user in /m,
+    );
+    t.regex(view, /^create policy gateway_update on "Shop Floor"\."Orders" for update /m);
+    t.notRegex(view, /gateway_(insert|update) on "Shop Floor"\."OrderLine"/);
     // A superuser sees all rows: another role owns the views, as where such a role runs `migrate`.
     await asAdmin(settings.adminUrl as string, (client) =>
       client.query(`grant usage on schema "Shop Floor" to gateway_owner; grant select on all tables in schema "Shop Floor" to gateway_owner;
         alter view records.orders owner to gateway_owner`),
     );
-    let detail = '';
-    await eventually(t, 'check refuses the view', async () => {
-      const { findings } = JSON.parse((await draft.run('check', '--json')).stdout) as { findings: Finding[] };
-      detail = findings.find(({ level, object }) => level === 'refused' && object === 'gateway.orders')?.detail ?? '';
-      return detail !== '';
+    const judged = async (sql: string): Promise<readonly Finding[]> => {
+      await asAdmin(settings.adminUrl as string, (client) => client.query(sql));
+      return (await wrong(t, draft)).filter(({ object }) => object === 'gateway.orders');
+    };
+    const onOrders = 'on "Shop Floor"."Orders"';
+    const [hides] = await judged(`drop policy gateway_select ${onOrders}`);
+    t.is(hides?.level, 'refused');
+    t.regex(
+      hides?.detail ?? '',
+      /row-level security of "Shop Floor"\."Orders" hides rows from gateway_owner, the role that reads them/,
+    );
+    const [, remedy = ''] = /: (create policy .*;)$/s.exec(hides?.advice ?? '') ?? [];
+    t.deepEqual(await judged(remedy), [], 'the remedy cures');
+    const roles = `create role policies_api login; create role policies_reports login`;
+    const [lifts] = await judged(
+      `${roles}; grant gateway_owner to policies_api; create policy everything ${onOrders} to gateway_owner using (1 = 1)`,
+    );
+    t.like(lifts, {
+      level: 'refused',
+      detail:
+        'the policy everything on "Shop Floor"."Orders" lifts row-level security for policies_api, which can log in.',
     });
-    t.regex(detail, /row-level security of .*"Shop Floor"\."Orders" hides rows: create a policy .* `to gateway_owner /);
+    const [reports] = await judged(
+      `drop policy everything ${onOrders}; create policy reports ${onOrders} to policies_reports using (true)`,
+    );
+    t.is(reports?.level, 'failed');
+    t.deepEqual(await judged(`alter policy reports ${onOrders} using (current_user = 'policies_reports')`), []);
+    await judged(`drop owned by policies_reports; drop role policies_api, policies_reports`);
   },
 );
 
@@ -193,7 +219,7 @@ test.serial(
     t.deepEqual(found.map(titleOf), ['failed workspaces ', 'refused migrated ']);
     t.regex(
       found[0]?.detail ?? '',
-      /^gateway\.workspaces: row-level security of "Shop Floor"\."Companies" hides rows: .* `to gateway_owner /,
+      /^gateway\.workspaces: row-level security of "Shop Floor"\."Companies" hides rows from gateway_owner/,
     );
   },
 );

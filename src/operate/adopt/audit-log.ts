@@ -2,7 +2,7 @@ import type { DiffShape } from '../../resource/projection/audit-diff.js';
 import { isNamed } from '../words.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parsed } from './columns.js';
 import type { AuditLog, Column, Survey, Table } from './schema.js';
-import { as, type SqlFile, sequenceGrant } from './sql.js';
+import { as, policiesSql, type SqlFile, sequenceGrant } from './sql.js';
 
 /** By the names of its columns and the shape of a JSON value; undefined: it is none. */
 export function auditLogIn({ columns }: Table): AuditLog | undefined {
@@ -110,6 +110,7 @@ export function logWrite({ subjects }: Survey): LogWrite {
       sql: [
         ...(id.sequence ? [sequenceGrant(id.sequence)] : []),
         `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
+        ...policiesSql([table], ['insert']),
         ...[moment].flatMap((of) =>
           of ? `alter view ${view} alter column ${of.quoted}\n  set default ${momentNow};` : [],
         ),

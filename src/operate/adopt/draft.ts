@@ -11,7 +11,7 @@ import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
 import type { SharedPoint, Subject, Survey, Table } from './schema.js';
-import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
+import { as, fromOf, type Points, policiesSql, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
 export interface Draft {
@@ -124,11 +124,8 @@ function viewFile(shape: Shape): SqlFile {
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
       ...(write?.sql ?? []),
-      ...hidden.flatMap(({ quoted }) => [
-        `drop policy if exists gateway on ${quoted};`,
-        // `true` lets PostgreSQL plan as if there were no policy: a condition would keep indexes on expressions from use.
-        `create policy gateway on ${quoted} to current_user using (true);`,
-      ]),
+      ...policiesSql(read, ['select']),
+      ...(write ? policiesSql([table], ['insert', 'update']) : []),
     ].join('\n'),
   };
 }
@@ -167,7 +164,7 @@ function viewPoints({ subject, survey, owners, list, drafted, parts, write }: Sh
 /** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */
 function rowSecurityPoint({ name, quoted }: Table): SharedPoint {
   const policies =
-    "in place of the app's row-level security, whose restrictive policies hold for the views' owner, too, and can hide rows, also from this draft.";
+    "in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone. Restrictive policies of the app hold for the views' owner, too, and can hide rows, also from this draft.";
   return {
     text: `the tenant wall divides the rows of ${quoted} ${policies}`,
     all: `The tenant wall divides the rows of these tables ${policies}`,

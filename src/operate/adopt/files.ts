@@ -5,7 +5,7 @@ import type { ViewColumn } from './fields.js';
 import { guessesPoint } from './guesses.js';
 import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
-import { as, literal, type Points, type SqlFile } from './sql.js';
+import { as, literal, type Points, policiesSql, type SqlFile } from './sql.js';
 
 /** tokens.sql: workspaces and owners are the app's. */
 export function tokensFile(found: Survey): SqlFile {
@@ -41,7 +41,12 @@ create view gateway.workspaces as ${workspaces};
 grant select (id) on gateway.workspaces to gateway_owner;
 
 create view gateway.token_owners as ${owners.sql};
-grant select (workspace_id, id) on gateway.token_owners to gateway_owner;`,
+grant select (workspace_id, id) on gateway.token_owners to gateway_owner;${policiesSql(
+      [root, users].flatMap((table) => table ?? []),
+      ['select'],
+    )
+      .map((line) => `\n${line}`)
+      .join('')}`,
   };
 }
 

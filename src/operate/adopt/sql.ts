@@ -1,3 +1,4 @@
+import { type PolicyCommand, policyOn } from '../../doctor/policies.js';
 import { alias } from './columns.js';
 import type { SharedPoint, Table, WorkspaceOf } from './schema.js';
 
@@ -60,4 +61,15 @@ export function aliasOf(steps: number): string {
 /** A default runs with the rights of the inserting role. */
 export function sequenceGrant(sequence: string): string {
   return `grant usage on sequence ${sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`;
+}
+
+/** Of the tables with row-level security. */
+export function policiesSql(
+  tables: readonly Pick<Table, 'quoted' | 'rowSecurity'>[],
+  commands: readonly PolicyCommand[],
+): string[] {
+  const hidden = new Set(tables.flatMap(({ quoted, rowSecurity }) => (rowSecurity ? [quoted] : [])));
+  return [...hidden].flatMap((table) =>
+    commands.flatMap((command) => [`drop policy if exists gateway_${command} on ${table};`, policyOn(table, command)]),
+  );
 }

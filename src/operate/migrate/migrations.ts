@@ -6,6 +6,7 @@ import { checkSql } from '../../doctor/finding.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
 import {
+  createObjects,
   defaultViewsDir,
   fileStates,
   inTransaction,
@@ -51,7 +52,7 @@ export async function migrate(
     const pending = await pendingCore(client, options.onWait ?? (() => undefined));
     for (const file of pending) {
       await inTransaction(client, ofRoles, async () => {
-        await client.query(file.sql).catch((error: unknown) => {
+        await createObjects(client, file.sql).catch((error: unknown) => {
           throw refused(file, error);
         });
         await noteApplied(client, file);

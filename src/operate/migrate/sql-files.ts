@@ -73,14 +73,41 @@ const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
-/** Statements that give back what was taken from PUBLIC, and drop indexes. */
+/** Statements that give back what was taken from PUBLIC, and drop indexes and policies. */
 const undo =
   'create table if not exists gateway.undo (place integer generated always as identity primary key, statement text not null)';
 
 export async function prepare(client: pg.Client): Promise<void> {
-  await client.query(
-    `create schema if not exists gateway; ${appliedFiles}; ${undo}; create table if not exists gateway.migration_lock ()`,
-  );
+  const tables = `${appliedFiles}; ${undo}; create table if not exists gateway.migration_lock ()`;
+  await createObjects(client, `create schema if not exists gateway; ${tables}`);
+}
+
+/** Takes back what default privileges of the app give its roles on the objects of both schemas: `records` shows all workspaces. */
+const ungrantDefaults = `do $$
+  declare
+    taken text;
+  begin
+    for taken in
+      select distinct format('revoke all on %s %s from %s', kind, name, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end)
+      from (
+        select 'schema', quote_ident(nspname), nspacl, nspowner from pg_namespace where nspname in ('gateway', 'records')
+        union all
+        select 'table', c.oid::regclass::text, relacl, relowner from pg_class c join pg_namespace n on n.oid = relnamespace where nspname in ('gateway', 'records')
+        union all
+        select 'function', p.oid::regprocedure::text, proacl, proowner from pg_proc p join pg_namespace n on n.oid = pronamespace where nspname in ('gateway', 'records')
+      ) o (kind, name, acl, owner) cross join aclexplode(acl) a
+      where a.grantee <> owner and pg_get_userbyid(a.grantee) !~ '^gateway_' and (a.grantee, kind) in (
+        select g.grantee, case defaclobjtype when 'n' then 'schema' when 'f' then 'function' else 'table' end from pg_default_acl, aclexplode(defaclacl) g
+        where g.grantee <> 0 or defaclobjtype <> 'f')
+    loop
+      execute taken;
+    end loop;
+  end $$`;
+
+/** Runs SQL that creates objects. */
+export async function createObjects(client: pg.ClientBase, sql: string): Promise<void> {
+  await client.query(sql);
+  await client.query(ungrantDefaults);
 }
 
 /** A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */

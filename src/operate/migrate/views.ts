@@ -1,6 +1,14 @@
 import pg from 'pg';
 import { checkSql } from '../../doctor/finding.js';
-import { fileStates, inTransaction, MigrationFailed, noteApplied, refused, type SqlFile } from './sql-files.js';
+import {
+  createObjects,
+  fileStates,
+  inTransaction,
+  MigrationFailed,
+  noteApplied,
+  refused,
+  type SqlFile,
+} from './sql-files.js';
 
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
@@ -29,9 +37,17 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
     const stale = [...changed, ...applied.map(keyOf)];
     await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [applied.map(keyOf)]);
     await dropInOrder(client, dropsOf(objectsOf(applied)));
+    const { rows } = await client.query<{ oid: string }>('select oid from pg_policy');
     for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known);
+    await client.query(noteNewPolicies, [rows.map(({ oid }) => oid)]);
   });
 }
+
+/** Such a file makes its policies again whenever it is applied. */
+const noteNewPolicies = `insert into gateway.undo (statement)
+  select s from pg_policy p join pg_class c on c.oid = polrelid join pg_namespace n on n.oid = relnamespace
+    cross join format('drop policy if exists %I on %I.%I', polname, nspname, relname) s
+  where not p.oid = any ($1) and s not in (select statement from gateway.undo)`;
 
 /**
  * Drops the views that read these tables, or all views of records (null). Their files stay noted, so that `check` and
@@ -108,7 +124,7 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
 async function create(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
   const sql = await withTypes(client, file);
   const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
-  await client.query(`do ${executed}`).catch((error: unknown) => {
+  await createObjects(client, `do ${executed}`).catch((error: unknown) => {
     throw refused({ ...file, sql }, error);
   });
   const created = await schemaObjects(client, known);
