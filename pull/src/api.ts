@@ -38,15 +38,24 @@ const silentMsMax = 60_000;
 const lateMs = 5_000;
 const pauseMsMax = 30_000;
 const retryAfterMsMax = 3_600_000;
+/** Answers 500 to one request in a row, after which it is given up: some minutes. */
+const internalErrorsMax = 10;
 /** Statuses after which the same request can succeed. */
 const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
  * Repeats what can succeed later, for as long as it takes: refused and broken connections, bodies that are not whole, a server that is
- * silent for a minute, 429 and 5xx. Waits as Retry-After says, up to an hour, else twice as long each time, up to 30 s.
+ * silent for a minute, 429 and 5xx; 500 for some minutes. Waits as Retry-After says, up to an hour, else twice as long each time, up to 30 s.
+ * After a 401 the token is read once more.
  */
-export function api(base: string, token: string, signal: AbortSignal, onWait: OnWait): Api {
-  const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
+export function api(
+  base: string,
+  readToken: () => string,
+  signal: AbortSignal,
+  onWait: OnWait,
+  firstPauseMs = 500,
+): Api {
+  let token = readToken();
   const attempt = async <T>(path: string, take: Take<T>): Promise<T> => {
     const stalled = new AbortController();
     /** Waits for the server, not for what `take` does meanwhile. */
@@ -64,6 +73,7 @@ export function api(base: string, token: string, signal: AbortSignal, onWait: On
       }
     };
     const within = AbortSignal.any([signal, stalled.signal]);
+    const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
     const reply = await answered(fetch(base + path, { headers, signal: within, redirect: 'manual' }));
     try {
       await judge(path, reply, () => wholeText(textOf(reply, answered)));
@@ -73,11 +83,16 @@ export function api(base: string, token: string, signal: AbortSignal, onWait: On
     }
   };
   const stream: Api['stream'] = async (path, take) => {
-    for (let pauseMs = 500; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
+    for (let pauseMs = firstPauseMs, internalErrors = 0; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
         return await attempt(path, take);
       } catch (error) {
+        const before = token;
+        if (error instanceof Refused && error.status === 401) token = readToken();
+        if (token !== before) continue;
         if (!(error instanceof Broken)) throw error;
+        if (error instanceof Later && error.status === 500 && ++internalErrors === internalErrorsMax)
+          throw new Refused(500, `${path.split('?')[0]}: ${error.message}, each time.`);
         const waitMs = (error instanceof Later && error.waitMs) || pauseMs;
         onWait(error.message, waitMs);
         await sleep(waitMs, undefined, { signal });
@@ -112,6 +127,7 @@ export function memberOf<T>(body: unknown, name: string): T {
 class Later extends Broken {
   constructor(
     message: string,
+    readonly status: number,
     readonly waitMs: number | null,
   ) {
     super(message);
@@ -137,6 +153,7 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
   const detail = detailOf(body).replace(/[.;]+$/, '');
   throw new Later(
     `it answers ${reply.status}${detail && ` (${detail})`}`,
+    reply.status,
     retryAfterMs(reply.headers.get('retry-after')),
   );
 }

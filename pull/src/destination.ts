@@ -50,6 +50,8 @@ export interface Freshness {
 /** The copy of one resource. */
 export interface Copy {
   readonly progress: Progress;
+  /** Tables and columns of the copy that the document no longer has. */
+  readonly gone: readonly string[];
   /**
    * Stores the records of a page while they come, as they stand in its text, with progress, in one transaction. Returns their number.
    * Throws Widened, OutOfMemory.
@@ -65,6 +67,8 @@ export interface Copy {
    * gateway's; parts without a record are deleted.
    */
   recheck(): Promise<void>;
+  /** Notes that all changes are stored. */
+  noteUpdated(): Promise<void>;
   /** Makes what a whole copy has, indexes and `not null`, and notes how fresh it is. */
   finish(freshness: Freshness): Promise<void>;
 }
@@ -73,6 +77,14 @@ export interface Copy {
 export interface Origin {
   readonly workspaceId: string;
   readonly base: string;
+  readonly tokenExpiresAt: string | null;
+}
+
+/** Notes of the runs before about a resource. */
+export interface Known {
+  /** The digest of the references that led nowhere. */
+  readonly dangling: string;
+  readonly tables: readonly string[];
 }
 
 /** References of a resource whose targets are not in the copy. */
@@ -86,14 +98,14 @@ export interface Dangling {
 export interface Destination {
   /** The number of change files that count. */
   readonly changeFiles: number;
-  /** Takes the destination for this origin. Throws Unusable where it has copies of another; with `isReplaced` these are emptied instead. */
+  /** Takes the destination for this origin. Throws Unusable where it has copies of another; with `isReplaced` these are replaced. */
   claim(origin: Origin, isReplaced: boolean): Promise<void>;
   open(resource: Resource): Promise<Copy>;
   /** By resource of `resources`: the references to records of `resources` that lead nowhere. */
   dangling(resources: readonly Resource[]): Promise<ReadonlyMap<string, Dangling>>;
-  /** The same as it was noted by the run before, and notes it. */
-  knownDangling(): Promise<ReadonlyMap<string, string>>;
+  known(): Promise<ReadonlyMap<string, Known>>;
   noteDangling(found: ReadonlyMap<string, Dangling>): Promise<void>;
+  noteFailure(resource: string, failure: string): Promise<void>;
   /** Replaces `folder`/TABLE.FORMAT of each table of the resource in one step. */
   export(resource: Resource, folder: string, format: ExportFormat): Promise<void>;
   close(): Promise<void>;

@@ -8,6 +8,14 @@ export interface Display {
   passed(report: PassReport): void;
   waiting(reason: string, waitMs: number, whom?: string): void;
   note(sentence: string): void;
+  /** Prints what was asked for, on stdout. */
+  print(text: string): void;
+}
+
+/** Where the texts go. */
+export interface Outlets {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
 }
 
 /** A wait is told from this length on; shorter ones when they follow each other for so long, then again after a while. */
@@ -17,7 +25,7 @@ const toldAgainMs = 30_000;
 const gapMsMax = 15_000;
 const noteLengthMax = 3000;
 
-export function display(isTerminal = process.stdout.isTTY === true): Display {
+export function display({ out, err }: Outlets, isTerminal = process.stdout.isTTY === true): Display {
   let bar: Bar | null = null;
   const isTold = waitsTold();
   const clear = (): void => {
@@ -26,7 +34,7 @@ export function display(isTerminal = process.stdout.isTTY === true): Display {
   };
   const note = (sentence: string): void => {
     clear();
-    process.stderr.write(`${plain(sentence, noteLengthMax)}\n`);
+    err(`${plain(sentence, noteLengthMax)}\n`);
   };
   return {
     onPage: isTerminal
@@ -39,13 +47,14 @@ export function display(isTerminal = process.stdout.isTTY === true): Display {
       : undefined,
     passed: (report) => {
       clear();
-      process.stdout.write(`${isTerminal ? sentenceOf(report) : JSON.stringify(report)}\n`);
+      out(`${isTerminal ? sentenceOf(report) : JSON.stringify(report)}\n`);
     },
     waiting: (reason, waitMs, whom = 'gateway') => {
       if (isTold(waitMs))
         note(`Waiting for the ${whom}: ${reason}${waitMs === 0 ? '' : `; again in ${Math.ceil(waitMs / 1000)} s`}.`);
     },
     note,
+    print: out,
   };
 }
 

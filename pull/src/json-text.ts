@@ -13,6 +13,7 @@ const recordDepth = 3;
  */
 export class PageText {
   readonly #chunks: AsyncIterable<string>;
+  readonly #recordsMax: number;
   /** The pieces of the record that has begun; behind the records: the rest of the page. */
   #pieces: string[] = [];
   #length = 0;
@@ -21,15 +22,21 @@ export class PageText {
   #isEscaped = false;
   #isBehind = false;
 
-  constructor(chunks: AsyncIterable<string>) {
-    this.#chunks = chunks;
+  constructor(chunks: AsyncIterable<string>, recordsMax = Number.POSITIVE_INFINITY) {
+    [this.#chunks, this.#recordsMax] = [chunks, recordsMax];
   }
 
   /** The records, some at a time. */
   async *slices(): AsyncGenerator<string[]> {
     let [slice, length]: [string[], number] = [[], 0];
+    let count = 0;
     for await (const chunk of this.#chunks) {
       for (const record of this.#recordsIn(chunk)) {
+        if (++count > this.#recordsMax)
+          throw new Refused(
+            200,
+            `The server at --base sends more than the ${this.#recordsMax} records that a page may have.`,
+          );
         slice.push(record);
         length += record.length;
         if (length < sliceLength) continue;

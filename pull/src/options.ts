@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { plain } from './api.js';
 import { type ExportFormat, exportFormats } from './destination.js';
@@ -22,12 +23,12 @@ Reads the API alone.
   --every T           Repeat, with a run every 90s, 15m, 1.5h or 1d, until SIGTERM
   --verify            Recompute the hash of all that is stored, compare, and repair
   --allow-deletions   Delete even if more than half of a table is gone
-  --replace           Empty a copy of another workspace or gateway, and start over
-  --status            Print how fresh the copy is, as JSON; with --max-age 1h exit with 1 if it is older
+  --replace           Start over: read all again, also over a copy of another workspace or gateway
+  --status            Print how fresh the copy is and what failed, as JSON; with --max-age 1h exit with 1 if it is older
   --help              Print this text
 
 Kill it at any moment: records and progress are committed together, and the next run continues. It waits while the gateway is
-unreachable or throttles it (Retry-After), and says so on stderr.
+unreachable or throttles it (Retry-After), and says so on stderr. A resource that fails is named; the others go on.
 
 Exit codes:
   0    Done
@@ -47,7 +48,8 @@ export interface Target {
 
 export interface Options extends Target {
   readonly base: string;
-  readonly token: string;
+  /** Reads the token: another one can be in its file by now. Throws UsageError. */
+  readonly token: () => string;
   readonly hasWorkspace: boolean;
   readonly resources: readonly string[] | null;
   readonly exportTo: string | null;
@@ -111,12 +113,13 @@ export function parse(args: readonly string[]): Command {
   const named = values.resources?.split(',').map((name) => name.trim());
   const resources = named === undefined ? null : [...new Set(named)];
   if (resources?.includes('')) throw new UsageError('Give --resources the names of resources, separated by commas.');
+  tokenOf(tokenFile);
   for (const name of ['export', 'changes', 'dbt'] as const)
     if (values[name] === '') throw new UsageError(`Give --${name} a path.`);
   const options: Options = {
     ...targetOf(values),
     base: baseOf(base),
-    token: tokenOf(tokenFile),
+    token: () => tokenOf(tokenFile),
     hasWorkspace: values['workspace-column'] ?? false,
     resources,
     exportTo: values.export ?? null,
@@ -151,6 +154,10 @@ function targetOf({ to, schema }: Values): Target {
   if (to === undefined) throw new UsageError('Give --to.');
   if (to === '' || (!isDatabase(to) && (/^[a-z][a-z0-9+.-]*:\/\//i.test(to) || to.endsWith('/'))))
     throw new UsageError('--to is postgres://… or a DuckDB file, such as copy.duckdb.');
+  if (!isDatabase(to) && resolve(to).includes('?'))
+    throw new UsageError(
+      '--to has a ? in its path, where DuckDB would put its log beside the folder: give another path.',
+    );
   if (isDatabase(to) && (!URL.canParse(to) || new URL(to).hash !== ''))
     throw new UsageError('--to is no URL: percent-encode special characters of the password.');
   if (schema !== undefined && !isDatabase(to))

@@ -78,6 +78,7 @@ export async function pass(
   for (;;) {
     const since = isRead ? progress.since : await reader.pages(progress);
     isRead = false;
+    if (since !== null) await copy.noteUpdated();
     const compared = since === null ? null : await reader.orNull(reader.compare(since, whole));
     if (compared === null || compared === 'differs') {
       [progress, whole] = [beginning, true];
@@ -227,7 +228,7 @@ class Reader {
       const read = { records: 0 };
       try {
         return await this.#deps.api.stream(`${this.#path}?perPage=${this.#perPage}${query}`, async (chunks) => {
-          const page = new PageText(chunks);
+          const page = new PageText(chunks, this.#perPage);
           const pagination = (): Pagination => memberOf(page.rest(), 'pagination');
           const stored = await this.#inFile((file) =>
             this.#copy.store(noted(page.slices(), file, read), async () => ({

@@ -1,15 +1,17 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Api, api, memberOf, Refused } from './api.js';
-import { changeFiles, noChangeFiles } from './changes.js';
-import { type Destination, OutOfMemory, Unusable } from './destination.js';
+import { type Api, api, memberOf, plain, Refused } from './api.js';
+import { type ChangeFiles, changeFiles, noChangeFiles } from './changes.js';
+import { type Destination, type Known, OutOfMemory, Unusable } from './destination.js';
 import type { Display } from './display.js';
 import { type OpenApiDocument, type Resource, refuseTwins, resourcesOf, UnfitDocument } from './document.js';
+import { canPass, inWords, isOfOneResource, ResourcesFailed } from './errors.js';
 import { isDatabase, type Options, UsageError } from './options.js';
 import { pass } from './pass.js';
+import { fileOf, replaceFile } from './sql/exports.js';
 
 /** Passes over resources whose references lead nowhere, in one run. */
 const danglingPassesMax = 3;
@@ -17,20 +19,36 @@ const danglingPassesMax = 3;
 const memoryShareMax = 0.5;
 
 /** Runs, and with `--every` again: after each the destination is closed, so that others can open it. */
-export async function keepCopy(options: Options, screen: Display, signal: AbortSignal): Promise<void> {
-  const client = api(`${options.base}/api/v1`, options.token, signal, screen.waiting);
+export async function keepCopy(
+  options: Options,
+  screen: Display,
+  signal: AbortSignal,
+  firstPauseMs?: number,
+): Promise<void> {
   const { everyMs } = options;
   for (let isReplaced = options.isReplaced, wasOpen = false, pauseMs = 1000; ; ) {
     try {
+      // Made in each run: the token can be another one.
+      const client = api(`${options.base}/api/v1`, options.token, signal, screen.waiting, firstPauseMs);
       await runOnce(client, { ...options, isReplaced }, screen, signal, () => {
         [wasOpen, isReplaced, pauseMs] = [true, false, 1000];
       });
       if (everyMs === null) return;
       await sleep(everyMs, undefined, { signal });
     } catch (error) {
-      const canPass = error instanceof Unusable ? error.canPass : isLostConnection(error);
-      if (everyMs === null || !wasOpen || !canPass) throw error;
-      screen.waiting((error as Error).message, pauseMs, 'destination');
+      if (everyMs === null || signal.aborted) throw error;
+      const isLater = error instanceof ResourcesFailed || (error instanceof Refused && error.status === 500);
+      if (isLater) {
+        screen.note((error as Error).message);
+        await sleep(everyMs, undefined, { signal });
+        continue;
+      }
+      if (!wasOpen || !canPass(error)) throw error;
+      screen.waiting(
+        (error as Error).message.replace(/\.$/, ''),
+        pauseMs,
+        error instanceof UsageError ? 'token' : 'destination',
+      );
       await sleep(pauseMs, undefined, { signal });
       pauseMs = Math.min(pauseMs * 2, 30_000);
     }
@@ -51,9 +69,11 @@ async function runOnce(
   const document = (await client.json('/openapi.json')) as OpenApiDocument;
   const token = (await client.json('/token')) as TokenInfo;
   const resources = chosenOf(document, token, options, screen);
+  const tokenExpiresAt = typeof token.expiresAt === 'string' ? token.expiresAt : null;
+  warnOfExpiry(tokenExpiresAt, screen);
   let { isReplaced } = options;
   const claim = async (destination: Destination): Promise<void> => {
-    await destination.claim({ workspaceId: token.workspaceId, base: options.base }, isReplaced);
+    await destination.claim({ workspaceId: token.workspaceId, base: options.base, tokenExpiresAt }, isReplaced);
     isReplaced = false;
     onClaimed();
   };
@@ -61,7 +81,7 @@ async function runOnce(
     const destination = await openDestination(options, memoryMb);
     try {
       await claim(destination);
-      return await run(client, destination, resources, options, screen, signal);
+      return await new Run(client, destination, resources, options, screen, signal).go();
     } catch (error) {
       if (!(error instanceof OutOfMemory)) throw error;
       if (memoryMb * 2 > (totalmem() / 2 ** 20) * memoryShareMax)
@@ -75,6 +95,15 @@ async function runOnce(
   }
 }
 
+/** An operator needs some days to get a new token. */
+const expiryDaysMin = 7;
+
+function warnOfExpiry(expiresAt: string | null, screen: Display): void {
+  const leftMs = Date.parse(expiresAt ?? '') - Date.now();
+  if (leftMs < expiryDaysMin * 86_400_000)
+    screen.note(`The access token ends at ${plain(expiresAt ?? '')}: ask for a new one.`);
+}
+
 /** Megabytes that DuckDB gives its buffers; what it needs beside them comes on top. */
 const memoryMbUsual = 128;
 
@@ -84,92 +113,149 @@ async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: 
   return (await import('./sql/duckdb.js')).duckdbDestination(to, hasWorkspace, memoryMb);
 }
 
-/** The path of a run: a pass of each resource → what refers to deleted records again → the files. */
-async function run(
-  client: Api,
-  destination: Destination,
-  resources: readonly Resource[],
-  options: Options,
-  screen: Display,
-  signal: AbortSignal,
-): Promise<void> {
-  const { verify, allowDeletions, exportTo, changesTo, dbtTo } = options;
-  await nameGaps(destination, resources, options, screen);
-  for (const resource of resources) await destination.open(resource); // names a table that is not its own before it reads
-  const changes =
-    changesTo === null ? noChangeFiles(destination.changeFiles) : await changeFiles(changesTo, destination.changeFiles);
-  const deps = { api: client, changes, note: screen.note, ...(screen.onPage && { onPage: screen.onPage }) };
-  const passOver = async (some: readonly Resource[]): Promise<void> => {
-    for (const resource of some) {
-      const copy = await destination.open(resource);
-      if (verify && copy.progress.since === null)
-        screen.note(`There is no whole copy of ${resource.name} yet: it is read.`);
-      screen.passed(await pass(deps, copy, resource, { verify, allowDeletions }));
-    }
-  };
-  await passOver(resources);
-  await settleReferences(destination, resources, passOver, screen);
-  if (exportTo !== null) {
-    mkdirSync(exportTo, { recursive: true, mode: 0o700 });
-    for (const resource of resources) {
-      signal.throwIfAborted();
-      await destination.export(resource, exportTo, options.format);
+/** The path of a run: a pass of each resource → what refers to deleted records again → the files. Resources fail apart. */
+class Run {
+  readonly #client: Api;
+  readonly #destination: Destination;
+  readonly #resources: readonly Resource[];
+  readonly #options: Options;
+  readonly #screen: Display;
+  readonly #signal: AbortSignal;
+  readonly #failed = new Set<Resource>();
+
+  constructor(
+    client: Api,
+    destination: Destination,
+    resources: readonly Resource[],
+    options: Options,
+    screen: Display,
+    signal: AbortSignal,
+  ) {
+    [this.#client, this.#destination, this.#resources] = [client, destination, resources];
+    [this.#options, this.#screen, this.#signal] = [options, screen, signal];
+  }
+
+  /** Throws ResourcesFailed once everything else is done. */
+  async go(): Promise<void> {
+    const { changesTo, exportTo, dbtTo } = this.#options;
+    const known = await this.#destination.known();
+    await this.#nameGaps(known);
+    // Names a table that is not its own before it reads.
+    for (const resource of this.#resources) await this.#apart(resource, known.size > 0, () => this.#nameGone(resource));
+    const opened = this.#resources.filter((resource) => !this.#failed.has(resource));
+    const changes =
+      changesTo === null
+        ? noChangeFiles(this.#destination.changeFiles)
+        : await changeFiles(changesTo, this.#destination.changeFiles);
+    await this.#pass(opened, changes);
+    await this.#settleReferences(opened, changes, known);
+    if (exportTo !== null) await this.#export(opened, exportTo, known);
+    if (dbtTo !== null) await this.#writeDbt(opened, dbtTo);
+    if (this.#failed.size > 0)
+      throw new ResourcesFailed(`Not brought up to date: ${[...this.#failed].map(({ name }) => name).join(', ')}.`);
+  }
+
+  /** Does something for a resource. Where only that fails, it is noted, and the others go on. */
+  async #apart(resource: Resource, isApart: boolean, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!isApart || this.#signal.aborted || !isOfOneResource(error)) throw error;
+      const reason = inWords(error);
+      this.#failed.add(resource);
+      this.#screen.note(`${resource.name}: ${reason}`);
+      await this.#destination.noteFailure(resource.name, reason);
     }
   }
-  if (dbtTo !== null) {
+
+  async #pass(resources: readonly Resource[], changes: ChangeFiles): Promise<void> {
+    const { verify, allowDeletions, isReplaced } = this.#options;
+    const { note, onPage, passed } = this.#screen;
+    const deps = { api: this.#client, changes, note, ...(onPage && { onPage }) };
+    for (const resource of resources)
+      await this.#apart(resource, true, async () => {
+        const copy = await this.#destination.open(resource);
+        if (verify && copy.progress.since === null) note(`There is no whole copy of ${resource.name} yet: it is read.`);
+        passed(await pass(deps, copy, resource, { verify, allowDeletions: allowDeletions || isReplaced }));
+      });
+  }
+
+  /** Says what a run leaves out that an earlier one had. */
+  async #nameGaps(known: ReadonlyMap<string, Known>): Promise<void> {
+    const { resources, changesTo } = this.#options;
+    const old = [...known.keys()].filter((copy) => !this.#resources.some(({ name }) => name === copy));
+    if (resources === null && old.length > 0) {
+      this.#screen.note(
+        `No longer brought up to date, as the gateway does not give it to this token: ${old.join(', ')}.`,
+      );
+      for (const name of old) await this.#destination.noteFailure(name, 'The gateway does not give it to this token.');
+    }
+    if (changesTo === null && this.#destination.changeFiles > 0)
+      this.#screen.note('The changes of this run are in no file: an earlier run had --changes.');
+  }
+
+  async #nameGone(resource: Resource): Promise<void> {
+    const { gone } = await this.#destination.open(resource);
+    if (gone.length > 0)
+      this.#screen.note(
+        `The API no longer has ${gone.join(', ')}: what the copy has of it is no longer brought up to date.`,
+      );
+  }
+
+  /**
+   * A record that was deleted between two passes can be missing to one that was read before: what refers to it is read again. References that
+   * lead nowhere after that, as they did after the run before, lead to records that the gateway hides.
+   */
+  async #settleReferences(
+    resources: readonly Resource[],
+    changes: ChangeFiles,
+    known: ReadonlyMap<string, Known>,
+  ): Promise<void> {
+    let before = new Map([...known].map(([name, { dangling }]) => [name, dangling]));
+    let found = await this.#destination.dangling(resources);
+    for (let again = 0; again < danglingPassesMax; again++) {
+      const fresh = resources.filter((resource) => {
+        const { count = 0, digest = '' } = found.get(resource.name) ?? {};
+        return count > 0 && digest !== before.get(resource.name) && !this.#failed.has(resource);
+      });
+      if (fresh.length === 0) break;
+      await this.#pass(fresh, changes);
+      before = new Map([...found].map(([name, { digest }]) => [name, digest]));
+      found = await this.#destination.dangling(resources);
+    }
+    await this.#destination.noteDangling(found);
+    for (const [name, { count }] of found)
+      if (count > 0) this.#screen.note(`${name}: ${count} references lead to records that the gateway does not show.`);
+  }
+
+  async #export(resources: readonly Resource[], folder: string, known: ReadonlyMap<string, Known>): Promise<void> {
+    const { format } = this.#options;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const written = new Set<string>();
+    for (const resource of resources.filter((each) => !this.#failed.has(each)))
+      await this.#apart(resource, true, async () => {
+        this.#signal.throwIfAborted();
+        await this.#destination.export(resource, folder, format);
+        for (const { name } of [resource.table, ...resource.parts]) written.add(name);
+      });
+    const old = [...known.values()].flatMap(({ tables }) => tables).filter((table) => !written.has(table));
+    const files = old.map((table) => join(folder, fileOf(table, format))).filter((file) => existsSync(file));
+    if (files.length > 0) this.#screen.note(`Of an earlier run, and not written by this one: ${files.join(', ')}.`);
+  }
+
+  async #writeDbt(resources: readonly Resource[], file: string): Promise<void> {
+    const { to, schema, hasWorkspace } = this.#options;
     const { dbtSources } = await import('./sql/dbt.js');
-    const { replaceFile } = await import('./sql/exports.js');
-    const text = dbtSources(resources, isDatabase(options.to) ? options.schema : 'main', options.hasWorkspace);
-    await mkdir(dirname(dbtTo), { recursive: true });
-    await replaceFile(dirname(dbtTo), basename(dbtTo), (part) => writeFile(part, text));
+    const text = dbtSources(resources, isDatabase(to) ? schema : 'main', hasWorkspace);
+    await mkdir(dirname(file), { recursive: true });
+    await replaceFile(dirname(file), basename(file), (part) => writeFile(part, text));
   }
-}
-
-/** Says what a run leaves out that an earlier one had. */
-async function nameGaps(
-  destination: Destination,
-  chosen: readonly Resource[],
-  { resources, changesTo }: Options,
-  screen: Display,
-): Promise<void> {
-  const copied = [...(await destination.knownDangling()).keys()];
-  const old = copied.filter((copy) => !chosen.some(({ name }) => name === copy));
-  if (resources === null && old.length > 0)
-    screen.note(`No longer brought up to date, as the gateway does not give it to this token: ${old.join(', ')}.`);
-  if (changesTo === null && destination.changeFiles > 0)
-    screen.note('The changes of this run are in no file: an earlier run had --changes.');
-}
-
-/**
- * A record that was deleted between two passes can be missing to one that was read before: what refers to it is read again. References that
- * lead nowhere after that, as they did after the run before, lead to records that the gateway hides.
- */
-async function settleReferences(
-  destination: Destination,
-  resources: readonly Resource[],
-  passOver: (some: readonly Resource[]) => Promise<void>,
-  screen: Display,
-): Promise<void> {
-  let known = await destination.knownDangling();
-  let found = await destination.dangling(resources);
-  for (let again = 0; again < danglingPassesMax; again++) {
-    const fresh = resources.filter(({ name }) => {
-      const { count = 0, digest = '' } = found.get(name) ?? {};
-      return count > 0 && digest !== known.get(name);
-    });
-    if (fresh.length === 0) break;
-    await passOver(fresh);
-    known = new Map([...found].map(([name, { digest }]) => [name, digest]));
-    found = await destination.dangling(resources);
-  }
-  await destination.noteDangling(found);
-  for (const [name, { count }] of found)
-    if (count > 0) screen.note(`${name}: ${count} references lead to records that the gateway does not show.`);
 }
 
 interface TokenInfo {
   readonly workspaceId: string;
   readonly scopes: readonly string[];
+  readonly expiresAt?: unknown;
 }
 
 /** The resources to copy. Without `--resources`: those that the token may read; the others are named. */
@@ -198,15 +284,4 @@ function chosenOf(
     screen.note(`Not copied, as the token lacks the scope: ${others.map(({ name }) => name).join(', ')}.`);
   refuseTwins(chosen);
   return chosen;
-}
-
-/** A lost connection, a conflict, no free connection, a stop or a start (PostgreSQL, Appendix A); not a full disk. */
-export function isLostConnection(error: unknown): boolean {
-  const { code, message } = error as { code?: string; message?: string };
-  if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E'))
-    return /^(08|40|53300|57P0[123])/.test(code);
-  return (
-    /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_)/.test(String(code)) ||
-    /Connection terminated|connection error/.test(message ?? '')
-  );
 }

@@ -1,4 +1,6 @@
-import { networkInterfaces } from 'node:os';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { projectText } from '../../src/base/paths.js';
 import type { FindingCode } from '../../src/doctor/finding.js';
@@ -8,6 +10,8 @@ import type { Settings } from '../../src/serve/settings.js';
 import type { ApiClient } from '../support/client.js';
 import { type Pgbouncer, pgbouncerBinary, startPgbouncer } from '../support/pgbouncer.js';
 import { customerOf } from '../support/primary-side.js';
+import { pullInProcess, startPull } from '../support/pull/copy.js';
+import { record, syncServer } from '../support/pull/sync-server.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 import { post } from '../support/writes.js';
 
@@ -21,7 +25,7 @@ const pooler: { running?: Pgbouncer } = {};
 
 base.serial.before(async (t) => {
   if (pgbouncerBinary === null) return;
-  const { replicaUrls, primaryUrls } = t.context.database.settings;
+  const { replicaUrls, primaryUrls, adminUrl } = t.context.database.settings;
   pooler.running = await startPgbouncer({
     reads: { url: replicaUrls, mode: 'transaction' },
     sessions: { url: replicaUrls, mode: 'session' },
@@ -31,6 +35,7 @@ base.serial.before(async (t) => {
     writes: { url: primaryUrls, mode: 'transaction' },
     changing: { url: replicaUrls, mode: 'session' },
     changing_writes: { url: primaryUrls, mode: 'session' },
+    copies: { url: adminUrl, mode: 'transaction' },
     stale: { url: replicaUrls, mode: 'transaction', more: 'user=gateway_reader password=old' },
   });
 });
@@ -148,4 +153,23 @@ test(`check warns of a connection over a network without TLS, or with a certific
   const unverified = { replicaUrls: `${plain.replicaUrls}?sslmode=no-verify` };
   t.regex(await finding(t, 'encryption', unverified), /^warning: The server's certificate is not verified/);
   t.is(await finding(t, 'encryption', {}), 'ok: None: the server is on this machine.');
+});
+
+test(`two runs of pull exclude each other behind PgBouncer in transaction mode, and a killed one holds nothing${why}`, async (t) => {
+  const schema = { type: 'object', required: ['id'], properties: { id: { type: 'string' } } };
+  const server = await syncServer({ klanten: { schema, records: new Map([['1', record('1', '')]]) } });
+  t.teardown(() => server.close());
+  const file = join(mkdtempSync(join(tmpdir(), 'pooled-copy-')), 'token');
+  writeFileSync(file, 'a-token-of-a-test');
+  const args = ['--base', server.base, '--token-file', file, '--to', url('copies')];
+  const isAsked = new Promise((resolve) => {
+    server.onRequest = (path) => (path === '/sync/klanten' ? new Promise(() => resolve(path)) : undefined);
+  });
+  const { child, ended } = startPull(args);
+  await isAsked;
+  t.is((await pullInProcess(args)).stderr, 'Another process pulls into this destination.\n');
+  child.kill('SIGKILL');
+  await ended;
+  server.onRequest = () => undefined;
+  await eventually(t, 'the end of the lock', async () => (await pullInProcess(args)).code === 0, 60_000);
 });

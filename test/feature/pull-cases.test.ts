@@ -1,67 +1,39 @@
-import { linkSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import pg from 'pg';
 import { parse } from 'yaml';
 import { until } from '../support/patience.js';
-import { duckdbCopy, type PulledCopy, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
+import {
+  countIn,
+  destinations,
+  folder,
+  newDatabase,
+  numbered,
+  pull,
+  schemaOf,
+  serve,
+  text,
+  usual,
+} from '../support/pull/cases.js';
+import {
+  duckdbCopy,
+  type PulledCopy,
+  type PullRun,
+  postgresCopy,
+  pullInProcess,
+  startPull,
+} from '../support/pull/copy.js';
 import { largeRecords, measuredPull, wideRecords } from '../support/pull/large-records.js';
-import { operationOf, record, type SyncServer, syncServer } from '../support/pull/sync-server.js';
-import { shared } from '../support/shared.js';
+import { operationOf, record } from '../support/pull/sync-server.js';
 
 // Ordinary things in which a copy once lied or died, on both destinations, before a server with any document and records.
-
-const folder = mkdtempSync(join(tmpdir(), 'pull-cases-'));
-const tokenFile = join(folder, 'token');
-test.before(() => writeFileSync(tokenFile, 'a-token-of-a-test'));
-test.after.always(() => rmSync(folder, { recursive: true }));
-
-const text = { type: 'string' };
-const schemaOf = (properties: object): object => ({
-  type: 'object',
-  required: ['id'],
-  properties: { id: text, ...properties },
-});
-const numbered = (count: number, members = '"naam":"x"', prefix = 'r'): Map<string, string> =>
-  new Map(Array.from({ length: count }, (_, i) => [`${prefix}${i}`, record(`${prefix}${i}`, members)]));
-
-async function serve(t: ExecutionContext, resources: Parameters<typeof syncServer>[0]): Promise<SyncServer> {
-  const server = await syncServer(resources);
-  t.teardown(() => server.close());
-  return server;
-}
-
-let made = 0;
-async function newDatabase(t: ExecutionContext, options = ''): Promise<string> {
-  const name = `cases_${process.pid}_${++made}`;
-  const admin = new pg.Client(shared.primary);
-  await admin.connect();
-  await admin.query(`create database ${name} ${options}`);
-  t.teardown(async () => {
-    await admin.query(`drop database if exists ${name} with (force)`);
-    await admin.end();
-  });
-  return Object.assign(new URL(shared.primary), { pathname: `/${name}` }).href;
-}
-
-async function destinations(t: ExecutionContext): Promise<PulledCopy[]> {
-  return [duckdbCopy(join(folder, `${++made}.duckdb`)), postgresCopy(await newDatabase(t))];
-}
-
-const pull = (server: SyncServer, copy: PulledCopy, ...more: string[]): Promise<PullRun> =>
-  runPull(['--base', server.base, '--token-file', tokenFile, '--to', copy.to, ...more]);
 
 /** Runs a script of sh, in which "$0" "$@" is `pull` with its arguments. */
 const inShell = (script: string, args: readonly string[]): Promise<PullRun> =>
   startPull(args, ['/bin/sh', '-c', script, process.execPath, join(process.cwd(), 'dist/pull/src/main.js')]).ended;
-
-const countIn = async (copy: PulledCopy, table: string): Promise<number> => {
-  const [row] = await copy.sql(`select cast(count(*) as integer) as count from ${table}`);
-  return Number(row?.count);
-};
 
 test('a copy takes no token of another workspace and no other gateway, until --replace starts over', async (t) => {
   const schema = schemaOf({ naam: text });
@@ -217,7 +189,7 @@ test('references to hidden records are counted, and cost one more pass in all', 
     for (let i = 0; i < 3; i++) {
       const { code, stdout, stderr } = await pull(server, copy);
       t.is(code, 0, stderr);
-      t.is(stderr, 'orders: 5 references lead to records that the gateway does not show.\n');
+      t.regex(stderr, /^orders: 5 references lead to records that the gateway does not show.$/m);
       passes.push(stdout.trim().split('\n').length);
     }
     t.deepEqual(passes, [3, 2, 2]);
@@ -253,13 +225,13 @@ test('a change file that the disk takes only in part is not committed', async (t
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(2_000) } });
   const [, copy] = (await destinations(t)) as [PulledCopy, PulledCopy];
   const changes = join(folder, 'full-disk');
-  const args = ['--base', server.base, '--token-file', tokenFile, '--to', copy.to, '--changes', changes];
+  const args = [...usual(server, copy.to), '--changes', changes];
   // No file can be larger than 20 blocks of 512 bytes.
   const limited = await inShell('ulimit -f 20; exec "$0" "$@"', args);
   t.is(limited.code, 1);
   t.regex(limited.stderr, /EFBIG|ENOSPC|full/);
   t.is(await countIn(copy, 'klanten'), 0);
-  t.is((await runPull(args)).code, 0);
+  t.is((await pullInProcess(args)).code, 0);
   const files = readdirSync(changes);
   t.is(files.length, 1);
   t.is(
@@ -313,7 +285,7 @@ test('a column that changes its type keeps the views on it, or the run says in w
       t.is(run.code, 1);
       t.regex(
         run.stderr,
-        /^klanten.nummer is text, and the API now has bigint. Views show it: workspace_data.numbers. Keep/,
+        /klanten.nummer is text, and the API now has bigint. Views show it: workspace_data.numbers. Keep/,
       );
       t.deepEqual(await copy.sql('select distinct nummer from numbers'), [{ nummer: '7' }]);
       await copy.sql('drop view numbers');
@@ -372,7 +344,7 @@ test('workspaces share a database by --schema, and tell their rows by --workspac
 test('--status prints how fresh a copy is, and --max-age exits with 1 when it is older', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   for (const copy of await destinations(t)) {
-    const status = (...more: string[]): Promise<PullRun> => runPull(['--status', '--to', copy.to, ...more]);
+    const status = (...more: string[]): Promise<PullRun> => pullInProcess(['--status', '--to', copy.to, ...more]);
     t.is((await status()).code, 1, 'there is no copy yet');
     const before = Date.now();
     t.is((await pull(server, copy)).code, 0);
@@ -394,34 +366,38 @@ test('--status prints how fresh a copy is, and --max-age exits with 1 when it is
     ['--status', '--to', 'x.duckdb', '--verify'],
     ['--status', '--to', 'x.duckdb', '--max-age', 'soon'],
   ])
-    t.is((await runPull(args)).code, 2);
+    t.is((await pullInProcess(args)).code, 2);
 });
 
 test('excel-csv has a byte order mark, semicolons, decimal commas, and texts that stay texts', async (t) => {
-  const members = { nummer: text, prijs: { type: 'number' }, tekst: text };
+  const members = { nummer: text, prijs: { type: 'number' }, tekst: text, op: { type: 'string', format: 'date-time' } };
   const records = new Map([
     ['7', record('7', '"nummer":"01234567","prijs":3.500,"tekst":"=1+1"')],
     ['8', record('8', '"nummer":"","prijs":null,"tekst":"a;b"')],
     ['a', record('a', '"nummer":"jan-5","tekst":"waar"')],
     ['b', record('b', '"nummer":"(5)","tekst":"#N/A"')],
     ['c', record('c', '"nummer":"€ 5","tekst":"Laan van Meerdervoort"')],
+    ['d', record('d', '"prijs":0.30000000000000004,"op":"2026-11-28T11:25:17.123Z","tekst":"\ufeffx"')],
+    ['e', record('e', '"prijs":1234567890123456,"op":null')],
   ]);
   const server = await serve(t, { maten: { schema: schemaOf(members), records } });
   for (const [i, copy] of (await destinations(t)).entries()) {
     const at = join(folder, `excel${i}`);
     t.is((await pull(server, copy, '--export', at, '--format', 'excel-csv')).code, 0);
     const [head, ...rows] = readFileSync(join(at, 'maten.csv'), 'utf8').split('\r\n');
-    t.is(head, '\ufeffid;nummer;prijs;tekst');
+    t.is(head, '\ufeffid;nummer;prijs;tekst;op');
     t.deepEqual(rows.sort(), [
       '',
-      '"=""7""";"=""01234567""";3,5;"=""=1+1"""',
-      '"=""8""";"";;"a;b"',
-      'a;"=""jan-5""";;"=""waar"""',
-      'b;"=""(5)""";;"=""#N/A"""',
-      'c;"=""€ 5""";;Laan van Meerdervoort',
+      '"=""7""";"=""01234567""";3,5;"=""=1+1""";',
+      '"=""8""";"";;"a;b";',
+      'a;"=""jan-5""";;"=""waar""";',
+      'b;"=""(5)""";;"=""#N/A""";',
+      'c;"=""€ 5""";;Laan van Meerdervoort;',
+      'd;;0,3;\ufeffx;2026-11-28 11:25:17',
+      'e;;"=""1234567890123456""";;',
     ]);
     t.is((await pull(server, copy, '--export', at, '--format', 'csv')).code, 0);
-    t.true(readFileSync(join(at, 'maten.csv'), 'utf8').includes('7,01234567,3.5,=1+1\n'));
+    t.true(readFileSync(join(at, 'maten.csv'), 'utf8').includes('7,01234567,3.5,=1+1,\n'));
   }
 });
 
@@ -429,19 +405,7 @@ test('wide and large records are copied and exported within 512 MB', async (t) =
   const server = await serve(t, { breed: wideRecords(5_001, 60), groot: largeRecords(3, 4e6) });
   for (const copy of await destinations(t))
     for (const format of ['parquet', 'csv']) {
-      const args = [
-        '--base',
-        server.base,
-        '--token-file',
-        tokenFile,
-        '--to',
-        copy.to,
-        '--verify',
-        '--export',
-        join(folder, 'large'),
-        '--format',
-        format,
-      ];
+      const args = [...usual(server, copy.to), '--verify', '--export', join(folder, 'large'), '--format', format];
       const run = await measuredPull(args);
       t.is(run.code, 0, run.stderr);
       t.true(run.peakMb <= 512, `${run.peakMb} MB`);
@@ -487,7 +451,7 @@ test('a number or moment that no type holds is kept as it came', async (t) => {
 
 test('a DuckDB file is free while the gateway does not answer, and any file name is a file', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
-  const args = ['--base', server.base, '--token-file', tokenFile, '--to'];
+  const args = usual(server, '').slice(0, -1);
   const run = await inShell(`cd '${folder}' && exec "$0" "$@"`, [...args, ':memory:']);
   t.is(run.code, 0, run.stderr);
   const copy = duckdbCopy(join(folder, ':memory:'));
@@ -530,7 +494,7 @@ test('sources of dbt name ids and schemas as they are, hold no Jinja, and are re
   const { tables } = (parse(readFileSync(file, 'utf8')) as { sources: [{ tables: Record<string, unknown>[] }] })
     .sources[0];
   const shown = JSON.stringify(tables);
-  t.true(shown.includes(`{"to":"source('order', 'klanten')","field":"id_2"`), shown);
+  t.true(shown.includes(`{"to":"source('order', 'klanten')","field":"\\"id_2\\""`), shown);
   t.true(shown.includes('from \\"order\\".pull_status'), shown);
   t.true(shown.includes("de naam { { env_var('HOME') }} "), shown);
   writeFileSync(file, 'before');
@@ -550,7 +514,7 @@ test('a database without UTF8 is refused, and a reader of stdout that goes away 
   t.is(refused.code, 1);
   t.regex(refused.stderr, /^The database has the encoding LATIN1: give one that has UTF8\.$/m);
   const copy = duckdbCopy(join(folder, 'unread.duckdb'));
-  const args = ['--base', server.base, '--token-file', tokenFile, '--to', copy.to];
+  const args = usual(server, copy.to);
   const run = await inShell('{ "$0" "$@"; echo "exit $?" >&2; } | true', args);
   t.is(run.stderr, 'exit 1\n');
   t.is(await countIn(copy, 'klanten'), 3);
@@ -581,8 +545,8 @@ test('a gateway that always refuses a page or lacks a member of an answer is not
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     t.teardown(() => server.close());
     const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const to = join(folder, `${++made}.duckdb`);
-    const run = await runPull(['--base', base, '--token-file', tokenFile, '--to', to], 60_000);
+    const to = join(folder, `refusing${[...JSON.stringify(answers)].length}.duckdb`);
+    const run = await pullInProcess(usual({ base }, to));
     t.is(run.code, 1, run.stderr);
     t.regex(run.stderr, message);
   }

@@ -78,18 +78,20 @@ function install(t: ExecutionContext, command: string, cwd: string): void {
   t.true(Number(row?.changes) > 0);
   const sources = parse(readFileSync(join(at, 'sources.yml'), 'utf8')) as { sources: { tables: DbtTable[] }[] };
   const orders = sources.sources[0]?.tables.find(({ name }) => name === 'werkbonnen');
-  t.is(orders?.loaded_at_field, `(select data_as_of from "main".pull_status where resource = 'werkbonnen')`);
+  t.regex(orders?.config.loaded_at_query ?? '', /from "main".pull_status where resource = 'werkbonnen'$/);
   const tests = Object.fromEntries(orders?.columns.map(({ name, data_tests }) => [name, data_tests]) ?? []);
   t.deepEqual(tests.id, ['unique', 'not_null']);
   t.like((tests.installation_id as object[])[1], {
-    relationships: { to: `source('workspace_data', 'installaties')`, field: 'id' },
+    relationships: { to: `source('workspace_data', 'installaties')`, field: '"id"' },
   });
+  const hours = sources.sources[0]?.tables.find(({ name }) => name === 'werkbonnen_uren')?.columns[0]?.data_tests;
+  t.true(JSON.stringify(hours).includes("source('workspace_data', 'werkbonnen')"));
   t.false(readFileSync(join(at, 'node_modules/workspace-data-pull/dist/main.js'), 'utf8').includes('../src/'));
 });
 
 interface DbtTable {
   readonly name: string;
-  readonly loaded_at_field: string;
+  readonly config: { readonly loaded_at_query: string };
   readonly columns: readonly { readonly name: string; readonly data_tests?: readonly unknown[] }[];
 }
 

@@ -1,6 +1,7 @@
 import { type DuckDBResult, JsonDuckDBValueConverter, StatementType } from '@duckdb/node-api';
 import { OutOfMemory } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
+import { quoted } from '../sql/dialect.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 
 /** Bounds of one question; ask.ts bounds its time. */
@@ -66,7 +67,7 @@ function tablesOf(file: string): Promise<{ data_as_of: string | null; tables: Co
     );
     const tables: CopiedTable[] = [];
     for (const { name, description } of found) {
-      const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main."${name}"`);
+      const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main.${quoted(name)}`);
       tables.push({ name, description, rows: Number(row?.rows) });
     }
     const [status] = await session.rows<{ moment: string | null }>(

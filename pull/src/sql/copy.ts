@@ -11,7 +11,7 @@ import { type Column, hashColumn, type Kind, type Resource, versionColumn } from
 import { type FlatRecord, Flattener, type Row } from '../record.js';
 import { wider } from '../values.js';
 import { type Dialect, inTransaction, literal, quoted, rowText, type Session, type Value } from './dialect.js';
-import type { Shape } from './shape.js';
+import { Shape } from './shape.js';
 import { CopyState, type Place } from './state.js';
 import {
   idColumnOf,
@@ -30,23 +30,23 @@ export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
   const state = new CopyState(place, resource);
   const tables = tablesOf(resource, place.hasWorkspace);
   const known = await state.read();
-  if (known === null) {
-    for (const { name } of tables)
-      if (await isTable(session, dialect.schema, name))
-        throw new Unusable(
-          `${dialect.schema}.${name} exists, and is no table of ${resource.name}: drop it, or give another destination.`,
-        );
-    // Before its tables: pull knows them as its own, wherever a kill falls.
-    await state.begin(tables.map(({ name }) => name));
-  }
-  const { shape, progress } = (await state.read()) as NonNullable<typeof known>;
-  for (const { name } of tables) shape.addTable(name);
+  const shape = known?.shape ?? Shape.read(null);
+  for (const { name } of tables)
+    if (!shape.has(name) && (await isTable(session, dialect.schema, name)))
+      throw new Unusable(
+        `${dialect.schema}.${name} exists, and is no table of ${resource.name}: drop it, or give another destination.`,
+      );
+  const isBack = shape.follow(tables);
   const isStale = await inTransaction(session, async () => {
-    const isChanged = await makeTables(session, dialect, tables, shape);
+    if (known === null) await state.begin();
+    const isChanged = (await makeTables(session, dialect, tables, shape)) || isBack;
     if (isChanged) await state.reset(shape);
+    else if (shape.isGrown) await state.keep(shape);
     return isChanged;
   });
-  return new SqlCopy(place, resource, tables, state, shape, isStale ? { since: null, cursor: null } : progress);
+  shape.isGrown = false;
+  const progress = known === null || isStale ? { since: null, cursor: null } : known.progress;
+  return new SqlCopy(place, resource, tables, state, shape, progress);
 }
 
 class SqlCopy implements Copy {
@@ -75,6 +75,10 @@ class SqlCopy implements Copy {
     this.#main = tables[0] as WholeTable;
   }
 
+  get gone(): readonly string[] {
+    return this.#shape.gone;
+  }
+
   async store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number> {
     try {
       const stored = await inTransaction(this.#session, async () => {
@@ -82,8 +86,7 @@ class SqlCopy implements Copy {
         const count = await this.#stage(slices);
         if (this.#shape.isGrown) await makeTables(this.#session, this.#dialect, this.#tables, this.#shape);
         for (const table of this.#tables) await this.#refuseLoss(table);
-        await this.#remove(`select ${this.#id} from ${this.#dialect.staged(this.#main.name)}`);
-        for (const table of this.#tables) await this.#insert(table);
+        await this.#merge();
         await this.#state.note(await commit(), this.#shape);
         return count;
       });
@@ -127,27 +130,36 @@ class SqlCopy implements Copy {
   async recheck(): Promise<void> {
     const { at, shares } = this.#dialect;
     const [main, id] = [at(this.#main.name), this.#id];
+    const parts = [...this.#resource.parts, ...this.#shape.goneParts];
     await this.#run(`delete from ${main} where ${id} is null`);
-    for (const { name, owner } of this.#resource.parts)
-      await this.#run(`delete from ${at(name)} where ${quoted(owner)} is null`);
+    for (const { name, owner } of parts) await this.#run(`delete from ${at(name)} where ${quoted(owner)} is null`);
     const [row] = await this.#session.rows<{ count: number | string }>(`select count(*) as count from ${main}`);
     for (const isIn of shares(Number(row?.count))) {
-      const ids = `select ${id} from ${main} where ${isIn(id)}`;
-      for (const { name, owner } of this.#resource.parts) {
+      // DuckDB has no keys: what is there twice is read again.
+      for (const table of this.#tables) {
+        const key = table.key.map(quoted);
+        const repeated = `select ${key[0]} from ${at(table.name)} where ${isIn(key[0] as string)} group by ${key.join(', ')} having count(*) > 1`;
+        if (!this.#dialect.hasIndexes)
+          await this.#run(`delete from ${at(table.name)} where ${key[0]} in (${repeated})`);
+      }
+      for (const { name, owner } of parts) {
         const column = quoted(owner);
         // PostgreSQL compares each row with each id by NOT IN, once the ids exceed work_mem.
         const hasRecord = `exists (select 1 from ${main} m where m.${id} = p.${column})`;
         await this.#run(`delete from ${at(name)} p where ${isIn(`p.${column}`)} and not ${hasRecord}`);
       }
       const differing = `select id from (${this.#hashes(isIn)}) c where c.computed is distinct from c.stored`;
-      const repeated = `${ids} group by ${id} having count(*) > 1`;
-      await this.#run(`update ${main} set ${versionColumn} = '' where ${id} in (${differing} union ${repeated})`);
+      await this.#run(`update ${main} set ${versionColumn} = '' where ${id} in (${differing})`);
     }
+  }
+
+  noteUpdated(): Promise<void> {
+    return this.#state.noteStatus({ updated_at: 'current_timestamp' });
   }
 
   async finish(freshness: Freshness): Promise<void> {
     await requireValues(this.#session, this.#dialect, this.#tables, this.#shape);
-    await this.#state.noteFresh(this.#main.name, freshness);
+    await this.#state.noteFresh(freshness);
     if (this.#dialect.hasIndexes) await this.#makeIndexes();
   }
 
@@ -176,7 +188,9 @@ class SqlCopy implements Copy {
   async #stageTable({ name, staged }: WholeTable): Promise<void> {
     await this.#run(`drop table if exists ${this.#dialect.staged(name)}`);
     const columns = staged.map((column) => `${quoted(column.name)} varchar`);
-    await this.#run(`create temporary table ${this.#dialect.staged(name)} (${columns.join(', ')})`);
+    await this.#run(
+      `create temporary table ${this.#dialect.staged(name)} (${columns.join(', ')}) ${this.#dialect.temporary}`,
+    );
   }
 
   async #stage(slices: AsyncIterable<readonly string[]>): Promise<number> {
@@ -230,7 +244,7 @@ class SqlCopy implements Copy {
     if (columns.length === 0) return;
     const cases = columns.map((column) => {
       const kind = this.#kindOf(table.name, column);
-      return `when ${this.#dialect.print(kind, `(${this.#cast(table, column)})`)} is distinct from ${quoted(column.name)} then ${literal(column.name)}`;
+      return `when ${this.#dialect.print(kind, `(${this.#cast(table, column.name)})`)} is distinct from ${quoted(column.name)} then ${literal(column.name)}`;
     });
     const id = quoted(table.key[0] as string);
     const [lost] = await this.#session.rows<{ id: string; name: string }>(
@@ -240,24 +254,62 @@ class SqlCopy implements Copy {
       throw new Unusable(`${table.name}.${lost.name} of ${lost.id} cannot be stored without loss in this destination.`);
   }
 
-  #cast(table: WholeTable, column: Column): string {
-    return `cast(${quoted(column.name)} as ${typeOf(this.#dialect, table, column, this.#shape)})`;
+  #cast(table: WholeTable, name: string, from = ''): string {
+    const column = table.columns.find((each) => each.name === name) as Column;
+    return `cast(${from}${quoted(name)} as ${typeOf(this.#dialect, table, column, this.#shape)})`;
   }
 
   async #remove(ids: string, values: readonly Value[] = [], place = this.#dialect.at): Promise<void> {
-    for (const { name, owner } of this.#resource.parts)
+    const gone = place === this.#dialect.at ? this.#shape.goneParts : [];
+    for (const { name, owner } of [...this.#resource.parts, ...gone])
       await this.#run(`delete from ${place(name)} where ${quoted(owner)} in (${ids})`, values);
     await this.#run(`delete from ${place(this.#main.name)} where ${this.#id} in (${ids})`, values);
   }
 
-  async #insert(table: WholeTable): Promise<void> {
-    const columns = table.columns.map(({ name }) => quoted(name));
-    const values = table.columns.map((column) =>
-      !table.staged.includes(column) ? literal(this.#workspaceId) : this.#cast(table, column),
+  /**
+   * Brings the staged rows into the copy. Rows that are there are updated in the columns that `pull` made, because tables of a reader can
+   * refer to them and columns of a reader stand beside them; only rows that are gone are deleted.
+   */
+  async #merge(): Promise<void> {
+    const { at, staged } = this.#dialect;
+    const ids = `select ${this.#id} from ${staged(this.#main.name)}`;
+    const [known] = await this.#session.rows<{ known: boolean }>(
+      `select exists (select 1 from ${at(this.#main.name)} where ${this.#id} in (${ids})) as known`,
     );
+    for (const table of this.#tables) {
+      const same = table.key.map((name) => `t.${quoted(name)} = ${this.#cast(table, name, 's.')}`).join(' and ');
+      const isStaged = `exists (select 1 from ${staged(table.name)} s where ${same})`;
+      if (table.owner !== null)
+        await this.#run(
+          `delete from ${at(table.name)} t where t.${quoted(table.owner)} in (${ids})${known?.known ? ` and not ${isStaged}` : ''}`,
+        );
+      if (known?.known) await this.#update(table, same);
+      const isNew = `not exists (select 1 from ${at(table.name)} t where ${same})`;
+      await this.#insert(table, known?.known ? `where ${isNew}` : '');
+    }
+  }
+
+  async #update(table: WholeTable, same: string): Promise<void> {
+    const values = table.columns
+      .filter(({ name }) => !table.key.includes(name))
+      .map((column) => `${quoted(column.name)} = ${this.#valueOf(table, column)}`);
+    if (values.length === 0) return;
     await this.#run(
-      `insert into ${this.#dialect.at(table.name)} (${columns.join(', ')}) select ${values.join(', ')} from ${this.#dialect.staged(table.name)}`,
+      `update ${this.#dialect.at(table.name)} t set ${values.join(', ')}
+       from ${this.#dialect.staged(table.name)} s where ${same}`,
     );
+  }
+
+  async #insert(table: WholeTable, where: string): Promise<void> {
+    const columns = table.columns.map(({ name }) => quoted(name));
+    const values = table.columns.map((column) => this.#valueOf(table, column));
+    await this.#run(
+      `insert into ${this.#dialect.at(table.name)} (${columns.join(', ')}) select ${values.join(', ')} from ${this.#dialect.staged(table.name)} s ${where}`,
+    );
+  }
+
+  #valueOf(table: WholeTable, column: Column): string {
+    return table.staged.includes(column) ? this.#cast(table, column.name, 's.') : literal(this.#workspaceId);
   }
 
   /** A query of id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */

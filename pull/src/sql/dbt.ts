@@ -1,6 +1,6 @@
 import { plain } from '../api.js';
 import { type Column, type Resource, statusTable } from '../document.js';
-import { quoted } from './dialect.js';
+import { literal, quoted } from './dialect.js';
 import { idColumnOf, tablesOf, type WholeTable } from './tables.js';
 
 /** The tables of a copy as sources of dbt: a text of YAML, whose values are JSON. */
@@ -13,20 +13,21 @@ export function dbtSources(resources: readonly Resource[], schema: string, hasWo
     `  - name: ${JSON.stringify(source)}`,
     `    schema: ${JSON.stringify(schema)}`,
     '    description: "Copy of a workspace, kept by workspace-data-pull."',
+    '    quoting: {schema: true, identifier: true}',
     '    tables:',
   ];
   for (const resource of resources) {
-    const status = `select data_as_of from ${quoted(schema)}.${statusTable} where resource = '${resource.name.replaceAll("'", "''")}'`;
-    for (const [i, table] of tablesOf(resource, hasWorkspace).entries())
+    // A query, as an empty table has no newest row. One value each: a copy whose age is unknown is of long ago.
+    const status = `select coalesce(max(data_as_of), timestamptz '2000-01-01 00:00:00+00') from ${quoted(schema)}.${statusTable} where resource = ${literal(resource.name)}`;
+    for (const table of tablesOf(resource, hasWorkspace))
       lines.push(
         `      - name: ${JSON.stringify(table.name)}`,
         `        description: ${described(table.comment)}`,
-        `        loaded_at_field: ${JSON.stringify(`(${status})`)}`,
-        '        freshness: {warn_after: {count: 2, period: hour}, error_after: {count: 24, period: hour}}',
+        '        config:',
+        `          loaded_at_query: ${JSON.stringify(status)}`,
+        '          freshness: {warn_after: {count: 2, period: hour}, error_after: {count: 24, period: hour}}',
         '        columns:',
-        ...table.shown.flatMap((column) =>
-          columnLines(column, testsOf(column, table, i === 0 ? resource : null, resources, source)),
-        ),
+        ...table.shown.flatMap((column) => columnLines(column, testsOf(column, table, resource, resources, source))),
       );
   }
   return `${lines.join('\n')}\n`;
@@ -35,6 +36,7 @@ export function dbtSources(resources: readonly Resource[], schema: string, hasWo
 function columnLines(column: Column, tests: readonly string[]): string[] {
   return [
     `          - name: ${JSON.stringify(column.name)}`,
+    '            quote: true',
     `            description: ${described(column.comment)}`,
     ...(tests.length === 0 ? [] : ['            data_tests:', ...tests.map((test) => `              - ${test}`)]),
   ];
@@ -47,20 +49,21 @@ const described = (text: string): string => JSON.stringify(plain(text, 10_000).r
 function testsOf(
   column: Column,
   table: WholeTable,
-  resource: Resource | null,
+  resource: Resource,
   resources: readonly Resource[],
   source: string,
 ): string[] {
-  const isKey = resource !== null && table.key[0] === column.name;
-  const reference = resource?.references.find((each) => each.column === column.name);
+  const related = (target: Resource, severity: string): string => {
+    const field = JSON.stringify(quoted(idColumnOf(target)));
+    return `relationships: {to: "source('${source}', '${target.table.name}')", field: ${field}, config: {severity: ${severity}}}`;
+  };
+  const isOfRecord = table.owner === null;
+  const reference = resource.references.find((each) => isOfRecord && each.column === column.name);
   const target = resources.find(({ name }) => name === reference?.resource);
   return [
-    ...(isKey ? ['unique'] : []),
+    ...(isOfRecord && table.key[0] === column.name ? ['unique'] : []),
     ...(column.isRequired ? ['not_null'] : []),
-    ...(target === undefined
-      ? []
-      : [
-          `relationships: {to: "source('${source}', '${target.table.name}')", field: ${idColumnOf(target)}, config: {severity: warn}}`,
-        ]),
+    ...(target === undefined ? [] : [related(target, 'warn')]),
+    ...(table.owner === column.name ? [related(resource, 'error')] : []),
   ];
 }

@@ -3,7 +3,7 @@ import type { Row } from '../record.js';
 import { isFree, longTextBytes } from '../record.js';
 
 /** A value of a parameter. */
-export type Value = string | number | null;
+export type Value = string | number | boolean | null;
 
 /** A connection to a database. Parameters are $1, $2, … */
 export interface Session {
@@ -19,6 +19,8 @@ export interface Dialect {
   readonly at: (table: string) => string;
   /** A temporary table: its name holds a space, which no resource name has. */
   readonly staged: (table: string) => string;
+  /** Ends the statement that makes a temporary table: behind a pooler others get the session after the transaction. */
+  readonly temporary: string;
   /** The type of a column whose values are of a kind, with so many digits at least; `document`: those that the document allows. */
   readonly typeOf: (kind: Kind, need: Digits, document: Digits | null) => string;
   /** The canonical text of a value. */

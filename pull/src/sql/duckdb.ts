@@ -1,4 +1,5 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
@@ -10,6 +11,11 @@ import { type Dialect, literal, quoted, type Session, type Value } from './diale
 import type { Shape } from './shape.js';
 import { sqlDestination } from './sql-destination.js';
 import { typeOf, type WholeTable } from './tables.js';
+
+// The decoder of the driver takes a mark of byte order off each text that begins with one.
+const { textDecoder } = createRequire(import.meta.url)('@duckdb/node-api/lib/vectors/dataAccessors.js');
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+textDecoder.decode = decoder.decode.bind(decoder);
 
 /** Digits of a DECIMAL. */
 const digitsMax = 38;
@@ -47,6 +53,7 @@ const dialect: Dialect = {
   schema: 'main',
   at: (table) => `main.${quoted(table)}`,
   staged: (table) => `temp.${quoted(stagedName(table))}`,
+  temporary: '',
   typeOf: (kind, need, document) => types[kind](need, document),
   print: (kind, column) => {
     const text = `cast(${column} as varchar)`;

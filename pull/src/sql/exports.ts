@@ -16,6 +16,10 @@ interface TextFormat {
   readonly line: (columns: readonly ExportColumn[]) => (row: Row) => string;
 }
 
+/** The name of the file of a table. */
+export const fileOf = (table: string, format: ExportFormat): string =>
+  `${table}.${format === 'excel-csv' ? 'csv' : format}`;
+
 /** Replaces FOLDER/NAME in one step by what `write` makes. */
 export async function replaceFile(folder: string, name: string, write: (part: string) => Promise<void>): Promise<void> {
   const file = join(folder, name);
@@ -110,10 +114,30 @@ const excelRuns = /^[=+\-@\t\r]/;
 
 /** A cell in which Excel shows what came: `="007"` is a text. What cannot be written so begins with an apostrophe, if Excel would run it. */
 function excelCell(text: string, kind: Kind): string {
-  if (kind === 'date' || kind === 'timestamp' || kind === 'boolean') return text;
+  if (kind === 'date' || kind === 'boolean') return text;
+  if (kind === 'timestamp') return text.replace('T', ' ').replace(/(\.\d+)?Z$/, '');
   const isNumber = kind === 'integer' || kind === 'number';
-  if (isNumber && text.replace(/\D/g, '').length <= excelDigitsMax) return text.replace('.', ',');
+  if (isNumber && (text.includes('.') || text.replace('-', '').length <= excelDigitsMax))
+    return rounded(text).replace('.', ',');
   if (!isNumber && !excelReads.test(text)) return text;
   if (text.length <= excelTextMax && !/[\r\n]/.test(text)) return `="${text.replaceAll('"', '""')}"`;
   return excelRuns.test(text) ? `'${text}` : text;
+}
+
+/** A number without exponent, with as many digits as Excel keeps: it would take a longer one for a text. */
+function rounded(number: string): string {
+  const [, sign, whole, part = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(number) as unknown as [
+    string,
+    string,
+    string,
+    string?,
+  ];
+  const digits = (whole + part).replace(/^0+/, '');
+  const over = digits.length - excelDigitsMax;
+  if (over <= 0) return number;
+  const kept = BigInt(digits.slice(0, excelDigitsMax)) + (Number(digits[excelDigitsMax]) >= 5 ? 1n : 0n);
+  const scale = part.length - over;
+  if (scale <= 0) return sign + kept + '0'.repeat(-scale);
+  const padded = String(kept).padStart(scale + 1, '0');
+  return `${sign}${padded.slice(0, -scale)}.${padded.slice(-scale)}`.replace(/\.?0+$/, '');
 }

@@ -5,10 +5,9 @@ import type { Kind } from '../document.js';
 import { shortened } from '../names.js';
 import type { Row } from '../record.js';
 import { type Dialect, quoted, type Session, type Value } from './dialect.js';
+import { lockSchema, type SchemaLock } from './lock.js';
 import { sqlDestination, textsOf } from './sql-destination.js';
 
-/** Serializes the processes that pull into a schema: two would overwrite newer records with older ones. */
-const lockKey = 7_205_759;
 /** Rows of an export that are read at once, and about how many characters. */
 const rowsPerReadMax = 5_000;
 const readLength = 2_000_000;
@@ -29,6 +28,7 @@ const dialectOf = (schema: string): Dialect => ({
   schema,
   at: (table) => `${quoted(schema)}.${quoted(table)}`,
   staged: (table) => `pg_temp.${quoted(shortened(`new ${table}`))}`,
+  temporary: 'on commit drop',
   typeOf: (kind, { whole, scale }) =>
     kind === 'integer' && (whole > bigintDigits || scale > 0) ? types.number : types[kind],
   print: (kind, column) => {
@@ -74,15 +74,20 @@ export async function postgresDestination(
   memoryMb: number,
 ): Promise<Destination> {
   const db = await connected(url);
+  let lock: SchemaLock | null = null;
+  const close = async (): Promise<void> => {
+    await db.end().catch(() => undefined);
+    await lock?.release();
+  };
   try {
-    const session = sessionOf(db);
     const { rows } = await db.query(
-      `select pg_try_advisory_lock($1, hashtext($2)) as mine, current_setting('server_encoding') as encoding`,
-      [lockKey, schema],
+      `select current_setting('server_encoding') as encoding, current_setting('server_version_num')::integer / 10000 as version`,
     );
-    if (!rows[0].mine) throw new Unusable('Another process pulls into this destination.', true);
-    if (rows[0].encoding !== 'UTF8')
-      throw new Unusable(`The database has the encoding ${rows[0].encoding}: give one that has UTF8.`);
+    const [{ encoding, version }] = rows;
+    if (encoding !== 'UTF8') throw new Unusable(`The database has the encoding ${encoding}: give one that has UTF8.`);
+    if (version < 14) throw new Unusable(`The server is PostgreSQL ${version}: give one that is 14 or later.`);
+    lock = await lockSchema(() => connected(url), schema, db);
+    const session = sessionOf(db, lock);
     await makeSchema(session, schema);
     const dialect = dialectOf(schema);
     return await sqlDestination(session, dialect, hasWorkspace, {
@@ -91,10 +96,10 @@ export async function postgresDestination(
         const { writeParquet } = await import('./duckdb.js');
         await writeParquet(table, shape, file, rowsOf(db, textsOf(dialect, table, shape)), memoryMb);
       },
-      close: () => db.end(),
+      close,
     });
   } catch (error) {
-    await db.end().catch(() => undefined);
+    await close().catch(() => undefined);
     throw error;
   }
 }
@@ -110,9 +115,8 @@ async function connected(url: string): Promise<pg.Client> {
   await db.connect().catch((error: Error & { code?: string }) => {
     throw new Unusable(`The destination cannot be reached: ${error.message || error.code}.`, true);
   });
-  await db.query(
-    `set timezone = 'UTC'; set datestyle = 'ISO'; set standard_conforming_strings = on; set client_min_messages = warning`,
-  );
+  // PgBouncer keeps these three apart for each of its clients, and no other setting.
+  await db.query(`set timezone = 'UTC'; set datestyle = 'ISO'; set standard_conforming_strings = on`);
   return db;
 }
 
@@ -120,7 +124,7 @@ async function connected(url: string): Promise<pg.Client> {
 export async function readPostgres<T>(url: string, read: (session: Session) => Promise<T>): Promise<T> {
   const db = await connected(url);
   try {
-    await db.query('set default_transaction_read_only = on');
+    await db.query('begin read only');
     return await read(sessionOf(db));
   } finally {
     await db.end().catch(() => undefined);
@@ -150,8 +154,9 @@ async function makeSchema(session: Session, schema: string): Promise<void> {
   await session.rows(`create schema if not exists ${quoted(schema)}`);
 }
 
-function sessionOf(db: pg.Client): Session {
+function sessionOf(db: pg.Client, lock: SchemaLock | null = null): Session {
   const rows = async <T extends object>(sql: string, values: readonly Value[] = []): Promise<T[]> => {
+    if (lock?.isLost) throw new Unusable('The connection that held the lock on the destination was lost.', true);
     try {
       return (await db.query<T>(sql, [...values])).rows ?? [];
     } catch (error) {

@@ -1,5 +1,8 @@
-import type { Column, Digits, Kind } from '../document.js';
+import type { Column, Digits, Kind, Table } from '../document.js';
 import { digitsOf } from '../values.js';
+
+/** The columns of a table, and the one with the id of the record; null: the table holds the records themselves. */
+type OwnedTable = Pick<Table, 'name' | 'columns'> & { readonly owner: string | null };
 
 /** Needs of the values of a column beyond the document. */
 export interface Need extends Digits {
@@ -9,39 +12,108 @@ export interface Need extends Digits {
   readonly hasNull: boolean;
 }
 
-/** The tables of a resource with the needs of their columns, as `pull_state` keeps them. */
+/** A table that `pull` made. */
+interface MadeTable {
+  /** Column with the id of the record; null: the table holds the records themselves. */
+  readonly owner: string | null;
+  /** A hash of the comments that it has. */
+  comments: string;
+  /** The columns that `pull` made. */
+  readonly columns: Map<string, Need>;
+  /** Names of columns that the document no longer has; `*`: the table itself. */
+  readonly gone: Set<string>;
+}
+
+interface StoredTable extends Omit<MadeTable, 'columns' | 'gone'> {
+  readonly columns: readonly (readonly [string, Need])[];
+  readonly gone: readonly string[];
+}
+
+const wholeTable = '*';
+
+/** The tables and columns that `pull` made for a resource, with the needs of their values, as `pull_state` keeps them. */
 export class Shape {
-  readonly #needs: Map<string, Map<string, Need>>;
+  readonly #tables: Map<string, MadeTable>;
   /** Something was noted since it was read. */
   isGrown = false;
 
-  private constructor(needs: Map<string, Map<string, Need>>) {
-    this.#needs = needs;
+  private constructor(tables: Map<string, MadeTable>) {
+    this.#tables = tables;
   }
 
   static read(text: string | null): Shape {
-    const tables = Object.entries(JSON.parse(text ?? '{}') as Record<string, Record<string, Need>>);
-    return new Shape(new Map(tables.map(([table, columns]) => [table, new Map(Object.entries(columns))])));
+    const stored = JSON.parse(text ?? '[]') as (readonly [string, StoredTable])[];
+    return new Shape(
+      new Map(stored.map(([name, t]) => [name, { ...t, columns: new Map(t.columns), gone: new Set(t.gone) }])),
+    );
   }
 
   /** The text for `pull_state`. */
   get text(): string {
     return JSON.stringify(
-      Object.fromEntries([...this.#needs].map(([table, columns]) => [table, Object.fromEntries(columns)])),
+      [...this.#tables].map(([name, t]) => [name, { ...t, columns: [...t.columns], gone: [...t.gone] }]),
     );
   }
 
   get tables(): string[] {
-    return [...this.#needs.keys()];
+    return [...this.#tables.keys()];
   }
 
-  /** Knows the table from now on. */
-  addTable(table: string): void {
-    if (!this.#needs.has(table)) this.#needs.set(table, new Map());
+  /** Tables and columns that the document no longer has, as TABLE and TABLE.COLUMN. */
+  get gone(): string[] {
+    return [...this.#tables].flatMap(([table, { gone }]) =>
+      gone.has(wholeTable) ? [table] : [...gone].map((column) => `${table}.${column}`),
+    );
+  }
+
+  /** Tables of parts that the document no longer has, with their columns of ids. */
+  get goneParts(): { readonly name: string; readonly owner: string }[] {
+    return [...this.#tables].flatMap(([name, { owner, gone }]) =>
+      owner !== null && gone.has(wholeTable) ? [{ name, owner }] : [],
+    );
+  }
+
+  has(table: string, column?: string): boolean {
+    const made = this.#tables.get(table);
+    return column === undefined ? made !== undefined : made?.columns.has(column) === true;
+  }
+
+  /** Notes what the document has by now. Returns whether something is back that it had lost: its values are old. */
+  follow(tables: readonly OwnedTable[]): boolean {
+    let isBack = false;
+    for (const [name, { columns, gone }] of this.#tables) {
+      const table = tables.find((each) => each.name === name);
+      const present = new Set(table?.columns.map((column) => column.name));
+      const wanted = table === undefined ? [wholeTable] : [...columns.keys()].filter((column) => !present.has(column));
+      if ([...gone].some((column) => !wanted.includes(column))) isBack = true;
+      if (wanted.length === gone.size && !isBack) continue;
+      this.isGrown = true;
+      gone.clear();
+      for (const column of wanted) gone.add(column);
+    }
+    return isBack;
+  }
+
+  /** Knows the table, and the column, as made by `pull`. */
+  add({ name, owner }: OwnedTable, column?: Column): void {
+    if (!this.has(name)) {
+      this.#tables.set(name, { owner, comments: '', columns: new Map(), gone: new Set() });
+      this.isGrown = true;
+    }
+    if (column !== undefined && !this.has(name, column.name)) this.#set(name, column, this.of(name, column));
+  }
+
+  /** Notes the comments of a table. Returns whether they are others than before. */
+  noteComments(table: string, hash: string): boolean {
+    const made = this.#tables.get(table) as MadeTable;
+    if (made.comments === hash) return false;
+    made.comments = hash;
+    this.isGrown = true;
+    return true;
   }
 
   of(table: string, column: Column): Need {
-    const known = this.#needs.get(table)?.get(column.name);
+    const known = this.#tables.get(table)?.columns.get(column.name);
     if (known !== undefined && known.documentKind === column.kind) return known;
     return { documentKind: column.kind, kind: column.kind, whole: 0, scale: 0, hasNull: false };
   }
@@ -58,17 +130,12 @@ export class Shape {
     } else if (need.kind === 'integer' || need.kind === 'number') {
       const { whole, scale } = digitsOf(value);
       if (whole > need.whole || scale > need.scale)
-        this.#set(table, column, {
-          ...need,
-          whole: Math.max(whole, need.whole),
-          scale: Math.max(scale, need.scale),
-        });
+        this.#set(table, column, { ...need, whole: Math.max(whole, need.whole), scale: Math.max(scale, need.scale) });
     }
   }
 
   #set(table: string, { name }: Column, need: Need): void {
-    this.addTable(table);
-    this.#needs.get(table)?.set(name, need);
+    this.#tables.get(table)?.columns.set(name, need);
     this.isGrown = true;
   }
 }

@@ -2,9 +2,9 @@ import type { Destination, ExportFormat, Origin } from '../destination.js';
 import type { Row } from '../record.js';
 import { sqlCopy } from './copy.js';
 import { type Dialect, quoted, type Session } from './dialect.js';
-import { replaceFile, writeRows } from './exports.js';
+import { fileOf, replaceFile, writeRows } from './exports.js';
 import type { Shape } from './shape.js';
-import { CopyState, claim, danglingIn, knownDangling, noteDangling, type Place, prepareState } from './state.js';
+import { CopyState, claim, danglingIn, known, noteDangling, noteFailure, type Place, prepareState } from './state.js';
 import { tablesOf, type WholeTable } from './tables.js';
 
 /** Steps that a database takes by other means than its SQL. */
@@ -38,18 +38,19 @@ export async function sqlDestination(
   return {
     changeFiles,
     claim: async (origin: Origin, isReplaced) => {
-      await claim(session, dialect, origin, isReplaced);
+      await claim(session, dialect, origin, hasWorkspace, isReplaced);
       place = { session, dialect, origin, hasWorkspace };
     },
     open: (resource) => sqlCopy(taken(), resource),
     dangling: (resources) => danglingIn(session, dialect, resources),
-    knownDangling: () => knownDangling(session, dialect),
+    known: () => known(session, dialect),
     noteDangling: (found) => noteDangling(session, dialect, found),
+    noteFailure: (resource, failure) => noteFailure(session, dialect, resource, failure),
     export: async (resource, folder, format) => {
-      const known = await new CopyState(taken(), resource).read();
-      if (known === null) throw new Error(`There is no copy of ${resource.name}.`);
+      const state = await new CopyState(taken(), resource).read();
+      if (state === null) throw new Error(`There is no copy of ${resource.name}.`);
       for (const table of tablesOf(resource, hasWorkspace))
-        await exportTable(engine, dialect, table, known.shape, folder, format);
+        await exportTable(engine, dialect, table, state.shape, folder, format);
     },
     close: () => engine.close(),
   };
@@ -63,8 +64,7 @@ async function exportTable(
   folder: string,
   format: ExportFormat,
 ): Promise<void> {
-  const extension = format === 'excel-csv' ? 'csv' : format;
-  await replaceFile(folder, `${table.name}.${extension}`, async (file) => {
+  await replaceFile(folder, fileOf(table.name, format), async (file) => {
     if (format === 'parquet') return engine.writeParquet(table, shape, file);
     const columns = table.shown.map((column) => ({ name: column.name, kind: shape.of(table.name, column).kind }));
     await writeRows(file, format, columns, engine.rowsOf(textsOf(dialect, table, shape)));

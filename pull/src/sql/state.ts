@@ -1,4 +1,12 @@
-import { type Commit, type Dangling, type Freshness, type Origin, type Progress, Unusable } from '../destination.js';
+import {
+  type Commit,
+  type Dangling,
+  type Freshness,
+  type Known,
+  type Origin,
+  type Progress,
+  Unusable,
+} from '../destination.js';
 import { type Resource, stateTable, statusTable } from '../document.js';
 import { type Dialect, inTransaction, quoted, type Session } from './dialect.js';
 import { Shape } from './shape.js';
@@ -8,16 +16,17 @@ import { idColumnOf, isTable } from './tables.js';
 export async function prepareState(session: Session, { schema, at }: Dialect): Promise<number> {
   const state = at(stateTable);
   if (await isTable(session, schema, stateTable))
-    await session.rows(`select shape, hidden, base from ${state} limit 1`).catch(() => {
+    await session.rows(`select has_workspace from ${state} limit 1`).catch(() => {
       throw new Unusable(
         `${schema}.${stateTable} was not made by this version of pull: drop the copy, or give another destination.`,
       );
     });
   await session.rows(`create table if not exists ${state} (resource varchar primary key, workspace_id varchar, base varchar,
-    since varchar, cursor varchar, change_files bigint not null default 0, shape varchar, hidden varchar, stored_at timestamp with time zone)`);
-  await session.rows(`create table if not exists ${at(statusTable)} (resource varchar primary key, table_name varchar not null,
-    workspace_id varchar, data_as_of timestamp with time zone, compared_at timestamp with time zone,
-    verified_at timestamp with time zone, hidden_references bigint)`);
+    has_workspace boolean, since varchar, cursor varchar, change_files bigint not null default 0, shape varchar, hidden varchar, stored_at timestamp with time zone)`);
+  await session.rows(`create table if not exists ${at(statusTable)} (resource varchar primary key, table_name varchar,
+    workspace_id varchar, data_as_of timestamp with time zone, updated_at timestamp with time zone,
+    compared_at timestamp with time zone, verified_at timestamp with time zone, hidden_references bigint,
+    failed_at timestamp with time zone, failure varchar, token_expires_at timestamp with time zone)`);
   for (const [column, comment] of Object.entries(statusComments))
     await session.rows(`comment on column ${at(statusTable)}.${column} is '${comment}'`);
   const [row] = await session.rows<{ files: number | string | null }>(
@@ -28,36 +37,51 @@ export async function prepareState(session: Session, { schema, at }: Dialect): P
 
 const statusComments = {
   data_as_of: 'The copy has everything that was committed before this moment.',
+  updated_at: 'When all changes were last stored.',
   compared_at: 'When ids and versions last equalled what the gateway has.',
   verified_at: 'When the content of all records last equalled what came from the gateway.',
   hidden_references: 'References to records that the gateway does not show.',
+  failed_at: 'When the resource failed since it was last compared.',
+  failure: 'Why it failed.',
+  token_expires_at: 'When the access token ends.',
 };
 
-/** Takes the destination for an origin. Throws Unusable where it has copies of another; with `isReplaced` these are emptied instead. */
+/**
+ * Takes the destination for an origin. Throws Unusable where it has copies of another, or was made otherwise. With `isReplaced` all is read
+ * again; records of another workspace go at once.
+ */
 export async function claim(
   session: Session,
   { schema, at }: Dialect,
   origin: Origin,
+  hasWorkspace: boolean,
   isReplaced: boolean,
 ): Promise<void> {
-  const found = await session.rows<{ workspace_id: string; base: string; shape: string | null }>(
-    `select workspace_id, base, shape from ${at(stateTable)}`,
-  );
-  const other = found.find(({ workspace_id, base }) => workspace_id !== origin.workspaceId || base !== origin.base);
+  const known = await session.rows<{
+    workspace_id: string;
+    base: string;
+    has_workspace: boolean;
+    shape: string | null;
+  }>(`select workspace_id, base, has_workspace, shape from ${at(stateTable)}`);
+  const other = known.find(({ workspace_id, base }) => workspace_id !== origin.workspaceId || base !== origin.base);
   if (other !== undefined && !isReplaced)
     throw new Unusable(
       `This copy is of workspace ${other.workspace_id} of ${other.base}, and the token is of workspace ${origin.workspaceId} of ${origin.base}: ` +
         'give another destination, or --replace to start over.',
     );
+  if (known.some(({ has_workspace }) => has_workspace !== hasWorkspace) && !isReplaced)
+    throw new Unusable(
+      `This copy was made with${hasWorkspace ? 'out' : ''} --workspace-column: run pull as before, give another destination, or --replace to start over.`,
+    );
   if (!isReplaced) return;
   await inTransaction(session, async () => {
-    for (const { shape } of found)
-      for (const table of Shape.read(shape).tables)
+    for (const { shape, workspace_id } of known)
+      for (const table of workspace_id === origin.workspaceId ? [] : Shape.read(shape).tables)
         if (await isTable(session, schema, table)) await session.rows(`delete from ${at(table)}`);
     await session.rows(`delete from ${at(statusTable)}`);
     await session.rows(
-      `update ${at(stateTable)} set workspace_id = $1, base = $2, since = null, cursor = null, hidden = null`,
-      [origin.workspaceId, origin.base],
+      `update ${at(stateTable)} set workspace_id = $1, base = $2, has_workspace = $3, since = null, cursor = null, hidden = null`,
+      [origin.workspaceId, origin.base, hasWorkspace],
     );
   });
 }
@@ -82,14 +106,12 @@ export class CopyState {
     [this.#place, this.#session, this.#dialect, this.#resource] = [place, place.session, place.dialect, resource];
   }
 
-  /** Records that the tables belong to the resource. */
-  async begin(tables: readonly string[]): Promise<void> {
-    const shape = Shape.read(null);
-    for (const table of tables) shape.addTable(table);
-    const { workspaceId, base } = this.#place.origin;
+  /** Records that the resource is copied here. */
+  async begin(): Promise<void> {
+    const { origin, hasWorkspace } = this.#place;
     await this.#session.rows(
-      `insert into ${this.#dialect.at(stateTable)} (resource, workspace_id, base, shape) values ($1, $2, $3, $4)`,
-      [this.#resource.name, workspaceId, base, shape.text],
+      `insert into ${this.#dialect.at(stateTable)} (resource, workspace_id, base, has_workspace) values ($1, $2, $3, $4)`,
+      [this.#resource.name, origin.workspaceId, origin.base, hasWorkspace],
     );
   }
 
@@ -110,6 +132,13 @@ export class CopyState {
     );
   }
 
+  async keep(shape: Shape): Promise<void> {
+    await this.#session.rows(`update ${this.#dialect.at(stateTable)} set shape = $2 where resource = $1`, [
+      this.#resource.name,
+      shape.text,
+    ]);
+  }
+
   /** Everything is read again. */
   async reset(shape: Shape): Promise<void> {
     await this.#session.rows(
@@ -118,15 +147,33 @@ export class CopyState {
     );
   }
 
-  async noteFresh(table: string, { dataAsOf, isVerified }: Freshness): Promise<void> {
-    const status = this.#dialect.at(statusTable);
+  /** Notes something about the resource in `pull_status`: values as SQL, with parameters from $4 on. */
+  async noteStatus(
+    values: Readonly<Record<string, string>>,
+    parameters: readonly (string | null)[] = [],
+  ): Promise<void> {
+    const names = Object.keys(values);
     await this.#session.rows(
-      `insert into ${status} (resource, table_name, workspace_id, data_as_of, compared_at, verified_at)
-       values ($1, $2, $3, cast($4 as timestamp with time zone), current_timestamp, ${isVerified ? 'current_timestamp' : 'null'})
-       on conflict (resource) do update set table_name = excluded.table_name, workspace_id = excluded.workspace_id,
-         data_as_of = excluded.data_as_of, compared_at = excluded.compared_at
-         ${isVerified ? ', verified_at = excluded.verified_at' : ''}`,
-      [this.#resource.name, table, this.#place.origin.workspaceId, dataAsOf],
+      `insert into ${this.#dialect.at(statusTable)} (resource, table_name, workspace_id, ${names.join(', ')})
+       values ($1, $2, $3, ${Object.values(values).join(', ')}) on conflict (resource) do update
+       set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+      [this.#resource.name, this.#resource.table.name, this.#place.origin.workspaceId, ...parameters],
+    );
+  }
+
+  /** A moment in the future is not known: the clock of the gateway is ahead. */
+  noteFresh({ dataAsOf, isVerified }: Freshness): Promise<void> {
+    const [moment, expiry] = [4, 5].map((i) => `cast($${i} as timestamp with time zone)`);
+    return this.noteStatus(
+      {
+        data_as_of: `case when ${moment} <= current_timestamp + interval '5 seconds' then least(${moment}, current_timestamp) end`,
+        compared_at: 'current_timestamp',
+        ...(isVerified && { verified_at: 'current_timestamp' }),
+        failed_at: 'null',
+        failure: 'null',
+        token_expires_at: expiry as string,
+      },
+      [dataAsOf, this.#place.origin.tokenExpiresAt],
     );
   }
 }
@@ -156,12 +203,14 @@ export async function danglingIn(
   return found;
 }
 
-/** By resource: the digest of the references that led nowhere after the run before. */
-export async function knownDangling(session: Session, { at }: Dialect): Promise<Map<string, string>> {
-  const rows = await session.rows<{ resource: string; hidden: string | null }>(
-    `select resource, hidden from ${at(stateTable)}`,
+/** Notes of the runs before, by resource. */
+export async function known(session: Session, { at }: Dialect): Promise<Map<string, Known>> {
+  const rows = await session.rows<{ resource: string; hidden: string | null; shape: string | null }>(
+    `select resource, hidden, shape from ${at(stateTable)}`,
   );
-  return new Map(rows.map(({ resource, hidden }) => [resource, hidden ?? '']));
+  return new Map(
+    rows.map(({ resource, hidden, shape }) => [resource, { dangling: hidden ?? '', tables: Shape.read(shape).tables }]),
+  );
 }
 
 export async function noteDangling(
@@ -173,4 +222,13 @@ export async function noteDangling(
     await session.rows(`update ${at(stateTable)} set hidden = $2 where resource = $1`, [resource, digest]);
     await session.rows(`update ${at(statusTable)} set hidden_references = $2 where resource = $1`, [resource, count]);
   }
+}
+
+/** Notes why a resource was not brought up to date, also where it has no table yet. */
+export async function noteFailure(session: Session, { at }: Dialect, resource: string, failure: string): Promise<void> {
+  await session.rows(
+    `insert into ${at(statusTable)} (resource, failed_at, failure) values ($1, current_timestamp, $2)
+     on conflict (resource) do update set failed_at = excluded.failed_at, failure = excluded.failure`,
+    [resource, failure],
+  );
 }

@@ -1,18 +1,27 @@
 import { Unusable } from '../destination.js';
-import { statusTable } from '../document.js';
+import { stateTable, statusTable } from '../document.js';
 import type { Target } from '../options.js';
 import { isDatabase } from '../options.js';
 import { quoted, type Session } from './dialect.js';
+import { Shape } from './shape.js';
 
-/** How fresh the copy of a resource is. */
+/** How fresh the copy of a resource is, and what failed. */
 interface Status {
   readonly resource: string;
-  readonly table: string;
-  readonly workspaceId: string;
+  readonly table: string | null;
+  readonly workspaceId: string | null;
   readonly dataAsOf: string | null;
+  /** By the clock of the destination. */
+  readonly ageSeconds: number | null;
+  readonly updatedAt: string | null;
   readonly comparedAt: string | null;
   readonly verifiedAt: string | null;
   readonly hiddenReferences: number | null;
+  readonly failedAt: string | null;
+  readonly failure: string | null;
+  readonly tokenExpiresAt: string | null;
+  /** Tables and columns that the document no longer has. */
+  readonly gone: readonly string[];
 }
 
 /** How fresh the copy is, as a JSON text. Throws Unusable. */
@@ -21,11 +30,10 @@ export async function statusText(
   maxAgeMs: number | null,
 ): Promise<{ readonly text: string; readonly isFresh: boolean }> {
   const resources = await inCopy(target, readStatus);
-  const moments = resources.map(({ dataAsOf }) => (dataAsOf === null ? Number.NaN : Date.parse(dataAsOf)));
-  const oldestMs = Math.min(...moments); // NaN if one is unknown
-  const ageSeconds = Number.isFinite(oldestMs) ? Math.max(0, Math.round((Date.now() - oldestMs) / 1000)) : null;
-  const dataAsOf = ageSeconds === null ? null : new Date(oldestMs).toISOString();
-  const text = `${JSON.stringify({ dataAsOf, ageSeconds, resources }, null, 2)}\n`;
+  const ageOf = (status?: Status): number => status?.ageSeconds ?? Number.POSITIVE_INFINITY;
+  const [oldest] = resources.toSorted((one, other) => (ageOf(one) > ageOf(other) ? -1 : 1));
+  const { dataAsOf = null, ageSeconds = null, tokenExpiresAt = null } = oldest ?? {};
+  const text = `${JSON.stringify({ dataAsOf, ageSeconds, tokenExpiresAt, resources }, null, 2)}\n`;
   return { text, isFresh: maxAgeMs === null || (ageSeconds !== null && ageSeconds * 1000 <= maxAgeMs) };
 }
 
@@ -35,28 +43,46 @@ async function inCopy<T>({ to, schema }: Target, read: (session: Session, schema
   return (await import('./duckdb.js')).readDuckdb(to, (session) => read(session, 'main'));
 }
 
+/** Columns of `pull_status` as `--status` names them; those that end in `_at` or `_of` are moments. */
+const columns = {
+  resource: 'resource',
+  table: 'table_name',
+  workspaceId: 'workspace_id',
+  dataAsOf: 'data_as_of',
+  ageSeconds: 'age_seconds',
+  updatedAt: 'updated_at',
+  comparedAt: 'compared_at',
+  verifiedAt: 'verified_at',
+  hiddenReferences: 'hidden_references',
+  failedAt: 'failed_at',
+  failure: 'failure',
+  tokenExpiresAt: 'token_expires_at',
+} as const;
+
 async function readStatus(session: Session, schema: string): Promise<Status[]> {
-  const place = `${quoted(schema)}.${quoted(statusTable)}`;
-  const moment = (column: string): string => `cast(${column} as varchar) as ${column}`;
+  const at = (table: string): string => `${quoted(schema)}.${quoted(table)}`;
+  // A moment in the future is not known: a clock is wrong.
+  const status = `select *, floor(extract(epoch from current_timestamp - data_as_of)) as age_seconds from ${at(statusTable)}`;
+  const texts = Object.values(columns).map((name) => `cast(${name} as varchar) as ${name}`);
   const rows = await session
-    .rows<Record<string, string | number | null>>(
-      `select resource, table_name, workspace_id, ${['data_as_of', 'compared_at', 'verified_at'].map(moment).join(', ')}, hidden_references
-       from ${place} order by resource`,
+    .rows<Record<string, string | null>>(
+      `select ${texts.join(', ')}, shape from (${status}) s left join (select resource, shape from ${at(stateTable)}) m using (resource) order by resource`,
     )
     .catch(() => {
       throw new Unusable(`There is no copy in ${schema}: it has no table ${statusTable} that can be read.`);
     });
-  return rows.map((row) => ({
-    resource: String(row.resource),
-    table: String(row.table_name),
-    workspaceId: String(row.workspace_id),
-    dataAsOf: momentIn(row.data_as_of),
-    comparedAt: momentIn(row.compared_at),
-    verifiedAt: momentIn(row.verified_at),
-    hiddenReferences: row.hidden_references == null ? null : Number(row.hidden_references),
-  }));
+  return rows.map(({ shape, ...row }) => {
+    const isKnown = Number(row.age_seconds) >= -1;
+    const values = Object.entries(columns).map(([name, column]) => {
+      const value = row[column] ?? null;
+      if (value === null || (column === 'data_as_of' && !isKnown)) return [name, null];
+      if (/_(at|of)$/.test(column)) return [name, momentIn(value)];
+      if (column === 'age_seconds') return [name, isKnown ? Math.max(0, Number(value)) : null];
+      return [name, column === 'hidden_references' ? Number(value) : value];
+    });
+    return { ...Object.fromEntries(values), gone: Shape.read(shape ?? null).gone } as Status;
+  });
 }
 
 /** As both databases print it: `2026-01-02 03:04:05.678+00`. */
-const momentIn = (text: string | number | null | undefined): string | null =>
-  text == null ? null : new Date(String(text).replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();
+const momentIn = (text: string): string => new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();

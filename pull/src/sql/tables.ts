@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Unusable } from '../destination.js';
 import {
   type Column,
@@ -18,6 +19,8 @@ export interface WholeTable extends Table {
   /** Columns that each row of a record or part has, in the order of its texts. */
   readonly staged: readonly Column[];
   readonly key: readonly string[];
+  /** Column with the id of the record; null: the table holds the records themselves. */
+  readonly owner: string | null;
   /** Columns of an export: all but those that `pull` keeps for itself. */
   readonly shown: readonly Column[];
 }
@@ -46,6 +49,7 @@ export function tablesOf(resource: Resource, hasWorkspace: boolean): WholeTable[
     columns: [...workspace, ...table.columns, ...kept],
     staged: [...table.columns, ...kept],
     key: [idColumnOf(resource)],
+    owner: null,
     shown: [...workspace, ...table.columns],
   };
   return [main, ...resource.parts.map((part) => wholePart(part, table.name, workspace))];
@@ -104,8 +108,22 @@ export async function makeTables(
     const present = await columnsIn(session, dialect.schema, table.name);
     if (present.size === 0) await createTable(session, dialect, table, shape);
     if (present.size === 0 || (await alterTable(session, dialect, table, shape, present))) isStale = true;
+    shape.add(table);
+    for (const column of table.columns) shape.add(table, column);
+    await describe(session, dialect, table, shape);
   }
   return isStale;
+}
+
+/** Gives a table and its columns the comments of the document, where these are others by now. */
+async function describe(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
+  const place = dialect.at(table.name);
+  const comments = [
+    `comment on table ${place} is ${literal(table.comment)}`,
+    ...table.columns.map(({ name, comment }) => `comment on column ${place}.${quoted(name)} is ${literal(comment)}`),
+  ];
+  if (!shape.noteComments(table.name, createHash('md5').update(comments.join()).digest('hex'))) return;
+  for (const comment of comments) await session.rows(comment);
 }
 
 export const typeOf = (dialect: Dialect, table: Table, column: Column, shape: Shape): string => {
@@ -122,14 +140,10 @@ async function createTable(session: Session, dialect: Dialect, table: WholeTable
     return `${quoted(column.name)} ${typeOf(dialect, table, column, shape)}${isFull ? ' not null' : ''}`;
   });
   const primary = dialect.hasIndexes ? [`primary key (${table.key.map(quoted).join(', ')})`] : [];
-  const place = dialect.at(table.name);
-  await session.rows(`create table ${place} (${[...columns, ...primary].join(', ')})`);
-  await session.rows(`comment on table ${place} is ${literal(table.comment)}`);
-  for (const { name, comment } of table.columns)
-    await session.rows(`comment on column ${place}.${quoted(name)} is ${literal(comment)}`);
+  await session.rows(`create table ${dialect.at(table.name)} (${[...columns, ...primary].join(', ')})`);
 }
 
-/** Gives a table that is there its columns. Null stands in what a later pass fills. */
+/** Gives a table that is there its columns, and touches no column that `pull` did not make. Null stands in what a later pass fills. */
 async function alterTable(
   session: Session,
   dialect: Dialect,
@@ -137,13 +151,20 @@ async function alterTable(
   shape: Shape,
   present: ReadonlyMap<string, StoredColumn>,
 ): Promise<boolean> {
+  const foreign = table.columns.find(({ name }) => present.has(name) && !shape.has(table.name, name));
+  if (foreign !== undefined)
+    throw new Unusable(
+      `${table.name}.${foreign.name} was not made by pull, and the API now has a field of that name: rename the column, and run pull again.`,
+    );
   const missing = table.columns.filter(({ name }) => !present.has(name));
   const wrong = table.columns.filter((column) => {
     const stored = present.get(column.name)?.type.toLowerCase();
     return stored !== undefined && stored !== typeOf(dialect, table, column, shape).toLowerCase();
   });
   const wanted = new Set(table.columns.filter((column) => mustHold(table, column, shape)).map(({ name }) => name));
-  const tooStrict = [...present.values()].filter(({ name, nullable }) => nullable === 'NO' && !wanted.has(name));
+  const tooStrict = [...present.values()].filter(
+    ({ name, nullable }) => nullable === 'NO' && !wanted.has(name) && shape.has(table.name, name),
+  );
   if (missing.length + wrong.length + tooStrict.length === 0) return false;
   const place = dialect.at(table.name);
   await refuseViews(session, dialect, table, wrong, shape, present);
@@ -152,7 +173,6 @@ async function alterTable(
   for (const column of missing) {
     const type = typeOf(dialect, table, column, shape);
     await session.rows(`alter table ${place} add column ${quoted(column.name)} ${type}`);
-    await session.rows(`comment on column ${place}.${quoted(column.name)} is ${literal(column.comment)}`);
   }
   for (const column of wrong) {
     const name = quoted(column.name);

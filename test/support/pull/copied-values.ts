@@ -3,46 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import pg from 'pg';
-import { keepCopy } from '../../../pull/src/run.js';
 
 export type TextRow = readonly (string | null)[];
 
 export const formats = ['parquet', 'csv', 'excel-csv', 'ndjson'] as const;
-
-export interface PullInProcess {
-  readonly base: string;
-  readonly to: string;
-  readonly exportTo?: string;
-  readonly format?: (typeof formats)[number];
-  readonly verify?: boolean;
-  readonly schema?: string;
-  readonly hasWorkspace?: boolean;
-}
-
-export async function pullInProcess(options: PullInProcess): Promise<string[]> {
-  const said: string[] = [];
-  const note = (sentence: string): void => void said.push(sentence);
-  await keepCopy(
-    {
-      token: 'a-token-of-a-test',
-      schema: 'workspace_data',
-      hasWorkspace: false,
-      resources: null,
-      exportTo: null,
-      format: 'parquet',
-      changesTo: null,
-      dbtTo: null,
-      everyMs: null,
-      verify: false,
-      allowDeletions: false,
-      isReplaced: false,
-      ...options,
-    },
-    { onPage: undefined, passed: () => undefined, waiting: note, note },
-    new AbortController().signal,
-  );
-  return said;
-}
 
 /** The columns of a table in their order, as texts, ordered by the first two; `place` is a table or a function that reads a file. */
 export async function duckdbTexts(file: string, place: string): Promise<TextRow[]> {

@@ -12,7 +12,14 @@ export interface SyncServer {
   readonly base: string;
   readonly resources: Map<string, ServedResource>;
   workspaceId: string;
+  /** Members of the token beside workspace and scopes. */
+  token: object;
+  clockAheadMs: number;
+  /** Sends all records in one page. */
+  ignoresPerPage: boolean;
   readonly asked: string[];
+  /** Refuses a request with a status and a body. */
+  refuse: (path: string, authorization: string) => readonly [status: number, body: object] | undefined;
   onRequest: (path: string) => Promise<void> | void;
   close(): void;
 }
@@ -24,6 +31,10 @@ export async function syncServer(resources: Record<string, ServedResource>): Pro
     base: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
     resources: new Map(Object.entries(resources)),
     workspaceId: 'north',
+    token: {},
+    clockAheadMs: 0,
+    ignoresPerPage: false,
+    refuse: () => undefined,
     asked: [],
     onRequest: () => undefined,
     close: () => {
@@ -44,13 +55,18 @@ async function answer(served: SyncServer, request: IncomingMessage, reply: Serve
   served.asked.push(path);
   await served.onRequest(path);
   const send = (text: string): void => {
-    reply.writeHead(200, { 'content-type': 'application/json', 'data-as-of': new Date().toISOString() }).end(text);
+    const moment = new Date(Date.now() + served.clockAheadMs).toISOString();
+    reply.writeHead(200, { 'content-type': 'application/json', 'data-as-of': moment }).end(text);
   };
+  const refusal = served.refuse(path, request.headers.authorization ?? '');
+  if (refusal !== undefined)
+    return void reply.writeHead(refusal[0], { 'content-type': 'application/json' }).end(JSON.stringify(refusal[1]));
   if (path === '/token')
     return send(
       JSON.stringify({
         workspaceId: served.workspaceId,
         scopes: [...served.resources.keys()].map((name) => `read:${name}`),
+        ...served.token,
       }),
     );
   if (path === '/openapi.json') return send(JSON.stringify(documentOf(served)));
@@ -64,13 +80,19 @@ async function answer(served: SyncServer, request: IncomingMessage, reply: Serve
   const ids = [...resource.records.keys()].filter((id) => length === 0 || wanted.has(sha(id).slice(0, length)));
   if (what === 'ids')
     return send(JSON.stringify({ data: ids.map((id) => ({ id, syncVersion: versionOf(resource, id) })) }));
-  return sendPage(resource, ids, url.searchParams, reply);
+  return sendPage(resource, ids, url.searchParams, reply, served.ignoresPerPage);
 }
 
 /** A pass over changes brings everything that is there: repeated rows are allowed. */
-function sendPage(resource: ServedResource, ids: string[], query: URLSearchParams, reply: ServerResponse): void {
+function sendPage(
+  resource: ServedResource,
+  ids: string[],
+  query: URLSearchParams,
+  reply: ServerResponse,
+  isUnbounded: boolean,
+): void {
   const from = Number(query.get('cursor') ?? 0);
-  const perPage = Number(query.get('perPage'));
+  const perPage = isUnbounded ? ids.length : Number(query.get('perPage'));
   const page = ids.slice(from, from + perPage);
   const hasMore = from + perPage < ids.length;
   const pagination = { nextCursor: hasMore ? String(from + perPage) : null, since: hasMore ? null : 'token' };

@@ -1,0 +1,34 @@
+import type { Display } from './display.js';
+import { inWords } from './errors.js';
+import { isClear, parse, UsageError, usage } from './options.js';
+import { keepCopy } from './run.js';
+
+/** Does what a command line wishes. Returns the exit code; rejects where the signal ended it. */
+export async function runCommand(
+  args: readonly string[],
+  screen: Display,
+  signal: AbortSignal,
+  firstPauseMs?: number,
+): Promise<number> {
+  try {
+    const command = parse(args);
+    if (command.does === 'help') {
+      screen.print(usage);
+      return 0;
+    }
+    if (command.does === 'status') {
+      const { statusText } = await import('./sql/status.js');
+      const { text, isFresh } = await statusText(command, command.maxAgeMs);
+      screen.print(text);
+      return isFresh ? 0 : 1;
+    }
+    if (isClear(command.options.base))
+      screen.note('The token and the data travel in clear text: use https for a host that is not this one.');
+    await keepCopy(command.options, screen, signal, firstPauseMs);
+    return 0;
+  } catch (error) {
+    signal.throwIfAborted();
+    screen.note(inWords(error));
+    return error instanceof UsageError ? 2 : 1;
+  }
+}

@@ -1,0 +1,51 @@
+import { Refused } from './api.js';
+import { OutOfMemory, Unusable } from './destination.js';
+import { UnfitDocument } from './document.js';
+import { UsageError } from './options.js';
+
+/** Some resources were not brought up to date; each was named when it failed. */
+export class ResourcesFailed extends Error {}
+
+type Coded = { readonly code?: string; readonly message: string };
+
+const isFull = ({ code, message }: Coded): boolean =>
+  code === 'ENOSPC' || code === '53100' || /No space left|not enough disk/i.test(message);
+
+/** A lost connection, a conflict, no free connection, a stop or a start (PostgreSQL, Appendix A); not a full disk. */
+function isLostConnection(error: unknown): boolean {
+  const { code, message } = error as Coded;
+  if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E'))
+    return /^(08|40|53300|57P0[123])/.test(code);
+  return (
+    /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_)/.test(String(code)) ||
+    /Connection terminated|connection error/.test(message)
+  );
+}
+
+/** Whether the error concerns one resource, so that the others can go on. */
+export function isOfOneResource(error: unknown): boolean {
+  const { message } = error as Coded;
+  if (error instanceof Refused) return error.status !== 401;
+  if (error instanceof Unusable) return !error.canPass;
+  if (error instanceof OutOfMemory || error instanceof UsageError) return false;
+  return !isLostConnection(error) && !isFull(error as Coded) && !/FATAL|invalidated/.test(message);
+}
+
+/** Whether the next run of `--every` can succeed without a change by the operator. */
+export const canPass = (error: unknown): boolean =>
+  error instanceof Unusable ? error.canPass : error instanceof UsageError || isLostConnection(error);
+
+/** The error in words that an operator can act on. */
+export function inWords(error: unknown): string {
+  const { code, message } = error as Coded;
+  const said = [Refused, Unusable, UsageError, UnfitDocument, ResourcesFailed].some((kind) => error instanceof kind);
+  if (said) return message;
+  if (isFull(error as Coded)) return `The disk is full: ${message.split('\n')[0]}`;
+  if (code === 'EEXIST' || code === 'ENOTDIR') return `A file is in the way of a folder: ${message}`;
+  if (code === '23503')
+    return `A table of yours refers to a record that is gone, so that it cannot be deleted here: ${message}. Give the reference ON DELETE CASCADE or SET NULL.`;
+  if (['EACCES', 'EPERM', 'EROFS', '42501'].includes(code ?? ''))
+    return `The destination cannot be written: ${message}`;
+  if (isLostConnection(error)) return `The connection to the destination was lost: ${message}`;
+  return `${message.split('\n')[0]}`;
+}
