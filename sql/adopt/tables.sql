@@ -41,6 +41,9 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
       'moved', exists (select from pg_trigger g join pg_proc u on u.oid = g.tgfoid -- BEFORE UPDATE FOR EACH ROW
         where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & 19 = 19
           and u.prosrc ~* ('\mnew\."?' || regexp_replace(a.attname, '(\W)', '\\\1', 'g') || '(?!\w)')),
+      'labels', coalesce((select json_agg(e.enumlabel order by e.enumsortorder) from pg_enum e where e.enumtypid in (base.oid, base.typelem)),
+        (select json_agg(pg_get_constraintdef(k.oid)) from pg_constraint k -- CHECKs of this column alone, and of the domains above its type
+          where k.contype = 'c' and (k.conrelid = c.oid and k.conkey = array[a.attnum] or k.contypid = t.oid)), '[]'),
       'sequence', case when a.attidentity = '' then pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname) end,
       'isArray', t.typcategory = 'A',
       'members', (select json_agg(json_build_object('name', m.attname, 'type', case when g.typtype = 'e' then 'enum' else format_type(g.oid, null) end,
@@ -57,9 +60,9 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
     where p.conrelid = c.oid and p.contype = 'p') as "primaryKey",
   array(select a.attname::text from pg_partitioned_table p join pg_attribute a on a.attrelid = c.oid and a.attnum = any (p.partattrs::int2[])
     where p.partrelid = c.oid order by 1) as "partitionKey",
-  (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs, 'cascades', f.cascades) order by f.name), '[]')
+  (select coalesce(json_agg(json_build_object('table', r.relname, 'columns', f.columns, 'references', f.refs, 'cascades', f.cascades, 'survives', f.survives) order by f.name), '[]')
     from (
-      select p.conname as name, p.confrelid, p.confdeltype = 'c' as cascades,
+      select p.conname as name, p.confrelid, p.confdeltype = 'c' as cascades, p.confdeltype in ('n', 'd') as survives,
         array(select a.attname::text from unnest(p.conkey) with ordinality k (number, place)
           join pg_attribute a on a.attrelid = p.conrelid and a.attnum = k.number order by k.place) as columns,
         array(select a.attname::text from unnest(p.confkey) with ordinality k (number, place)

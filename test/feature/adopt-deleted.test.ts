@@ -18,6 +18,17 @@ const app = shopOf(`
     created_at timestamptz not null default now());
   create table places ($own, order_id bigint not null references orders on delete cascade, title text not null, created_at timestamptz not null default now());
   create table visits ($own, order_id bigint not null references orders, title text not null, created_at timestamptz not null default now());
+  alter table staff add deleted_at timestamptz;
+  create type state as enum ('live', 'deleted');
+  create table projects ($own, title text not null, deleted_at timestamptz, created_at timestamptz not null default now());
+  create table tasks ($own, project_id bigint references projects on delete cascade, parent_id bigint references tasks on delete cascade,
+    created_by bigint references staff on delete cascade, title text not null, status state not null default 'live', created_at timestamptz not null default now());
+  create table task_lines (id bigint generated always as identity primary key, task_id bigint not null references tasks on delete cascade, title text not null,
+    created_at timestamptz not null default now());
+  create table line_notes ($own, line_id bigint not null references task_lines on delete cascade, title text not null, created_at timestamptz not null default now());
+  create table marks ($own, title text not null, lifecycle_state text, record_status char(1), row_status text check (row_status in ('A', 'D')), deleted_yn char(1),
+    gmt_deleted timestamp, tombstone boolean, deleted_by bigint, dr smallint not null default 0, archive_status text, is_visible boolean, valid_to date, kind text,
+    created_at timestamptz not null default now());
   create table job_lines (job_id bigint not null references jobs, no integer, title text not null, removed boolean not null default false, trashed_at date, primary key (job_id, no));
   insert into jobs (company_id, title, is_deleted, deleted_at) values (1, 'kept', false, null), (1, 'kept', null, null),
     (1, 'gone', true, null), (1, 'gone', false, now()), (1, 'gone', true, now()), (2, 'gone', null, null);
@@ -29,15 +40,43 @@ const app = shopOf(`
   insert into recipients (document_id, title) values (1, 'kept'), (2, 'gone'), (3, 'gone');
   insert into places (company_id, order_id, title) values (1, 1, 'kept'), (1, 2, 'gone');
   insert into visits (company_id, order_id, title) values (1, 1, 'kept'), (1, 2, 'kept');
+  insert into staff values (3, 1, 'left@shop.example', false, now());
+  insert into projects (company_id, title, deleted_at) values (1, 'kept', null), (1, 'gone', now());
+  insert into tasks (company_id, project_id, created_by, title) values (1, 1, 3, 'kept'), (1, 2, 1, 'gone'), (1, null, 3, 'kept');
+  insert into tasks (company_id, parent_id, title) values (1, 1, 'kept'), (1, 2, 'gone'), (1, 5, 'gone');
+  insert into task_lines (task_id, title) select id, title from tasks order by id;
+  insert into line_notes (company_id, line_id, title) select 1, id, title from task_lines;
+  insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, archive_status, is_visible, kind)
+    select 1, 'kept', 'live', 'A', 'N', 'live', true, 'normal' from generate_series(1, 20);
+  insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, gmt_deleted, tombstone) values (1, 'gone', 'deleted', null, null, null, null),
+    (1, 'gone', null, 'D', null, null, null), (1, 'gone', null, null, 'Y', null, null), (1, 'gone', null, null, null, now(), null), (1, 'gone', null, null, null, null, true);
+  insert into marks (company_id, title, deleted_by, dr, archive_status, is_visible, valid_to, kind) values (1, 'kept', 1, 0, null, null, null, null),
+    (1, 'kept', null, 1, null, null, null, null), (1, 'kept', null, 0, 'archived', null, null, null), (1, 'kept', null, 0, null, false, '2020-01-01', 'void');
   insert into job_lines values (1, 1, 'kept', false, null), (1, 2, 'gone', true, null), (1, 3, 'gone', false, '2026-01-01')`);
 
 test('no row that counts as deleted is shown, by whichever mark of its own or of a record above it', async (t) => {
   const draft = await adoptedShop(t, app, {
-    findings: ['documents', 'recipients'].map((name) => `warning sorted_lists ${name}`),
+    findings: ['documents', 'recipients', 'task-lines'].map((name) => `warning sorted_lists ${name}`),
   });
   const names = [...draft.resources.keys()];
-  t.deepEqual(names, ['codes', 'documents', 'folders', 'jobs', 'orders', 'places', 'recipients', 'visits']);
+  t.deepEqual(names, [
+    ...[
+      'codes',
+      'documents',
+      'folders',
+      'jobs',
+      'line-notes',
+      'marks',
+      'orders',
+      'places',
+      'projects',
+      'recipients',
+      'task-lines',
+    ],
+    ...['tasks', 'visits'],
+  ]);
   const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
+  t.false(/whatever (deleted_at|status|title) says/.test(draft.output));
   for (const name of names) {
     const { body } = await ask<{ data: { title: string }[] }>(`/${name}`);
     t.true(body.data.length > 0 && body.data.every(({ title }) => title === 'kept'), `${name} ${JSON.stringify(body)}`);
@@ -47,8 +86,17 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
   t.is((await ask('/places/2')).status, 404);
   for (const point of [
     'jobs.sql: rows with is_deleted, deleted_at count as deleted and are not shown.',
-    'codes.sql: rows are shown whatever archived_at says: ',
-    'recipients.sql: rows whose record in shop.documents, shop.folders counts as deleted are not shown.',
+    'codes.sql: rows are shown whatever archived_at says (set in 1 of 2 rows): ',
+    'recipients.sql: rows whose record in shop.documents counts as deleted are not shown.',
+    'tasks.sql: rows with status count as deleted and are not shown.',
+    'tasks.sql: rows whose record in shop.tasks, shop.projects counts as deleted are not shown.',
+    'marks.sql: rows with lifecycle_state, record_status, row_status, deleted_yn, gmt_deleted, tombstone count as deleted and are not shown.',
+    'marks.sql: rows are shown whatever deleted_by says (NULL 23, 1 1): ',
+    'marks.sql: rows are shown whatever dr says (0 23, 1 1): ',
+    'marks.sql: rows are shown whatever archive_status says (live 20, NULL 3, archived 1): ',
+    'marks.sql: rows are shown whatever is_visible says (true 20, NULL 3, false 1): ',
+    'marks.sql: rows are shown whatever valid_to says (set in 1 of 24 rows): ',
+    'marks.sql: rows are shown whatever kind says (normal 20, NULL 3, void 1): ',
     'places.sql: rows whose record in shop.orders counts as deleted are not shown.',
   ])
     t.true(draft.output.includes(point), `${point} in ${draft.output}`);

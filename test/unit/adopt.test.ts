@@ -5,11 +5,11 @@ import { type Form, formOf } from '../../src/doctor/thorough/forms.js';
 import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
 import { sample } from '../../src/operate/adopt/catalog.js';
 import { insideJson, reasonToLeaveOut, shown } from '../../src/operate/adopt/columns.js';
-import { deletedPoints, keptConditions } from '../../src/operate/adopt/deletion.js';
 import { fieldsOf } from '../../src/operate/adopt/fields.js';
 import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
 import { leads } from '../../src/operate/adopt/indexes.js';
 import { idColumn, idPoint } from '../../src/operate/adopt/keys.js';
+import { deletedPoints, keptConditions } from '../../src/operate/adopt/marks.js';
 import { camelCase, singular } from '../../src/operate/adopt/names.js';
 import { findUsers } from '../../src/operate/adopt/owners.js';
 import { partsOf } from '../../src/operate/adopt/parts.js';
@@ -309,10 +309,15 @@ test('a draft says which rows count as deleted, and which may', (t) => {
   t.deepEqual(pointsOf('deleted_at', 'timestamp with time zone'), [
     'rows with deleted_at count as deleted and are not shown.',
   ]);
-  t.regex(pointsOf('is_deleted', 'uuid')[0] ?? '', /^rows are shown whatever is_deleted \(uuid\) says: /);
-  t.regex(pointsOf('is_deleted', 'character')[0] ?? '', /says: /, 'no value tells which word means yes');
-  t.regex(pointsOf('archived_at', 'date')[0] ?? '', /^rows are shown whatever archived_at says: /);
-  t.deepEqual(pointsOf('deleted_by', 'bigint'), []);
+  t.regex(pointsOf('is_deleted', 'uuid')[0] ?? '', /^rows are shown whatever is_deleted says \(uuid, no row yet\): /);
+  t.regex(
+    pointsOf('is_deleted', 'character')[0] ?? '',
+    / says \(character, no row yet\): /,
+    'no value tells which word means yes',
+  );
+  t.regex(pointsOf('archived_at', 'date')[0] ?? '', /^rows are shown whatever archived_at says \(date, no row yet\): /);
+  t.regex(pointsOf('deleted_by', 'bigint')[0] ?? '', /whatever deleted_by says/);
+  t.deepEqual(pointsOf('deletable', 'boolean'), []);
 });
 
 test('each mark of deletion is compared by its type, and a time that need not be null with the moment', (t) => {
@@ -436,7 +441,7 @@ const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
 const companies = table('companies', [id]);
 const staff = table('staff', [id, company], { company_id: 'companies' });
 /** How the jobs of `drafted` refer to the companies, where a test gives nothing else. */
-const ofCompany = { table: 'companies', columns: ['company_id'], references: ['id'], cascades: false };
+const ofCompany = { table: 'companies', columns: ['company_id'], references: ['id'], cascades: false, survives: false };
 
 /** The columns that a draft shows of a table, and of a part of its records, with one value each, and the reasons for the others. */
 function drafted(
@@ -454,6 +459,7 @@ function drafted(
     tenant: company,
     steps: [],
     rivals: [],
+    shown: { way: { tenant: company, steps: [] }, own: [], above: [], open: [] },
     crossings: new Set<string>(),
     documents: [],
     parts: [part],
@@ -536,6 +542,7 @@ test('a reference by an e-mail address is left out, and one by the id of a recor
     columns: [own],
     references: [to],
     cascades: false,
+    survives: false,
   });
   const named = (name: string, to: string, value = '1') =>
     drafted([{ ...column(name), refers: true }], { [name]: value }, [key(name, to)]).fields;

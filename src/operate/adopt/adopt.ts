@@ -46,7 +46,10 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
     files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
     const points =
       'sql' in file
-        ? (file.open ?? []).flatMap((point) => (typeof point === 'string' ? [`: ${point}`] : []))
+        ? (file.open ?? []).flatMap((point) => {
+            if (typeof point === 'string') return [`: ${point}`];
+            return point && !isShared(point) ? [`: ${point.text}`] : [];
+          })
         : openDescriptions(file.definition);
     open.push(...points.map((point) => `${path}${point}`));
   }
@@ -79,7 +82,7 @@ function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | D
 }
 
 function isShared(point: Points[number]): point is SharedPoint {
-  return typeof point === 'object';
+  return typeof point === 'object' && 'all' in point;
 }
 
 function indexLines(drafts: readonly Draft[]): string[] {

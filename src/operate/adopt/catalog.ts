@@ -1,10 +1,12 @@
 import pg from 'pg';
 import { listed } from '../../base/listed.js';
 import { projectText } from '../../base/paths.js';
-import { snakeCase } from '../words.js';
+import { isNamed, snakeCase } from '../words.js';
+import { alias } from './columns.js';
+import { deletedWordsOf, isState, marksOf, mayMark } from './marks.js';
 import { untaken } from './names.js';
 import { AdoptRefused, type Column, type Table } from './schema.js';
-import { sampled } from './sql.js';
+import { literal, sampled } from './sql.js';
 
 /** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
@@ -47,7 +49,18 @@ function withViewNames({ name: table, columns }: Table): Column[] {
     const snake = fits(name) ? name : snakeCase(name);
     names.set(name, untaken(gatewayColumns.includes(snake) ? `own_${snake}` : snake, taken));
   }
-  return columns.map((column) => ({ ...column, table, inView: names.get(column.name) as string, values: [] }));
+  return columns.map((column) => ({
+    ...column,
+    ...{ table, inView: names.get(column.name) as string, labels: labelsOf(column), values: [], counts: [] },
+  }));
+}
+
+/** Of a type, or of a CHECK that compares the column with texts alone. */
+function labelsOf({ type, labels, isArray }: Column): readonly string[] {
+  if (type === 'enum' || isArray) return labels;
+  const checks = labels.map((definition) => [definition.replace(/'(?:[^']|'')*'/g, ''), definition] as const);
+  const [, check = ''] = checks.find(([bare]) => !/[<>~!]|[a-z_]\(|\b(NOT|AND|LIKE)\b/i.test(bare)) ?? [];
+  return [...check.matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) => label.replaceAll("''", "'"));
 }
 
 const rowsMax = 200;
@@ -65,6 +78,28 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
     rowMode: 'array',
   });
   for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
+}
+
+const countedMax = 9;
+
+/** Of columns that may mark rows: their values, and the numbers of rows that no other mark hides. */
+export async function countValues(client: pg.Client, table: Table): Promise<void> {
+  const asked = table.columns.filter(mayMark);
+  if (asked.length === 0) return;
+  const marked = marksOf(table).filter(({ column }) => isNamed('deleted', column.name));
+  const values = asked.map(({ quoted }, i) => `(${i}, left(${alias}.${quoted}::text, 40))`).join(', ');
+  const kept = marked.map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
+  const states = asked
+    .filter(isState)
+    .map((column) => `(${alias}.${column.quoted}::text ~* ${literal(deletedWordsOf(column).source)}) is not true`);
+  const { rows } = await client.query<{ i: number; value: string | null; rows: number }>(
+    `select i, value, rows from (
+      select i, value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by i order by count(*) desc, value) as place
+      from (select * from ${sampled(table, sampledMax)}) ${alias}
+        cross join lateral (values ${values}) v (i, value)
+        where ${['true', ...kept].join(' and ')} group by 1, 2) c where place <= ${countedMax} order by i, place`,
+  );
+  for (const { i, value, rows: count } of rows) asked[i]?.counts.push({ value, rows: count });
 }
 
 /** Cut before PostgreSQL prints them: a file of 600 MB would be an error. */

@@ -1,12 +1,13 @@
 import { isNamed, snakeCase } from '../words.js';
+import { abovePoint, viewConditions } from './above.js';
 import { logWrite } from './audit-log.js';
 import { alias, leftPoints, rowXid } from './columns.js';
 import { crossingsPoint } from './crossings.js';
-import { deletedPoints, markColumns, ownersOf, ownersPoint, viewConditions } from './deletion.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { idPoint } from './keys.js';
 import { leadOf, listOf } from './lists.js';
+import { deletedPoints, markColumns } from './marks.js';
 import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
@@ -30,7 +31,6 @@ export interface Draft {
 /** Throws AdoptRefused when it is to be written and cannot be. */
 export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
   const { table, log } = subject;
-  const owners = ownersOf(subject, survey.tables);
   const found = fieldsOf(subject, survey, markColumns(table));
   const names = namesOf(subject, survey);
   const { view, name } = names;
@@ -52,7 +52,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
-  const shape = { subject, survey, names, owners, list, drafted, parts, sync, entity, write, version, columns };
+  const shape = { subject, survey, names, list, drafted, parts, sync, entity, write, version, columns };
   const isLogged = write !== undefined && write.write.audit !== false;
   const indexes = withoutPrefixes([...list.files, ...sync.files]);
   return {
@@ -66,7 +66,6 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
 interface Shape extends Pick<Draft, 'subject' | 'columns'> {
   readonly survey: Survey;
   readonly names: ReturnType<typeof namesOf>;
-  readonly owners: ReturnType<typeof ownersOf>;
   readonly list: ReturnType<typeof listOf>;
   readonly drafted: ReturnType<typeof fieldsOf>;
   readonly parts: ReturnType<typeof partsOf>;
@@ -102,12 +101,12 @@ function definitionOf({ subject, names, list, sync, entity, write, version, colu
 }
 
 function viewFile(shape: Shape): SqlFile {
-  const { subject, survey, names, owners, list, sync, write, columns } = shape;
+  const { subject, names, list, sync, write, columns } = shape;
   const { view } = names;
-  const { table, steps } = subject;
-  const conditions = viewConditions(subject, owners, survey.tenant);
+  const { table, steps, shown } = subject;
+  const conditions = viewConditions(subject.shown);
   const items = [
-    as(workspaceSql(subject), 'workspace_id'),
+    as(workspaceSql(shown.way), 'workspace_id'),
     ...columns.map((column) => as(column.select, column.name)),
     ...(sync.sync ? [`${alias}.xmin as ${rowXid}`] : []),
     ...(write?.items ?? []),
@@ -122,7 +121,7 @@ function viewFile(shape: Shape): SqlFile {
     ],
     open: [...viewPoints(shape), ...hidden.map(rowSecurityPoint)],
     sql: [
-      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, subject)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
+      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
       ...(write?.sql ?? []),
       ...policiesSql(read, ['select']),
       ...(write ? policiesSql([table], ['insert', 'update']) : []),
@@ -130,7 +129,7 @@ function viewFile(shape: Shape): SqlFile {
   };
 }
 
-function viewPoints({ subject, survey, owners, list, drafted, parts, write }: Shape): Points {
+function viewPoints({ subject, survey, list, drafted, parts, write }: Shape): Points {
   const { table, id, tenant } = subject;
   const of = `${table.name} (${tenant.name})`;
   return [
@@ -150,7 +149,7 @@ function viewPoints({ subject, survey, owners, list, drafted, parts, write }: Sh
     crossingsPoint(subject),
     ...drafted.open,
     ...deletedPoints('rows', table),
-    ownersPoint(subject, owners),
+    ...abovePoint(table, subject.shown),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
     list.order.length === 1 && {

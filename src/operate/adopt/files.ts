@@ -1,8 +1,8 @@
 import { isNamed } from '../words.js';
 import { preset } from './columns.js';
-import { gonePoint, presentConditions } from './deletion.js';
 import type { ViewColumn } from './fields.js';
 import { guessesPoint } from './guesses.js';
+import { gonePoint, presentConditions } from './marks.js';
 import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
 import { as, literal, type Points, policiesSql, type SqlFile } from './sql.js';

@@ -50,7 +50,7 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
     const to = target && columnOf(target, target.primaryKey[0]);
     if (!target || !to || others.length > 0 || target.primaryKey.length !== 1 || !isSameKind(from, to)) return [];
     const names = { table: target.name, columns: [from.name], references: [to.name] };
-    return [{ key: { ...names, cascades: false, isGuess: true }, from, target, to }];
+    return [{ key: { ...names, cascades: false, survives: false, isGuess: true }, from, target, to }];
   });
 }
 

@@ -1,7 +1,7 @@
 import { own } from '../../base/own.js';
 import { shortened } from '../migrate/indexes.js';
 import { alias } from './columns.js';
-import { indexConditions, printedConditions } from './deletion.js';
+import { indexConditions, printedConditions } from './marks.js';
 import type { Column, Index, Table } from './schema.js';
 import type { SqlFile } from './sql.js';
 

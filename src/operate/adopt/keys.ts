@@ -81,7 +81,7 @@ function composed(columns: readonly Column[]): Column {
     ...{ name: names, quoted: names, inView: 'id', type: 'text', enumOfDomain: null, length: null, notNull: true },
     ...{ made: false, computed, isVirtual, madeOf: [], refers: false, moved: false, sequence: null, comment: null },
     composedOf: columns,
-    values: [],
+    ...{ labels: [], values: [], counts: [] },
   };
 }
 

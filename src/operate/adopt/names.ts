@@ -1,5 +1,5 @@
 import { snakeCase } from '../words.js';
-import type { Subject, Survey } from './schema.js';
+import type { Subject } from './schema.js';
 
 /** "created_at" → "createdAt". */
 export function camelCase(name: string): string {
@@ -41,9 +41,13 @@ const taken = {
 type Names = ReturnType<typeof namesFrom>;
 
 /** A number distinguishes tables with the same names. */
-export function namesOf(subject: Subject, { subjects }: Survey): Names {
-  const own = namesFrom(subject.table.name);
-  const earlier = subjects.slice(0, subjects.indexOf(subject)).map(({ table }) => namesFrom(table.name));
+export function namesOf(
+  { table }: Pick<Subject, 'table'>,
+  { subjects }: { readonly subjects: readonly Pick<Subject, 'table'>[] },
+): Names {
+  const own = namesFrom(table.name);
+  const place = subjects.findIndex((each) => each.table === table);
+  const earlier = subjects.slice(0, place).map(({ table }) => namesFrom(table.name));
   const numbered = (key: keyof Names, mark: string): string => {
     const twins = earlier.filter((each) => each[key] === own[key]).length;
     return twins === 0 ? own[key] : `${own[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;

@@ -1,7 +1,7 @@
 import { isNamed, snakeCase } from '../words.js';
 import { alias, isTextual } from './columns.js';
-import { presentConditions } from './deletion.js';
 import { idColumn } from './keys.js';
+import { presentConditions } from './marks.js';
 import { singular } from './names.js';
 import {
   type Column,

@@ -13,10 +13,10 @@ import {
   sealed,
   shownId,
 } from './columns.js';
-import { deletedPoints, keptConditions, markColumns } from './deletion.js';
 import type { Fields, ViewColumn } from './fields.js';
 import { plainKey, proposedIndex } from './indexes.js';
 import { type PartKeys, partKeys, referenceTo } from './keys.js';
+import { deletedPoints, keptConditions, markColumns } from './marks.js';
 import { camelCase, namesOf, singular, untaken } from './names.js';
 import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
@@ -38,11 +38,11 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       (column, i) =>
         `p.${columnOf(part, column)?.quoted} = ${alias}.${columnOf(subject.table, key.references[i])?.quoted}`,
     );
-    if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspaceSql(subject)}`);
+    const workspace = workspaceSql(subject.shown.way);
+    if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
     conditions.push(...keptConditions(part, 'p'));
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
-    const marks = markColumns(part);
-    const own = part.columns.filter((column) => !isKey(column) && !marks.includes(column));
+    const own = part.columns.filter((column) => !isKey(column) && !markColumns(part).includes(column));
     // In a list nothing decodes sealed values and other bytes.
     const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
     const { shown, leftOut } = judged(

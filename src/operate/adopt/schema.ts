@@ -42,8 +42,17 @@ export interface Column {
   /** Shown whatever it seems to hold. */
   readonly isWanted?: true;
   readonly comment: string | null;
+  /** Of its enumerated type, or those that a CHECK allows; empty: any. */
+  readonly labels: readonly string[];
   /** A sample, not NULL; only forms and words of logs get into a draft. */
   readonly values: string[];
+  /** Of a column that may mark rows: its commonest values, also NULL, in a larger sample, with the number of rows. */
+  readonly counts: ValueCount[];
+}
+
+export interface ValueCount {
+  readonly value: string | null;
+  readonly rows: number;
 }
 
 export type TypeMember = Pick<Column, 'name' | 'type' | 'isArray' | 'values'>;
@@ -54,6 +63,8 @@ export interface ForeignKey {
   readonly references: readonly string[];
   /** ON DELETE CASCADE. */
   readonly cascades: boolean;
+  /** ON DELETE SET NULL or SET DEFAULT. */
+  readonly survives: boolean;
   /** Only the name of the column says so. */
   readonly isGuess?: true;
 }
@@ -149,6 +160,24 @@ export interface Subject extends WorkspaceOf {
   readonly crossings: ReadonlySet<string>;
   /** Shown as lists in each record. */
   readonly parts: readonly Table[];
+  readonly shown: Shown;
+}
+
+/** A condition that holds for a row that is shown, and what hides the others: a column, or a table. */
+export interface Hiding {
+  readonly by: string;
+  readonly kept: string;
+  /** The statement joins the view of that table. */
+  readonly isJoined?: true;
+}
+
+export interface Shown {
+  /** To the workspace, by views of records above. */
+  readonly way: { readonly tenant: Column | undefined; readonly steps: readonly Step[] };
+  readonly own: readonly Hiding[];
+  readonly above: readonly Hiding[];
+  /** By references of which nothing tells whether a deleted record takes the row with it: such rows are shown. */
+  readonly open: readonly Hiding[];
 }
 
 /** They make users owners of workspaces. */
@@ -168,8 +197,15 @@ export interface Survey {
   readonly leftOut: readonly { readonly table: Pick<Table, 'name' | 'quoted'>; readonly reason: string }[];
   readonly users: Table | undefined;
   readonly owners: Owners | undefined;
+  readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
   /** Filters that need an index of their own. */
   readonly allFilters: boolean;
+}
+
+/** About so many rows. */
+export interface RowsPoint {
+  readonly text: string;
+  readonly rows: number;
 }
 
 /** Taken alike in many tables: asked once for the schema, and noted in each file. */

@@ -1,11 +1,11 @@
 import { type PolicyCommand, policyOn } from '../../doctor/policies.js';
 import { alias } from './columns.js';
-import type { SharedPoint, Table, WorkspaceOf } from './schema.js';
+import type { RowsPoint, SharedPoint, Shown, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
 /** Those that do not hold are false. */
-export type Points = readonly (string | SharedPoint | false | undefined)[];
+export type Points = readonly (string | RowsPoint | SharedPoint | false | undefined)[];
 
 export interface SqlFile {
   /** Below sql/views. */
@@ -21,7 +21,11 @@ export function printed({ about, open = [], sql }: SqlFile): string {
   // In a comment a name is never SQL.
   const comments = [
     ...about,
-    ...open.flatMap((point) => (point ? [typeof point === 'string' ? `OPEN: ${point}` : `Note: ${point.text}`] : [])),
+    ...open.flatMap((point) => {
+      if (!point) return [];
+      if (typeof point === 'string') return `OPEN: ${point}`;
+      return `${'all' in point ? 'Note' : 'OPEN'}: ${point.text}`;
+    }),
   ].map((text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`);
   return `${comments.join('')}${sql}\n`;
 }
@@ -42,20 +46,20 @@ export function sampled({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMa
 
 // The workspace of a row: a column of the table, or of one to which its references lead.
 
-export function workspaceSql({ tenant, steps }: WorkspaceOf): string {
-  return `${aliasOf(steps.length)}.${tenant.quoted}`;
+export function workspaceSql({ tenant, steps }: Shown['way'], row = alias): string {
+  return `${aliasOf(steps.length, row)}.${tenant?.quoted}`;
 }
 
-export function fromOf(quoted: string, { steps }: WorkspaceOf): string {
+export function fromOf(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, row = alias): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
-      `\n    join ${table.quoted} ${aliasOf(i + 1)} on ${aliasOf(i + 1)}.${to.quoted} = ${aliasOf(i)}.${from.quoted}`,
+      `\n    join ${table.quoted} ${aliasOf(i + 1, row)} on ${aliasOf(i + 1, row)}.${to.quoted} = ${aliasOf(i, row)}.${from.quoted}`,
   );
-  return `  from ${quoted} ${alias}${joins.join('')}`;
+  return `  from ${quoted} ${row}${joins.join('')}`;
 }
 
-export function aliasOf(steps: number): string {
-  return steps === 0 ? alias : `w${steps}`;
+export function aliasOf(steps: number, row = alias): string {
+  return steps === 0 ? row : `${row === alias ? '' : row}w${steps}`;
 }
 
 /** A default runs with the rights of the inserting role. */

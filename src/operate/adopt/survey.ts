@@ -1,6 +1,7 @@
 import type pg from 'pg';
+import { withHidings } from './above.js';
 import { auditLogIn, documentsIn } from './audit-log.js';
-import { readCatalog, sample } from './catalog.js';
+import { countValues, readCatalog, sample } from './catalog.js';
 import { chooseTables, otherRelations } from './choice.js';
 import { crossingsOf } from './crossings.js';
 import { openReferences, withGuessedKeys } from './guesses.js';
@@ -37,24 +38,29 @@ export async function survey(
   const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open });
   const { chosen, partsIn } = choice;
   const leftOut = [...choice.leftOut, ...(only ? [] : await otherRelations(client, schema))];
-  const named = chosen.flatMap(({ foreignKeys }) => foreignKeys.map(({ table }) => table));
-  const above = [
-    ...tables.filter(({ name }) => named.includes(name)),
+  const above = new Set([
+    ...chosen,
     ...chosen.flatMap((table) => workspaces.get(table)?.steps.map((step) => step.table) ?? []),
-  ];
+  ]);
+  for (const { foreignKeys } of above)
+    for (const table of tables) if (foreignKeys.some((key) => key.table === table.name)) above.add(table);
   const ofUsers = [users, owners?.table, owners?.role?.table, tenant.root];
-  for (const table of new Set([...chosen, ...chosen.flatMap(partsIn), ...above, ...ofUsers]))
-    if (table) await sample(client, table);
-  const subjects = chosen.map((table): Subject => {
+  for (const table of new Set([...above, ...chosen.flatMap(partsIn), ...ofUsers]))
+    if (table) {
+      await sample(client, table);
+      await countValues(client, table);
+    }
+  const subjects = chosen.map((table): Omit<Subject, 'shown'> => {
     const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
     const log = auditLogIn(table);
     const [parts, documents] = [partsIn(table), documentsIn(table, log)];
     return { table, ...workspace, id, parts, documents, crossings: new Set(), ...(log && { log }) };
   });
   const judged: Subject[] = [];
-  for (const subject of subjects)
-    judged.push({ ...subject, crossings: await crossingsOf(client, subject, { subjects }) });
-  return { tenant, subjects: judged, tables, leftOut, users, owners, allFilters };
+  const drafted = withHidings(subjects, { tables, tenant, workspaces });
+  for (const subject of drafted)
+    judged.push({ ...subject, crossings: await crossingsOf(client, subject, { subjects: drafted }) });
+  return { tenant, subjects: judged, tables, leftOut, users, owners, workspaces, allFilters };
 }
 
 function withWanted(tables: readonly Table[], show: readonly string[]): Table[] {

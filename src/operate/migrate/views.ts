@@ -13,6 +13,7 @@ import {
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const hasDependents = '2BP01';
+const undefinedTable = '42P01';
 
 function isInUse({ code }: { readonly code?: string }): boolean {
   return code === '55P03' || code === '40P01';
@@ -38,7 +39,13 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
     await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [applied.map(keyOf)]);
     await dropInOrder(client, dropsOf(objectsOf(applied)));
     const { rows } = await client.query<{ oid: string }>('select oid from pg_policy');
-    for (const file of files) if (stale.includes(keyOf(file))) await create(client, file, known);
+    const due = files.filter((file) => stale.includes(keyOf(file)));
+    for (const root of new Set(due.map((file) => file.root)))
+      await createInOrder(
+        client,
+        due.filter((file) => file.root === root),
+        known,
+      );
     await client.query(noteNewPolicies, [rows.map(({ oid }) => oid)]);
   });
 }
@@ -117,6 +124,25 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
     if (kept.length === drops.length)
       throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });
     drops = kept;
+  }
+}
+
+/** A file that reads a view of a later one goes after it. Throws MigrationFailed. */
+async function createInOrder(client: pg.Client, files: readonly SqlFile[], known: string[]): Promise<void> {
+  for (let left = files; left.length > 0; ) {
+    const later: SqlFile[] = [];
+    let refusal: unknown;
+    for (const file of left) {
+      await client.query('savepoint object');
+      await create(client, file, known).catch(async (error: Error) => {
+        if ((error.cause as pg.DatabaseError | undefined)?.code !== undefinedTable) throw error;
+        await client.query('rollback to savepoint object');
+        later.push(file);
+        refusal ??= error;
+      });
+    }
+    if (later.length === left.length) throw refusal;
+    left = later;
   }
 }
 

@@ -19,7 +19,9 @@ export const column = (name: string, type = 'text', ...values: string[]): Column
   isArray: false,
   members: null,
   comment: null,
+  labels: [],
   values,
+  counts: [],
 });
 
 export const index = (columns: Index['columns'], more: Partial<Index> = {}): Index => ({
@@ -47,6 +49,7 @@ export function table(
       columns: [own],
       references: ['id'],
       cascades: false,
+      survives: false,
     })),
     partitionKey: [],
     indexes: [index(['id'])],

@@ -1,0 +1,202 @@
+import { isNamed, snakeCase } from '../words.js';
+import { alias, shownId } from './columns.js';
+import { isPlain } from './indexes.js';
+import { keptConditions, marksOf } from './marks.js';
+import { namesOf, singular } from './names.js';
+import { isPeople } from './paths.js';
+import { type Column, columnOf, type Shown, type Step, type Subject, type Survey, type Table } from './schema.js';
+import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
+
+// A row is shown if it is not deleted itself and the view of each record above it shows that record.
+
+/** A record that a row refers to. */
+interface Above {
+  readonly table: Table;
+  readonly columns: readonly Column[];
+  readonly references: readonly Column[];
+  /** Its deletion takes the row with it; otherwise nothing tells whether it does. */
+  readonly takes: boolean;
+}
+
+type Rows = Pick<Shown, 'way' | 'own' | 'above'>;
+type Row = { readonly table: Table; readonly steps: readonly Step[] };
+
+/** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
+function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
+  return table.foreignKeys.flatMap(({ table: name, columns: from, references: to, cascades, survives }): Above[] => {
+    const above = tables.find((each) => each.name === name);
+    const columns = from.flatMap((column) => columnOf(table, column) ?? []);
+    if (above === undefined || above === tenant.root || survives) return [];
+    const references = to.flatMap((column) => columnOf(above, column) ?? []);
+    const isPart = isNamedAfter(table, above);
+    if (isPeople(above) && !isPart) return [];
+    const isOfAuthor = !isPart && columns.some((column) => isNamed('author', column.name));
+    return [{ table: above, columns, references, takes: cascades && !isOfAuthor }];
+  });
+}
+
+/** "order_lines" after "orders". */
+function isNamedAfter(table: Table, above: Table): boolean {
+  return snakeCase(table.name).startsWith(`${singular(snakeCase(above.name))}_`);
+}
+
+/** The steps before a person who is no record above: that person, and the records beyond, hide nothing. */
+function stepsOfRecords({ table, steps }: Row): number {
+  const from = [table, ...steps.map((step) => step.table)];
+  const person = steps.findIndex((step, i) => isPeople(step.table) && !isNamedAfter(from[i] as Table, step.table));
+  return person < 0 ? steps.length : person;
+}
+
+type Known = Pick<Survey, 'tables' | 'tenant' | 'workspaces'>;
+
+/**
+ * Of each table. A view that reads another one goes after it, so references in a circle are left out, those that can be NULL first; a
+ * table may refer to itself.
+ */
+function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
+  const { tables, workspaces } = known;
+  const stepsOf = (table: Table): readonly Step[] => workspaces.get(table)?.steps ?? [];
+  const reads = new Map(tables.map((table) => [table, new Set(stepsOf(table).map((step) => step.table))]));
+  const reaches = (from: Table, to: Table): boolean =>
+    from === to || [...(reads.get(from) ?? [])].some((next) => reaches(next, to));
+  const isOptional = ({ columns }: Above): number => Number(!columns.every(({ notNull }) => notNull));
+  const references = tables.flatMap((table) => {
+    const [step] = stepsOf(table);
+    const isStep = ({ columns }: Above): boolean => !step?.isBack && columns.includes(step?.from as Column);
+    return recordsAbove(table, known).flatMap((above) => (isStep(above) ? [] : [{ table, above }]));
+  });
+  const kept = references
+    .sort((a, b) => isOptional(a.above) - isOptional(b.above))
+    .filter(({ table, above }) => {
+      if (!above.takes || above.table === table) return true;
+      if (reaches(above.table, table)) return false;
+      reads.get(table)?.add(above.table);
+      return true;
+    });
+  return new Map(tables.map((table) => [table, kept.flatMap((each) => (each.table === table ? [each.above] : []))]));
+}
+
+/** A step to a record as its view shows it. */
+function stepTo(step: Step, view: string): Step {
+  return { ...step, table: { ...step.table, quoted: view }, to: { ...step.to, quoted: 'id' } };
+}
+
+/** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
+export function withHidings(subjects: readonly Omit<Subject, 'shown'>[], known: Known): Subject[] {
+  const conditions = new Conditions(subjects, known);
+  return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
+}
+
+class Conditions {
+  readonly #known: Known;
+  readonly #above: ReadonlyMap<Table, readonly Above[]>;
+  readonly #views: ReadonlyMap<Table, { readonly id: Column; readonly view: string }>;
+  readonly #rows = new Map<Table, Rows>();
+
+  constructor(subjects: readonly Omit<Subject, 'shown'>[], known: Known) {
+    const viewOf = (table: Table): string => `records.${namesOf({ table }, { subjects }).view}`;
+    this.#known = known;
+    this.#above = acyclic(known);
+    this.#views = new Map(subjects.map(({ table, id }) => [table, { id, view: viewOf(table) }]));
+  }
+
+  shownOf(table: Table): Shown {
+    const rows = this.#rowsOf(table);
+    const open = (this.#above.get(table) ?? []).flatMap((to) => {
+      const kept = to.takes ? undefined : this.#aboveSql(to, alias, workspaceSql(rows.way), 0);
+      return kept === undefined ? [] : [{ by: `${to.columns[0]?.name} (${to.table.quoted})`, kept }];
+    });
+    return { ...rows, open };
+  }
+
+  #rowsOf(table: Table): Rows {
+    const rows = this.#rows.get(table) ?? this.#rowsAt(table, 0);
+    this.#rows.set(table, rows);
+    return rows;
+  }
+
+  /** Undefined: it has none, it hides nothing, or no plain column of it has the ids. */
+  #viewOf(table: Table, references: readonly Column[]): string | undefined {
+    const { id, view } = this.#views.get(table) ?? {};
+    const [key, ...others] = references.filter((column) => column !== this.#known.tenant.columnIn(table));
+    if (id === undefined || key !== id || others.length > 0 || !isPlain({ of: id, select: shownId(id).select }))
+      return undefined;
+    return viewConditions(this.#rowsOf(table), true).length > 0 ? view : undefined;
+  }
+
+  #rowsAt(table: Table, depth: number, isSelf = false): Rows {
+    const row = depth === 0 ? alias : `o${depth}`;
+    const { tenant, steps: all = [] } = this.#known.workspaces.get(table) ?? {};
+    const records = all.slice(0, stepsOfRecords({ table, steps: all }));
+    const views = records.map(({ table: on, to, isBack }) => (isBack ? undefined : this.#viewOf(on, [to])));
+    const at = views.findIndex((view) => view !== undefined);
+    const last = all[at];
+    const way = last
+      ? {
+          steps: [...all.slice(0, at), stepTo(last, views[at] as string)],
+          tenant: { ...(tenant as Column), quoted: 'workspace_id' },
+        }
+      : { steps: all, tenant };
+    const inTables = (last ? records.slice(0, at) : records).map((step) => step.table);
+    const marked = inTables.flatMap((each, i) =>
+      keptConditions(each, aliasOf(i + 1, row)).map((kept) => ({ by: each.quoted, kept })),
+    );
+    const joined = last && {
+      by: last.table.quoted,
+      kept: `${aliasOf(at + 1, row)}.workspace_id is not null`,
+      isJoined: true as const,
+    };
+    const linked = [table, ...inTables].flatMap((each, i) =>
+      (this.#above.get(each) ?? []).flatMap((to) => {
+        const isAsked = to.takes && !(isSelf && to.table === table);
+        const kept = isAsked && this.#aboveSql(to, aliasOf(i, row), tenant && workspaceSql(way, row), depth);
+        return kept ? [{ by: to.table.quoted, kept }] : [];
+      }),
+    );
+    const own = marksOf(table).map(({ column, kept }) => ({ by: column.name, kept: kept(`${row}.${column.quoted}`) }));
+    return { way, own, above: [...marked, ...(joined ? [joined] : []), ...linked] };
+  }
+
+  /** A subquery, not a join: PostgreSQL then reads the list in its order. Undefined: nothing hides such a record. */
+  #aboveSql(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
+    const { table, columns, references } = to;
+    const isNone = columns.filter(({ notNull }) => !notNull).map(({ quoted }) => `${from}.${quoted} is null`);
+    const orNone = (sql: string): string => (isNone.length === 0 ? sql : `(${isNone.join(' or ')} or ${sql})`);
+    const isSelf = (this.#above.get(table) ?? []).includes(to);
+    const view = isSelf ? undefined : this.#viewOf(table, references);
+    if (view !== undefined) {
+      const column = columns[references.indexOf(this.#views.get(table)?.id as Column)] as Column;
+      const same = workspace === undefined ? '' : ` and o.workspace_id = ${workspace}`;
+      return orNone(`(select true from ${view} o where o.id = ${from}.${column.quoted}${same})`);
+    }
+    const name = `o${depth + 1}`;
+    const inner = this.#rowsAt(table, depth + 1, isSelf);
+    const kept = viewConditions(inner).join(' and ');
+    if (kept === '') return undefined;
+    const rows = fromOf(table.quoted, inner.way, name);
+    const same = workspace && inner.way.tenant ? ` and ${workspaceSql(inner.way, name)} = ${workspace}` : '';
+    const on = (value: (column: Column, i: number) => string): string =>
+      references.map(({ quoted }, i) => `${name}.${quoted} = ${value(columns[i] as Column, i)}`).join(' and ') + same;
+    const isIt = on(({ quoted }) => `${from}.${quoted}`);
+    if (!isSelf) return orNone(`(select ${kept}\n${rows} where ${isIt})`);
+    const next = columns.map(({ quoted }, i) => `${name}.${quoted} as k${i}`).join(', ');
+    return orNone(`(with recursive up as (select ${next}, ${kept} as kept\n${rows} where ${isIt}
+      union select ${next}, ${kept}\n${rows} join up on ${on((_, i) => `up.k${i}`)}) select bool_and(kept is true) from up)`);
+  }
+}
+
+/** A joined view is a condition of the statement already. */
+export function viewConditions({ own, above }: Pick<Shown, 'own' | 'above'>, withJoined = false): string[] {
+  return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
+}
+
+export function abovePoint(table: Table, { above }: Shown): Points {
+  const names = [...new Set(above.map(({ by }) => by))].join(', ');
+  return [
+    names !== '' && {
+      text: `rows whose record in ${names} counts as deleted are not shown.`,
+      all: 'Rows whose record in these tables counts as deleted are not shown.',
+      of: `${table.name} (${names})`,
+    },
+  ];
+}

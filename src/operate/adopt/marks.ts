@@ -1,0 +1,197 @@
+import { isNamed } from '../words.js';
+import { alias, isDocument, isMoments, isTextual } from './columns.js';
+import type { Column, Table, ValueCount } from './schema.js';
+import type { Points } from './sql.js';
+
+// Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
+
+interface Mark {
+  readonly column: Column;
+  readonly kept: (sql: string) => string;
+  /** As PostgreSQL prints it for a partial index. */
+  readonly printed: readonly string[];
+}
+
+const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
+const isCount = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
+/** Words of a text that say no, and those that say yes. */
+const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
+const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
+const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
+/** Of a deleted row, and of a workspace or user that must not be served. */
+const deletedWords = /^(is_?|soft[_ -]?)?(deleted|del|trashed|trash|erased|purged|tombstoned?|verwijderd|gewist)$/i;
+const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
+
+/** The first that holds, with conditions of indexes that hold for all kept rows; ? is the column. */
+const rules: readonly (readonly [
+  holds: (column: Column) => boolean,
+  kept: (sql: string) => string,
+  ...printed: string[],
+])[] = [
+  [({ type, notNull }) => type === 'boolean' && notNull, (sql) => `not ${sql}`, '(NOT ?)', '(? = false)'],
+  [({ type }) => type === 'boolean', (sql) => `${sql} is not true`, '(? IS NOT TRUE)'],
+  [(column) => isTime(column) && !column.notNull && !isPlanned(column), (sql) => `${sql} is null`, '(? IS NULL)'],
+  // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01.
+  [isTime, (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`],
+  [(column) => isCount(column) && column.notNull, (sql) => `${sql} = 0`, '(? = 0)'],
+  [isCount, (sql) => `coalesce(${sql}, 0) = 0`],
+  [(column) => isTextual(column) && isMoments(column.values), (sql) => `coalesce(${sql}, '') = ''`],
+  [
+    (column) => isTextual(column) && wordsOf(column).length > 0 && wordsOf(column).every(isFlag),
+    (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${no.map((word) => `'${word}'`).join(', ')})`,
+  ],
+];
+
+/** Values of the samples, and labels, of which no row may have one today. */
+function wordsOf({ values, labels, counts }: Column): string[] {
+  return [...new Set([...labels, ...values, ...counts.flatMap(({ value }) => value ?? [])])];
+}
+
+function markOf(column: Column): Mark[] {
+  const [, kept, ...printed] = rules.find(([holds]) => holds(column)) ?? [];
+  return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
+}
+
+/** Whether the time of a deletion can be to come, or mean none. */
+function isPlanned({ name, values }: Column): boolean {
+  return (
+    /delete_|deletion/i.test(name) || values.some((value) => /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/.test(value))
+  );
+}
+
+export function marksOf({ columns }: Table): Mark[] {
+  return columns.flatMap((column): Mark[] => {
+    if (isNamed('deleted', column.name)) return markOf(column);
+    return isState(column) ? stateMarks(column, deletedWordsOf(column)) : [];
+  });
+}
+
+/** A record has a "D" where its state is no more than whether it is there. */
+export function deletedWordsOf({ name }: Column): RegExp {
+  return isNamed('rowState', name) ? new RegExp(`${deletedWords.source}|^d$`, 'i') : deletedWords;
+}
+
+export function isState(column: Column): boolean {
+  return isNamed('states', column.name) && (isTextual(column) || (column.type === 'enum' && !column.isArray));
+}
+
+/** Clients see it in a field all the same: other rows have other words. */
+function stateMarks(column: Column, of: RegExp): Mark[] {
+  const words = wordsOf(column).filter((word) => of.test(word));
+  if (words.length === 0) return [];
+  const kept = (sql: string): string =>
+    words
+      .sort()
+      .map((word) => `${sql} is distinct from '${word}'`)
+      .join(' and ');
+  return [{ column, kept, printed: [] }];
+}
+
+export function markColumns(table: Table): Column[] {
+  return marksOf(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
+}
+
+export function keptConditions(table: Table, as = alias): string[] {
+  return marksOf(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+}
+
+export function indexConditions(table: Table): string[] {
+  return keptConditions(table).filter((condition) => !condition.includes('now()'));
+}
+
+export function printedConditions(table: Table): string[] {
+  return marksOf(table).flatMap(({ printed }) => printed);
+}
+
+/** Of a workspace or user: deleted, or out of use. */
+function goneMarks(table: Table): Mark[] {
+  const barred = table.columns.flatMap((column): Mark[] => {
+    if (isState(column)) return stateMarks(column, barredWords);
+    if (!isNamed('barred', column.name) || !(column.type === 'boolean' || isTime(column))) return [];
+    if (!/^(is_?)?(active|actief|enabled)/i.test(column.name)) return markOf(column);
+    return column.type === 'boolean' ? [{ column, kept: (sql) => `${sql} is not false`, printed: [] }] : [];
+  });
+  return [...marksOf(table), ...barred];
+}
+
+export function presentConditions(table: Table, as = alias): string[] {
+  return goneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+}
+
+export function gonePoint(rows: string, table: Table): string | false {
+  const names = [...new Set(goneMarks(table).map(({ column }) => column.name))];
+  return names.length > 0 && `${rows} count as gone by ${names.join(', ')}: their tokens are refused.`;
+}
+
+const shortMax = 30;
+const fewMax = 8;
+
+/** It may mark rows, by its name, or by one of the few short values that it has or may have. */
+export function mayMark(column: Column): boolean {
+  const { name } = column;
+  if (isDocument(column)) return false;
+  if (isNamed('deleted', name) || isNamed('maybeGone', name) || isNamed('states', name)) return true;
+  return hasFewWords(column) && wordsOf(column).some((word) => isNamed('goneValue', word));
+}
+
+function hasFewWords(column: Column): boolean {
+  const words = wordsOf(column);
+  return (
+    (isTextual(column) || column.type === 'enum') &&
+    words.length <= fewMax &&
+    words.every(({ length }) => length <= shortMax)
+  );
+}
+
+/** Columns that may mark rows and hide none, with the rows that they are about among those that no mark hides. */
+export function doubtsOf(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
+  const marks = marksOf(table);
+  return table.columns.flatMap((column) => {
+    if (marks.some((mark) => mark.column === column) || !mayMark(column)) return [];
+    const speaks = isNamed('deleted', column.name) || isNamed('maybeGone', column.name);
+    const told = column.counts.filter(({ value, rows }) => value !== null && rows > 0);
+    const odd = told.filter(({ value }) => isNamed('goneValue', String(value)));
+    const isSpoken =
+      odd.length > 0 || (hasFewWords(column) && column.labels.some((label) => isNamed('goneValue', label)));
+    if (!isSpoken && !(speaks && (told.length > 0 || marks.length === 0))) return [];
+    const about = odd.length > 0 ? odd : column.type === 'boolean' ? minorityOf(told) : told;
+    return [{ column, rows: sumOf(about), says: countsText(column) }];
+  });
+}
+
+const sumOf = (counts: readonly ValueCount[]): number => counts.reduce((sum, { rows }) => sum + rows, 0);
+
+function minorityOf(counts: readonly ValueCount[]): readonly ValueCount[] {
+  return counts.length < 2 ? [] : [...counts].sort((a, b) => a.rows - b.rows).slice(0, 1);
+}
+
+/** "archived 3, live 97"; of values that are many or long, how many rows have one. */
+function countsText(column: Column): string {
+  const { labels, type } = column;
+  const counts = column.counts.filter(({ rows }) => rows > 0);
+  const sampled = sumOf(counts);
+  const told = counts.filter(({ value }) => value !== null);
+  const isFew = counts.length <= fewMax && told.every(({ value }) => /^[\p{L}\d _-]{0,30}$/u.test(value ?? ''));
+  if (sampled === 0) return labels.length > 0 ? `no row yet, of ${labels.join(', ')}` : `${type}, no row yet`;
+  if (!isFew || isTime(column)) return `set in ${sumOf(told)} of ${sampled} rows`;
+  const rare = labels.filter((label) => isNamed('goneValue', label) && !told.some(({ value }) => value === label));
+  return [...counts.map(({ value, rows }) => `${value ?? 'NULL'} ${rows}`), ...rare.map((label) => `${label} 0`)].join(
+    ', ',
+  );
+}
+
+export function deletedPoints(rows: string, table: Table): Points {
+  const marks = marksOf(table);
+  const names = marks.map(({ column }) => column.name).join(', ');
+  return [
+    names !== '' && {
+      text: `${rows} with ${names} count as deleted and are not shown.`,
+      all: 'Rows with these marks count as deleted and are not shown.',
+      of: `${table.name} (${names})`,
+    },
+    ...doubtsOf(table).map(({ column: { name }, says, rows: about }) => ({
+      text: `${rows} are shown whatever ${name} says (${says}): leave out by a condition those that clients must not see.`,
+      rows: about,
+    })),
+  ];
+}
