@@ -30,7 +30,12 @@ const timeLimitMs = 300_000;
 /** Declarations that only the defence used stay behind unused. */
 const leftovers = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
 const all = JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[];
-const { values: options } = parseArgs({ options: { only: { type: 'string' }, compile: { type: 'boolean' } } });
+const optionTypes = { only: { type: 'string' }, compile: { type: 'boolean' }, help: { type: 'boolean' } } as const;
+const { values: options } = parseArgs({ options: optionTypes });
+if (options.help) {
+  console.log('Usage: npm run mutants -- [--only PART OF A NAME] [--compile]');
+  process.exit(0);
+}
 const known = [...all.map(({ name }) => name), ...pureNames];
 const names = options.only === undefined ? known : namedBy(options.only, known);
 const mutants = all.filter(({ name }) => names.includes(name));

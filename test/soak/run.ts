@@ -44,7 +44,7 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
 const soak = soaks[process.argv[2] ?? ''];
 if (soak === undefined) {
   console.error(`Name one of: ${Object.keys(soaks).join(', ')}.`);
-  process.exitCode = 2;
+  process.exitCode = process.argv[2] === '--help' ? 0 : 2;
 } else {
   const { ok, figures } = await soak(process.argv[3] === undefined ? undefined : Number(process.argv[3]));
   const rows = Object.entries(figures).map(([name, value]) => `| ${name} | ${value.toLocaleString('en')} |`);

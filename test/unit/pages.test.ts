@@ -323,6 +323,16 @@ test('a link has the parameters of its list, and is accepted where the list was'
   );
 });
 
+test('a percent-encoded unreserved character of a path is that character, and any other stays', (t) => {
+  const target = (url: string): string | undefined => {
+    const request = { url, headers: {} } as IncomingMessage;
+    checkTarget(request);
+    return request.url;
+  };
+  t.is(target('/api/v1/t%6Fken'), '/api/v1/token');
+  t.is(target('/%61pi/v1/klanten/%7e%2D%5F%2Fa%41?naam=%41%6f'), '/api/v1/klanten/~-_%2FaA?naam=%41%6f');
+});
+
 test('a target that links would make longer than they may be is refused at once', (t) => {
   const check = (url: string) => () => checkTarget({ url, headers: {} } as IncomingMessage);
   t.throws(check(`/api/v1/klanten?naam=${'"'.repeat(2000)}`), { instanceOf: Problem });

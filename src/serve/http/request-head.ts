@@ -54,6 +54,12 @@ const encodedInLinks = /["<>\\^`{|}]/g;
 /** Visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
+/** An unreserved character may be percent-encoded (RFC 3986 §6.2.2.2). */
+function decodeUnreserved(pair: string): string {
+  const character = String.fromCharCode(Number.parseInt(pair.slice(1), 16));
+  return /[\w.~-]/.test(character) ? character : pair;
+}
+
 /** The host of an absolute target replaces the Host header (RFC 9112 §3.2.2). Throws 414 or 400. */
 export function checkTarget(request: IncomingMessage): void {
   const url = request.url as string;
@@ -65,7 +71,8 @@ export function checkTarget(request: IncomingMessage): void {
   if (path === undefined || (host !== undefined && !isHost(host)))
     throw new Problem('invalid_request', 'This is not a valid request target.');
   if (host !== undefined) request.headers.host = host;
-  request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
+  const target = path.startsWith('/') || path === '*' ? path : `/${path}`;
+  request.url = target.replace(/^[^?]*%[^?]*/, (segments) => segments.replace(/%[2-7][\dA-F]/gi, decodeUnreserved));
 }
 
 /** `publicUrl`, otherwise the host that the client addressed; no trailing slash. */
