@@ -11,6 +11,9 @@ make() { [ -s "$1" ] || printf '%s\n' "$2" >"$1"; }
 for name in postgres replicator gateway_reader gateway_writer; do make "password_$name" "$(openssl rand -hex 24)"; done
 make wall_key "$(openssl rand -base64 32)"
 make data_keys "{\"k1\":\"$(openssl rand -base64 32)\"}"
-make replica_urls "postgres://gateway_reader:$(cat password_gateway_reader)@standby/workspace"
-make primary_urls "postgres://gateway_writer:$(cat password_gateway_writer)@primary/workspace"
+# Each server is in both: after a failover the gateways need nothing.
+reader="postgres://gateway_reader:$(cat password_gateway_reader)@"
+writer="postgres://gateway_writer:$(cat password_gateway_writer)@"
+make replica_urls "${reader}standby/workspace ${reader}primary/workspace"
+make primary_urls "${writer}primary/workspace ${writer}standby/workspace"
 make admin_url "postgres://postgres:$(cat password_postgres)@primary/workspace"

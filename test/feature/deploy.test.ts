@@ -73,7 +73,10 @@ test('the secrets of compose.yaml are settings that the gateway takes', async (t
     WALL_KEY_FILE: secret('wall_key'),
     DATA_KEYS_FILE: secret('data_keys'),
   });
-  t.regex(settings.replicaUrls, /^postgres:\/\/gateway_reader:\w{48}@standby\/workspace$/);
+  t.regex(
+    settings.replicaUrls,
+    /^postgres:\/\/gateway_reader:(\w{48})@standby\/workspace postgres:\/\/gateway_reader:\1@primary\/workspace$/,
+  );
   const before = readFileSync(secret('data_keys'), 'utf8');
   await run('sh', [join(folder, 'compose/make-secrets.sh')]);
   t.is(readFileSync(secret('data_keys'), 'utf8'), before, 'a second run keeps them');
