@@ -1,10 +1,21 @@
-import { problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
+import { type ProblemCode, problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
 
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
   /** Members that make a kind, which is logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
+  /** Faults of the status for a minute; an event with a code is the fault of that code, if it has one. */
+  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode, EventFault<E>>>>;
+}
+
+/** With the row of its remedy in docs/operate/troubleshooting.md. */
+export interface EventFault<E> {
+  readonly level: 'failing' | 'degraded';
+  readonly remedy: string;
+  /** Route, resource or server. Absent: all events are one fault. */
+  readonly about?: (event: E) => string;
+  readonly sentence: (about: string, count: number) => string;
 }
 
 /** A counter, or a histogram of `seconds`. An event whose label is null is not counted. */
@@ -84,8 +95,20 @@ const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels'
   { name, help, labels },
 ];
 
-/** Without personal data and tokens; log, metrics and docs/reference/metrics-and-events.md follow it. */
+const s = (count: number, noun: string, were = ''): string =>
+  `${count} ${noun}${count === 1 ? '' : 's'}${were && (count === 1 ? ' was' : ' were')}`;
+
+const answered = (level: 'failing' | 'degraded', remedy: string, what: string): EventFault<RequestFinished> => ({
+  level,
+  remedy,
+  about: ({ method, route }) => `${method} ${route}`,
+  sentence: (about, count) => `${s(count, 'request', 'were')} answered ${what}: ${about}`,
+});
+
+/** Without personal data and tokens; log, status, metrics and docs/reference/metrics-and-events.md follow it. */
 export const events = {
+  /** The limit of open files is below what the settings allow. */
+  descriptors_few: event<{ max: number; needed: number }>('warn'),
   started: event<{ url: string; opsUrl: string }>('info'),
   stopping: event('info'),
   named_statements_off: event('warn'),
@@ -111,6 +134,13 @@ export const events = {
         amount: ({ bytes }) => bytes,
       },
     ],
+    faults: {
+      internal: answered('failing', 'internal', '500 internal'),
+      replica_unavailable: answered('failing', 'reads-refused', '503 replica_unavailable'),
+      primary_unavailable: answered('failing', 'writes-refused', '503 primary_unavailable'),
+      query_timeout: answered('failing', 'too-slow', '504 query_timeout'),
+      overloaded: answered('degraded', 'overloaded', '503 overloaded'),
+    },
   }),
   request_failed: event<{ requestId: string; error: Error }>('error'),
   value_refused: event<{ requestId: string; error: Error }>('info'),
@@ -129,15 +159,27 @@ export const events = {
       'Statements of the gateway itself that the primary refuses, by name and SQLSTATE.',
       { statement: null, code: unfitSqlStates },
     ),
+    faults: {
+      level: 'degraded',
+      remedy: 'upkeep',
+      about: ({ statement, code }) => `${statement} (${code})`,
+      sentence: (about, count) => `the primary refused ${about}: ${s(count, 'time')}`,
+    },
   }),
   crashed: event<{ error: Error }>('error'),
   worker_died: event<WorkerDied>('error', {
     metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
   }),
+  worker_refused: event<{ reason: string }>('error'),
   reloaded: event<{ workers: number }>('info'),
   reload_refused: event<{ reason: string }>('error'),
   log_line_dropped: event('silent', {
     metrics: counter('log_lines_dropped', 'Log lines dropped because stdout is not read, or too slowly.'),
+    faults: {
+      level: 'degraded',
+      remedy: 'lacks-log',
+      sentence: (_, count) => `${s(count, 'line', 'were')} lost from the log: stdout is not read`,
+    },
   }),
   log_resumed: event<{ lines: number }>('warn'),
   page_resumed: event<{ resource: string; replica: string }>('warn', {
@@ -147,10 +189,22 @@ export const events = {
   page_broken: event<{ requestId: string; reason: string }>('warn', {
     repeats: ['reason'],
     metrics: counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.'),
+    faults: {
+      level: 'degraded',
+      remedy: 'pages-break',
+      about: ({ reason }) => reason,
+      sentence: (about, count) => `${s(count, 'page')} broke: ${about}`,
+    },
   }),
   decode_failed: event<{ resource: string; row: string; pointer: string; reason: string }>('warn', {
     repeats: ['resource', 'pointer', 'reason'],
     metrics: counter('decode_errors', 'Stored values that could not be decoded.', decodeLabels),
+    faults: {
+      level: 'degraded',
+      remedy: 'undecodable',
+      about: ({ resource, pointer, reason }) => `${resource} ${pointer} (${reason})`,
+      sentence: (about, count) => `${s(count, 'value')} could not be decoded: ${about}`,
+    },
   }),
   limit_hit: event<{ limit: LimitName }>('info', {
     repeats: ['limit'],
@@ -161,6 +215,16 @@ export const events = {
     metrics: counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
       bound: shedBounds,
     }),
+  }),
+  client_refused: event<{ max: number }>('warn', {
+    repeats: ['max'],
+    metrics: counter('clients_refused', 'Connections of clients that were closed at once, because too many are open.'),
+    faults: {
+      level: 'degraded',
+      remedy: 'lacks-descriptors',
+      about: ({ max }) => String(max),
+      sentence: (max, count) => `${s(count, 'connection', 'were')} closed at once, because clients hold ${max} already`,
+    },
   }),
   client_too_slow: event('warn', {
     repeats: [],
@@ -199,6 +263,12 @@ export const events = {
       'Times the checks that go on while the gateway serves could not be made, by server.',
       { server: null },
     ),
+    faults: {
+      level: 'degraded',
+      remedy: 'looks-fail',
+      about: ({ server }) => server,
+      sentence: (about) => `${about} could not be asked whether it still fits`,
+    },
   }),
   server_unfit: event<UnfitServer>('warn'),
   primary_changed: event<{ server: string }>('warn', {

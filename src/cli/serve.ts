@@ -3,8 +3,9 @@ import { isatty } from 'node:tty';
 import { StartRefused } from '../base/errors.js';
 import type { Gateway } from '../serve/gateway.js';
 import { startGateway } from '../serve/gateway.js';
+import { sendToParent } from '../serve/peers/channel.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
-import { definitionsOfParent, reportToParent, sendToParent } from '../serve/workers/reports.js';
+import { type FromWorker, readStart, serveParent } from '../serve/workers/messages.js';
 import type { Workers } from '../serve/workers/workers.js';
 import { command, errLine, outText, wholeNumber } from './command.js';
 
@@ -32,17 +33,16 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
   const isParent = settings.webConcurrency > 1 && cluster.isPrimary;
   const starting: Promise<Gateway | Workers> = isParent
     ? import('../serve/workers/workers.js').then(({ startWorkers }) => startWorkers(settings, readAgain))
-    : (cluster.isWorker ? definitionsOfParent() : Promise.resolve(null)).then((batch) =>
-        startGateway(settings, undefined, readAgain, batch),
-      );
-  if (cluster.isWorker) starting.catch((error) => sendToParent({ type: 'refused', reason: reasonOf(error) }));
+    : startGateway(settings, undefined, readAgain, cluster.isWorker ? readStart(process.env) : {});
+  if (cluster.isWorker)
+    starting.catch((error) => sendToParent<FromWorker>({ type: 'refused', reason: reasonOf(error) }));
   const stopping = stopRequested(() => void starting.then(reload, () => undefined));
   const crash = crashed();
   const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;
-  if (cluster.isWorker) reportToParent(serving as Gateway);
-  sendToParent({ type: 'ready', url: serving.url, opsUrl: serving.opsUrl });
+  if (cluster.isWorker) serveParent(serving as Gateway);
+  else sendToParent<FromWorker>({ type: 'ready', url: serving.url, opsUrl: serving.opsUrl, readiness: null });
   const error = await Promise.race([stopping, crash]);
   if (error !== undefined) serving.observe({ type: 'crashed', error });
   await serving.stop();

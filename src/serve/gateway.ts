@@ -5,6 +5,7 @@ import type { Observe } from '../base/events.js';
 import { EventLoop } from '../base/flow/event-loop.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { gatesOf, limitsOf } from '../base/flow/gates.js';
+import { Openings } from '../base/flow/openings.js';
 import { pick } from '../base/pick.js';
 import { checkServerLate, fittingSettings } from '../doctor/inspect.js';
 import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
@@ -27,7 +28,7 @@ import { sealWith } from '../postgres/seal.js';
 import { Upkeep } from '../postgres/upkeep.js';
 import { sessionSettings } from '../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../resource/definition/compiled.js';
-import { type DefinitionTexts, loadResources } from '../resource/definition/load.js';
+import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import { type AppDeps, app } from './app.js';
@@ -41,6 +42,7 @@ import { documentSettings } from './openapi/values.js';
 import { logEvents, startTraces } from './ops/log.js';
 import { type GaugeSources, type MetricValues, metricsEvents } from './ops/metrics.js';
 import { Recent } from './ops/recent.js';
+import { descriptorsMax, lacksOf } from './ops/self.js';
 import { type OpsDeps, opsServer } from './ops/server.js';
 import { type Readiness, readinessOf, statusOf } from './ops/status.js';
 import { type Peers, standalone } from './peers/peers.js';
@@ -50,18 +52,11 @@ import type { Settings } from './settings.js';
 import { latestTimeline } from './sync/pass.js';
 import { sealedParts } from './sync/sealed-parts.js';
 
-/** Definitions that a parent read for its workers. */
-export interface Batch {
-  readonly texts: DefinitionTexts;
-  /** Others of the batch serve: resources that no longer fit are refused, not the start. */
+/** A parent gives it to its workers: they read no file of definitions, which can be broken by now, or not be meant to serve yet. */
+export interface WorkerStart {
+  readonly resources: readonly Resource[];
+  /** Others with these definitions have served: resources that no longer fit are refused, not the start. */
   readonly isSuccessor: boolean;
-}
-
-type Closers = (() => unknown)[];
-
-/** In the reverse order of opening. */
-async function closeAll(closers: Closers): Promise<void> {
-  for (const close of closers.splice(0).reverse()) await close();
 }
 
 /** `readAgain` serves the login of each new connection. Throws StartRefused after closing all that it opened. */
@@ -69,27 +64,27 @@ export async function startGateway(
   given: Settings,
   logTo?: DestinationStream,
   readAgain: () => Settings = () => given,
-  batch: Batch | null = null,
+  { resources = loadResources(given.resourcesDir), isSuccessor = false }: Partial<WorkerStart> = {},
 ): Promise<Gateway> {
-  const closers: Closers = [];
+  const openings = new Openings();
   const sinks: Observe[] = [];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
   const log = logEvents(given.logLevel, observe, logTo);
   sinks.push(log.add);
-  closers.push(() => log.close());
+  openings.add(() => log.close());
   try {
-    if (given.otelExporterOtlpEndpoint !== '') closers.push(await startTraces(given.otelExporterOtlpEndpoint));
-    const resources = loadResources(given.resourcesDir, batch?.texts);
-    const checking = fittingSettings(given, resources, observe, batch?.isSuccessor);
+    if (given.otelExporterOtlpEndpoint !== '') openings.add(await startTraces(given.otelExporterOtlpEndpoint));
+    const checking = fittingSettings(given, resources, observe, isSuccessor);
     const compiling = compileResources(given, resources, parseKeyring(given.dataKeys || '{}'), observe);
     compiling.catch(() => undefined); // the checks name this fault among all others
     const { settings, ...checked } = await checking;
-    const opening = { ...checked, resources, compiled: await compiling, readAgain, observe, sinks, closers };
+    const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
+    const opening = { ...checked, resources, compiled: await compiling, readAgain, ...reporting };
     return await openGateway(settings, opening);
   } catch (error) {
-    await closeAll(closers);
+    await openings.terminate().catch(() => undefined); // why it does not start is said, not how it ended
     throw error;
   }
 }
@@ -112,24 +107,25 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'set
   readonly compiled: readonly CompiledResource[];
   readonly readAgain: () => Settings;
   readonly observe: Observe;
+  readonly logStuckMs: () => number;
   readonly sinks: Observe[];
   /** Get all that is opened here. */
-  readonly closers: Closers;
+  readonly openings: Openings;
 }
 
 async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
-  const { resources, unfit, observe, sinks, closers } = opening;
+  const { resources, unfit, observe, sinks, openings } = opening;
   const loop = new EventLoop();
-  closers.push(() => loop.close());
+  openings.add(() => loop.close());
   const databases = databasesOf(settings, opening, loop);
   const { replicas, heartbeat, primary } = databases;
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await peersOf(settings, positions, observe);
-  closers.push(() => peers.close());
+  openings.add(() => peers.close());
   positions.share(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
   sinks.push(watch.handle);
-  closers.push(() => watch.close());
+  openings.add(() => watch.close());
   const gates = gatesOf(settings);
   const underWay = { requests: 0 };
   const recent = new Recent();
@@ -139,6 +135,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     primary: primary?.nodes ?? null,
     unfit,
     refused: () => watch.refused,
+    lacks: () => lacksOf({ loop, logStuckMs: opening.logStuckMs }),
     recent: () => recent.counts(),
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
@@ -148,17 +145,17 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     clientConnections: () => connectionsOf(api),
   };
   const metrics = metricsEvents(sources);
-  sinks.push(recent.observe);
-  sinks.push(metrics.observe);
-  closers.push(() => databases.close());
+  sinks.push(recent.observe, metrics.observe);
+  openings.add(() => databases.close());
   await databases.start();
   if (opening.isDoubtful) await watch.look();
   const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
-  closers.push(() => upkeep?.close());
+  openings.add(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   const readBody = primary && (await bodyReader(settings.bodyBytesMax));
   const parts = { databases, watch, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep, readBody };
-  const api = apiServer(app(depsOf(settings, opening, parts, pages)), settings, observe);
+  const clientConnectionsMax = roomForClients(settings, replicas.length, observe);
+  const api = apiServer(app(depsOf(settings, opening, parts, pages)), { ...settings, clientConnectionsMax }, observe);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   let stopping = false;
   const readiness = (): Readiness => readinessOf(sources, stopping);
@@ -169,7 +166,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     status: () => statusOf(readiness(), settings.lagMaxMs),
     docs: () => opsDocs,
   };
-  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, closers);
+  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, openings);
   const url = await listen(api, settings.host, settings.port);
   observe({ type: 'started', url, opsUrl });
   const stop = async (): Promise<void> => {
@@ -177,9 +174,24 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     observe({ type: 'stopping' });
     await sleep(settings.notReadyMs);
     await drain(api, settings.drainMs);
-    await closeAll(closers);
+    await openings.terminate();
   };
   return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
+}
+
+/** For files, the ops listener and its clients. */
+const otherDescriptors = 64;
+
+/** Client connections that the limit of open files leaves room for: those to servers, and the ops listener, come first. */
+function roomForClients(settings: Settings, replicas: number, observe: Observe): number {
+  const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
+  const ofReplicas = replicas * (3 * (shortConnections + longConnections) + 2); // a lock sets twice the pool aside
+  const others = ofReplicas + 3 * primaryConnections + otherDescriptors;
+  const max = descriptorsMax() ?? Number.POSITIVE_INFINITY;
+  const needed = clientConnectionsMax + others;
+  if (max >= needed) return clientConnectionsMax;
+  observe({ type: 'descriptors_few', max, needed });
+  return Math.min(clientConnectionsMax, Math.max(Math.floor(max / 4), max - others));
 }
 
 interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
@@ -257,9 +269,9 @@ async function peersOf(settings: Settings, positions: WritePositions, observe: O
   return standalone;
 }
 
-async function listenOps(settings: Settings, deps: OpsDeps, closers: Closers): Promise<string> {
+async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings): Promise<string> {
   const ops = opsServer(deps, settings);
-  closers.push(() => close(ops));
+  openings.add(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 

@@ -1,10 +1,11 @@
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import suite, { type ExecutionContext } from 'ava';
 import { nodeFlags } from '../../bundle/node-flags.js';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { asAdmin } from '../../src/postgres/admin.js';
-import type { Readiness } from '../../src/serve/ops/status.js';
+import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
@@ -122,6 +123,9 @@ test('log output that is not read holds up neither requests nor the end, and its
   await sendRequests(t, serving, sent);
   const dropped = await metric(serving, 'gateway_log_lines_dropped_total');
   t.true(dropped > 0 && dropped < sent, `${dropped} of ${sent}`);
+  const isNamed = async (): Promise<boolean> =>
+    /nothing has read its log/.test((await faultsOf(serving))[0]?.sentence ?? '');
+  t.true(await until(isNamed, 20_000, 100), 'before all others');
   stdout?.resume();
   // Several lines: output that is slow before the pipe is full goes on in between.
   const missing = (): number =>
@@ -151,6 +155,54 @@ async function sendRequests(t: ExecutionContext, { url }: ServeProcess, count: n
   }
   socket.destroy();
 }
+
+test('a gateway without processor time names itself first, and judges no server', async (t) => {
+  const serving = await serve(t, { logLevel: 'info' });
+  let isOver = false;
+  const starve = async (): Promise<void> => {
+    while (!isOver)
+      for (const [signal, ms] of [
+        ['SIGSTOP', 900],
+        ['SIGCONT', 100],
+      ] as const) {
+        serving.child.kill(signal);
+        await sleep(ms);
+      }
+  };
+  const starving = starve();
+  const isNamed = async (): Promise<boolean> =>
+    (await faultsOf(serving))[0]?.link === 'troubleshooting#lacks-processor';
+  t.true(await until(isNamed, 60_000, 100));
+  isOver = true;
+  await starving;
+  t.notRegex(serving.log(), /replica_ejected|primary_failed|"level":"error"/);
+  t.is((await readPage(`${serving.url}/api/v1/klanten`, { token })).status, 200);
+});
+
+(existsSync('/usr/bin/prlimit') ? test : test.skip)(
+  'too few file descriptors are told at the start, and servers and the ops listener keep theirs',
+  async (t) => {
+    const limit = ({ pid }: ChildProcess): unknown =>
+      execFileSync('prlimit', ['--pid', String(pid), '--nofile=128:128']);
+    const serving = await serveProcess(setUp.settings({ logLevel: 'info' }), { onSpawn: limit });
+    t.teardown(() => serving.child.kill('SIGKILL'));
+    t.true(await until(() => /"max":128,"needed":12\d{3}.*"descriptors_few"/.test(serving.log()), 10_000));
+    const sockets = (
+      await Promise.all([hundredConnections, hundredConnections].map((open) => open(Number(new URL(serving.url).port))))
+    ).flat();
+    t.teardown(() => sockets.map((socket) => socket.destroy()));
+    t.true(
+      await until(
+        async () => (await faultsOf(serving)).some(({ link }) => link.endsWith('#lacks-descriptors')),
+        20_000,
+        100,
+      ),
+    );
+    t.notRegex(serving.log(), /EMFILE|replica_ejected|primary_failed/);
+    for (const socket of sockets) socket.destroy();
+    t.is((await readPage(`${serving.url}/api/v1/klanten`, { token })).status, 200);
+  },
+);
 
 test('ten thousand idle connections do not keep a request waiting, and three thousand wait in the kernel while the event loop is busy', async (t) => {
   const serving = await serve(t, { headersTimeoutMs: 60_000 });
@@ -221,6 +273,9 @@ async function fillInstallations(): Promise<void> {
   );
   await setUp.caughtUp();
 }
+
+const faultsOf = async ({ opsUrl }: ServeProcess): Promise<StatusReport['faults']> =>
+  ((await (await fetch(`${opsUrl}/status.json`)).json()) as StatusReport).faults;
 
 async function metric({ opsUrl }: ServeProcess, name: string): Promise<number> {
   const text = await (await fetch(`${opsUrl}/metrics`)).text();

@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import test from 'ava';
+import { projectRoot } from '../../src/base/paths.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import {
   type Browser,
@@ -30,6 +32,14 @@ test.after.always(async () => {
 const status = async () => (await (await fetch(`${gateway.gateway.opsUrl}/status.json`)).json()) as StatusReport;
 const headline = (page: Page): Promise<string> => page.evaluate("document.querySelector('.summary').innerText");
 
+/** `STATUS_IMAGES=docs/images npm test -- dist/test/fault/status.test.js` makes the pictures of docs/operate/monitoring.md again. */
+async function picture(page: Page, name: string): Promise<void> {
+  if (process.env.STATUS_IMAGES === undefined) return;
+  await page.setViewportSize({ width: 1000, height: 560 });
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.screenshot({ path: join(projectRoot, process.env.STATUS_IMAGES, name) });
+}
+
 async function defects(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -48,6 +58,7 @@ test.serial(`the status names a replica that lags, then one that is stopped${wit
   await eventually(t, 'a status without faults', async () => (await status()).summary === 'All is well.');
   const shown = async (words: RegExp) => open === undefined || words.test(await headline(open.page));
   await eventually(t, 'the same on the page', () => shown(/^All is well\.$/), 20_000);
+  if (open) await picture(open.page, 'status-well.png');
   if (open) t.deepEqual(await defects(open.page), []);
 
   const [first, second] = setUp.cluster.replicas;
@@ -64,6 +75,8 @@ test.serial(`the status names a replica that lags, then one that is stopped${wit
     20_000,
   );
   await eventually(t, 'its ejection', async () => (await status()).replicas[0]?.state === 'not used');
+  await eventually(t, 'the same on the page', () => shown(/is not used/), 20_000);
+  if (open) await picture(open.page, 'status-fault.png');
 
   await second?.stop();
   await eventually(t, 'no replica', async () => (await status()).level === 'failing');

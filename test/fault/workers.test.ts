@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
@@ -312,7 +313,7 @@ for (const [what, harm, mend, named] of [
       await app.query(harm);
       await database.caughtUp();
       await replaceAll(t);
-      for (let i = 0; i < 20; i++) t.is((await send('/installaties?perPage=1')).status, 200);
+      for (let i = 0; i < 20; i++) t.like(await send('/installaties?perPage=1'), { status: 200 });
       await eventually(t, 'its refusal', async () => (await read()) === 503);
       await eventually(t, 'its name', async () => named.test(await (await ops('/readyz')).text()));
       await app.query(mend);
@@ -374,6 +375,13 @@ test('a worker that dies after a refused reload is replaced by one with the defi
   const definition = readFileSync(file, 'utf8');
   const gauge = async () => /^gateway_reload_refused (\d)$/m.exec(await (await ops('/metrics')).text())?.[1];
   t.is(await gauge(), '0');
+  const scraping = setInterval(() => void ops('/metrics').catch(() => undefined), 20); // a scrape meets each start
+  t.teardown(() => clearInterval(scraping));
+  const { locatie, ...fields } = JSON.parse(definition).fields as Record<string, unknown>;
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(definition), fields })); // it is not released
+  await replaceAll(t);
+  for (let i = 0; i < 10; i++) t.regex((await send('/installaties?perPage=1')).body, /"locatie":/);
+  t.truthy(locatie);
   writeFileSync(file, '{');
   process.kill(served.child.pid as number, 'SIGHUP');
   await eventually(t, 'the sentence', async () =>
@@ -384,7 +392,8 @@ test('a worker that dies after a refused reload is replaced by one with the defi
   );
   t.is(await gauge(), '1');
   await replaceAll(t);
-  for (let i = 0; i < 10; i++) t.is((await send('/installaties?perPage=1')).status, 200);
+  for (let i = 0; i < 10; i++) t.regex((await send('/installaties?perPage=1')).body, /"locatie":/);
+  clearInterval(scraping);
   writeFileSync(file, definition);
   process.kill(served.child.pid as number, 'SIGHUP');
   await eventually(t, 'the end of the sentence', async () => (await gauge()) === '0', 60_000);
@@ -406,6 +415,38 @@ test('a reload goes on when the second of its workers dies before it serves', as
   process.kill(await begun(2), 'SIGKILL');
   await eventually(t, 'the end of the reload', () => own.log().includes('"reloaded"'), 60_000);
   t.false(children(own).some((pid) => old.includes(pid)));
+});
+
+test('two workers write whole lines into a pipe that is read slowly, and a long one is cut', async (t) => {
+  const { settings } = t.context.database;
+  const own = await serveProcess({ ...settings, logLevel: 'info', webConcurrency: 2, port: await freePort() });
+  t.teardown(() => killGroup(own.child.pid as number));
+  const stdout = own.child.stdout as Readable;
+  stdout.pause();
+  for (let i = 0; i < 60; i++)
+    await Promise.all(Array.from({ length: 20 }, (_, k) => send(`/klanten/${i}-${k}`, { by: own })));
+  const isRead = async (): Promise<boolean> => {
+    stdout.read(4096);
+    return (own.log().match(/"request_finished"/g)?.length ?? 0) >= 1200;
+  };
+  await eventually(t, 'all lines', isRead, 60_000);
+  for (const line of own.log().split('\n').slice(0, -1))
+    t.notThrows(() => line.startsWith('{') && JSON.parse(line), line);
+  t.is(new Set(own.log().match(/"pid":\d+/g)).size, 3);
+});
+
+test('a gateway ends although another process holds the channel of a worker that has died', async (t) => {
+  const { settings } = t.context.database;
+  const holding = `if (process.env.NODE_UNIQUE_ID)
+    require('node:child_process').spawn('sleep', ['4'], { stdio: ['ignore', 'ignore', 'ignore', 3] }).unref()`;
+  const module = join(folder, 'holding.cjs');
+  writeFileSync(module, holding);
+  const env = { NODE_OPTIONS: `--require ${module}` };
+  const own = await serveProcess({ ...settings, webConcurrency: 2, port: await freePort() }, { env });
+  t.teardown(() => killGroup(own.child.pid as number));
+  for (const pid of children(own)) process.kill(pid, 'SIGKILL');
+  await eventually(t, 'their ends', () => children(own).length === 0);
+  t.is(await own.stop(), 0);
 });
 
 test('a signal to all processes, as Ctrl-C in a terminal or a supervisor sends it, lets the workers finish', async (t) => {

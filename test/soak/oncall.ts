@@ -273,7 +273,7 @@ function serverFaults(
         await redis.stop();
         return () => redis.start();
       },
-      named: /Redis is unreachable.*#redis-away/,
+      named: /Redis cannot be used.*#redis-away/,
       alert: 'GatewayRedisAway',
     },
     'a worker is killed': {

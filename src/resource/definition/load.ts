@@ -18,28 +18,14 @@ import { type DefinitionFile, type Field, type Group, leaves, type Resource } fr
 
 const filesMax = 100;
 
-/** A null text could not be read, for the reason beside it. */
-export type DefinitionTexts = readonly (readonly [path: string, text: string | null, fault: string])[];
-
-/** Default: config/resources. Throws SettingsError without files. */
-export function readDefinitions(dir: string): DefinitionTexts {
-  return definitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir).map((path) => {
-    try {
-      return [path, readText(path), ''];
-    } catch (error) {
-      return [path, null, readFault(error)];
-    }
-  });
-}
-
-/** In the order of their names. Throws SettingsError with every flaw of every file: file, place and remedy. */
-export function loadResources(dir: string, texts: DefinitionTexts = readDefinitions(dir)): readonly Resource[] {
+/** Default: config/resources. In the order of their names. Throws SettingsError with every flaw of every file: file, place and remedy. */
+export function loadResources(dir: string): readonly Resource[] {
   const flaws: string[] = [];
   const found = (path: string, ...of: readonly string[]): number =>
     flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
   const files = new Map<string, DefinitionFile>();
-  for (const [path, text, fault] of texts) {
-    const read = readDefinition(text, fault);
+  for (const path of definitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir)) {
+    const read = readDefinition(path);
     if (Array.isArray(read)) found(path, ...read);
     else files.set(path, read);
   }
@@ -66,12 +52,13 @@ function definitionPaths(folder: string): string[] {
   return names.sort().map((name) => join(folder, name));
 }
 
-function readDefinition(text: string | null, fault: string): DefinitionFile | string[] {
-  if (text === null) return [`/: the file cannot be read (${fault}); make it readable`];
-  let value: unknown;
+function readDefinition(path: string): DefinitionFile | string[] {
+  let [text, value]: [string, unknown] = ['', null];
   try {
+    text = readText(path);
     value = JSON.parse(text);
   } catch (error) {
+    if (!(error instanceof SyntaxError)) return [`/: the file cannot be read (${readFault(error)}); make it readable`];
     return [`/: the file is not JSON (${(error as Error).message}); correct the syntax`];
   }
   validateDefinition(value);

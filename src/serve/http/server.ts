@@ -35,6 +35,7 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
       }),
   );
   server.maxConnections = bounds.clientConnectionsMax;
+  server.on('drop', () => observe({ type: 'client_refused', max: bounds.clientConnectionsMax }));
   server.timeout = bounds.slowClientMs;
   server.on('timeout', (socket) => {
     if (socket.writableLength > 0) {

@@ -10,6 +10,8 @@ import { apiVersion } from '../http/render.js';
 
 export interface EventLog {
   add(event: Event): void;
+  /** For how long stdout has taken nothing of what waits. */
+  stuckMs(): number;
   close(): Promise<void>;
 }
 
@@ -34,7 +36,7 @@ export function logEvents(level: string, observe: Observe, destination?: Destina
     lines.close();
     await stdout?.close();
   };
-  return { add: lines.add, close };
+  return { add: lines.add, stuckMs: () => stdout?.stuckMs() ?? 0, close };
 }
 
 function traceOf(): object {
@@ -78,7 +80,7 @@ function framesOf(stack: string | undefined, message: string): string | undefine
     .join('\n');
 }
 
-/** Beside as many in the write under way. */
+/** Characters. */
 const waitingMax = 500_000;
 const collectMs = 10;
 /** Before a write is tried again, for example because the pipe is full. */
@@ -86,12 +88,20 @@ const retryMs = 100;
 const endMsMax = 1000;
 const nothing = Buffer.alloc(0);
 const stdoutDescriptor = 1;
+/** PIPE_BUF (pipe(7)): a pipe takes so much at once or not at all, so that workers do not write into each other's lines. */
+const writeBytesMax = 4096;
 
-/** Threads of libuv write, so that no reader is waited for: a forked worker's stdout can block. Lines beyond the bound are dropped and counted. */
+/**
+ * Threads of libuv write, so that no reader is waited for: a forked worker's stdout can block. Each write has whole lines. Lines beyond the
+ * bound are dropped and counted.
+ */
 class LogOutput {
-  #waiting = '';
+  readonly #lines: string[] = [];
+  #waiting = 0;
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
+  /** Since when the first of what waits is tried; null while nothing waits. */
+  #stuckSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #dropped = 0;
 
@@ -100,12 +110,17 @@ class LogOutput {
   }
 
   write(line: string): void {
-    if (this.#waiting.length + line.length > waitingMax) {
+    if (this.#waiting + line.length > waitingMax) {
       this.#dropped++;
       return this.observe({ type: 'log_line_dropped' });
     }
-    this.#waiting += line;
+    this.#lines.push(shortLine(line));
+    this.#waiting += line.length;
     if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
+  }
+
+  stuckMs(): number {
+    return this.#stuckSinceMs === null ? 0 : performance.now() - this.#stuckSinceMs;
   }
 
   async close(): Promise<void> {
@@ -120,13 +135,24 @@ class LogOutput {
   readonly #begin = (): void => {
     this.#timer = null;
     this.#writingSinceMs = performance.now();
+    this.#stuckSinceMs ??= this.#writingSinceMs;
     if (this.#batch.length === 0) {
-      this.#batch = Buffer.from(this.#waiting);
-      this.#waiting = '';
+      this.#batch = this.#nextBatch();
       if (this.#dropped > 0) this.#reportDropped(); // now, because there is room for its line
     }
     write(stdoutDescriptor, this.#batch, this.#handleEnd);
   };
+
+  #nextBatch(): Buffer {
+    let [count, bytes] = [0, 0];
+    for (const line of this.#lines) {
+      bytes += Buffer.byteLength(line);
+      if (count > 0 && bytes > writeBytesMax) break;
+      count++;
+      this.#waiting -= line.length;
+    }
+    return Buffer.from(this.#lines.splice(0, count).join(''));
+  }
 
   #reportDropped(): void {
     const lines = this.#dropped;
@@ -136,9 +162,11 @@ class LogOutput {
 
   readonly #handleEnd = (error: NodeJS.ErrnoException | null, bytes: number): void => {
     this.#writingSinceMs = null;
+    if (error === null) this.#stuckSinceMs = null;
     if (error === null) this.#batch = this.#batch.subarray(bytes);
-    if (this.#batch.length + this.#waiting.length > 0)
-      this.#timer ??= setTimeout(this.#begin, error === null ? 0 : retryMs);
+    if (this.#batch.length + this.#lines.length === 0) return;
+    if (error === null) this.#begin();
+    else this.#timer ??= setTimeout(this.#begin, retryMs);
   };
 
   /** Node would wait for ever for a thread that waits for a blocking pipe. */
@@ -146,6 +174,18 @@ class LogOutput {
     if (this.#writingSinceMs !== null && performance.now() - this.#writingSinceMs >= endMsMax)
       process.kill(process.pid, 'SIGKILL');
   };
+}
+
+/** Its longest texts are cut, such as the stack of an error. */
+function shortLine(line: string): string {
+  if (line.length * 3 <= writeBytesMax || Buffer.byteLength(line) <= writeBytesMax) return line;
+  const textsOf = (max: number): string =>
+    `${JSON.stringify(JSON.parse(line), (_, value) => (typeof value === 'string' && value.length > max ? `${value.slice(0, max)}…` : value))}\n`;
+  for (let max = 2048; max > 8; max /= 2) {
+    const cut = textsOf(max);
+    if (Buffer.byteLength(cut) <= writeBytesMax) return cut;
+  }
+  return textsOf(0);
 }
 
 export interface Repetition {

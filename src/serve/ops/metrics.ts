@@ -13,6 +13,7 @@ import { canFail } from '../../resource/definition/record-schema.js';
 import { leaves, pointer, type Resource } from '../../resource/definition/resource.js';
 import { decodeReasons } from '../../resource/projection/codec.js';
 import { apiVersion } from '../http/render.js';
+import { lackNames } from './self.js';
 import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
 
 export interface Metrics {
@@ -247,6 +248,15 @@ export const gauges = {
     () => 0, // a worker has no reloads; its parent counts them
   ),
   requests_in_flight: plainGauge('Requests that are not answered to the end.', 'sum', (now) => now.requestsInFlight()),
+  lacks: {
+    help: '1 while the process itself is at its limits: of processor time, file descriptors, memory, or of a log that is read.',
+    labels: ['what'],
+    ofWorkers: 'max',
+    samples: ({ lacks }) => {
+      const all = lacks();
+      return lackNames.map((what): Sample => [{ what }, Number(all.some((lack) => lack.what === what))]);
+    },
+  },
   loop_late_seconds: plainGauge(
     'Of the last minute, for how long the event loop was late: the process had no processor time, or did one thing only.',
     'max',

@@ -1,46 +1,29 @@
-import type { Event, Observe } from '../../base/events.js';
+import { type Event, type EventFault, events, type Observe } from '../../base/events.js';
 import { own } from '../../base/own.js';
 
 // Faults of the last minute, as sentences of the status: the alerts see them later.
 
 export interface RecentCount {
-  readonly kind: RecentKind;
+  readonly kind: string;
   /** Route, resource or server. */
   readonly about: string;
   readonly count: number;
   readonly workspaces: Readonly<Record<string, number>>;
 }
 
-type Level = 'failing' | 'degraded';
-type KindRow = readonly [level: Level, remedy: string, sentence: (about: string, count: number) => string];
+type Fault = EventFault<Event>;
 
-const s = (count: number, noun: string, were = ''): string =>
-  `${count} ${noun}${count === 1 ? '' : 's'}${were && (count === 1 ? ' was' : ' were')}`;
-const answered = (level: Level, remedy: string, code: string): KindRow => [
-  level,
-  remedy,
-  (about, count) => `${s(count, 'request', 'were')} answered ${code}: ${about}`,
-];
+const isFault = (faults: object): faults is Fault => 'sentence' in faults;
+const faultsOf = (type: Event['type']): Fault | Readonly<Record<string, Fault>> =>
+  (events[type] as { readonly faults?: Fault }).faults ?? {};
 
-/** The gravest first, with the row of its remedy; an error code counts the requests answered so. */
-const kinds = {
-  internal: answered('failing', 'internal', '500 internal'),
-  replica_unavailable: answered('failing', 'reads-refused', '503 replica_unavailable'),
-  primary_unavailable: answered('failing', 'writes-refused', '503 primary_unavailable'),
-  query_timeout: answered('failing', 'too-slow', '504 query_timeout'),
-  overloaded: answered('degraded', 'overloaded', '503 overloaded'),
-  decode_failed: ['degraded', 'undecodable', (about, count) => `${s(count, 'value')} could not be decoded: ${about}`],
-  page_broken: ['degraded', 'pages-break', (about, count) => `${s(count, 'page')} broke: ${about}`],
-  upkeep_failed: ['degraded', 'upkeep', (about, count) => `the primary refused ${about}: ${s(count, 'time')}`],
-  look_failed: ['degraded', 'looks-fail', (about) => `${about} could not be asked whether it still fits`],
-  log_line_dropped: [
-    'degraded',
-    'log-lost',
-    (_, count) => `${s(count, 'line', 'were')} lost from the log: stdout is not read`,
-  ],
-} satisfies Readonly<Record<string, KindRow>>;
-
-type RecentKind = keyof typeof kinds;
+/** By the type of an event or a code. */
+const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
+  (Object.keys(events) as Event['type'][]).flatMap((type): (readonly [string, Fault])[] => {
+    const faults = faultsOf(type);
+    return isFault(faults) ? [[type, faults]] : Object.entries(faults);
+  }),
+);
 
 const [slots, slotMs] = [12, 5000];
 /** Further ones are counted as others, or by no workspace. */
@@ -52,12 +35,14 @@ export class Recent {
   #begunMs = performance.now();
 
   readonly observe: Observe = (event) => {
-    const kind = event.type === 'request_finished' ? event.code : event.type;
-    if (kind === null || !Object.hasOwn(kinds, kind)) return;
+    const kind = event.type === 'request_finished' ? (event.code ?? '') : event.type;
+    const fault = own(kinds, kind);
+    if (fault === undefined) return;
     const slot = this.#slot();
-    const [subject, workspace = null] = subjectOf(event);
+    const subject = fault.about?.(event) ?? '';
+    const workspace = 'workspace' in event ? event.workspace : null;
     const about = slot.size < keysMax || slot.has(`${kind} ${subject}`) ? subject : 'others';
-    const before = slot.get(`${kind} ${about}`) ?? { kind: kind as RecentKind, about, count: 0, workspaces: {} };
+    const before = slot.get(`${kind} ${about}`) ?? { kind, about, count: 0, workspaces: {} };
     const isNamed =
       workspace !== null &&
       (Object.hasOwn(before.workspaces, workspace) || Object.keys(before.workspaces).length < workspacesMax);
@@ -79,13 +64,6 @@ export class Recent {
   }
 }
 
-function subjectOf(event: Event): [about: string, workspace?: string | null] {
-  if (event.type === 'request_finished') return [`${event.method} ${event.route}`, event.workspace];
-  if (event.type === 'decode_failed') return [`${event.resource} ${event.pointer} (${event.reason})`];
-  if (event.type === 'upkeep_failed') return [`${event.statement} (${event.code})`];
-  return ['server' in event ? event.server : 'reason' in event ? event.reason : ''];
-}
-
 function added(a: RecentCount, b: RecentCount): RecentCount {
   const workspaces = { ...a.workspaces };
   for (const [workspace, count] of Object.entries(b.workspaces))
@@ -103,14 +81,21 @@ export function sumOfCounts(all: readonly RecentCount[]): RecentCount[] {
   return [...sums.values()];
 }
 
-/** The gravest first. */
-export function recentFaults(counts: readonly RecentCount[]): { level: Level; sentence: string; remedy: string }[] {
-  const order = Object.keys(kinds);
-  const sorted = [...counts].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.count - a.count);
-  return sorted.map(({ kind, about, count, workspaces }) => {
-    const [level, remedy, sentence]: KindRow = kinds[kind];
+const namedMax = 3;
+
+/** A sentence for each kind, the gravest first. */
+export function recentFaults(
+  counts: readonly RecentCount[],
+): (Pick<Fault, 'level' | 'remedy'> & { sentence: string })[] {
+  return Object.entries(kinds).flatMap(([kind, { level, remedy, sentence }]) => {
+    const all = counts.filter((each) => each.kind === kind).sort((a, b) => b.count - a.count);
+    if (all.length === 0) return [];
+    const { count, workspaces } = all.reduce(added);
+    const names = all.map(({ about, count }) => (all.length === 1 ? about : `${about} (${count})`));
+    const others = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
     const [[name, most] = ['', 0]] = Object.entries(workspaces).sort(([, a], [, b]) => b - a);
     const cause = most >= count * shareNamed ? `, ${most === count ? 'all' : 'most'} of workspace ${name}` : '';
-    return { level, remedy, sentence: `In the last minute, ${sentence(about, count)}${cause}.` };
+    const words = sentence(names.slice(0, namedMax).join(', ') + others, count);
+    return [{ level, remedy, sentence: `In the last minute, ${words}${cause}.` }];
   });
 }

@@ -3,11 +3,13 @@ import type { LockedResource } from '../../postgres/locks.js';
 import type { Replica } from '../../postgres/replica.js';
 import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
+import { canJudge, type Lack } from './self.js';
 
 /** Body of /readyz. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
   readonly reasons: readonly (keyof typeof reasonSentences)[];
+  readonly lacks: readonly Lack[];
   readonly replicas: readonly ReplicaStatus[];
   /** Null without a primary. */
   readonly primary: ServerStatus | null;
@@ -45,6 +47,7 @@ export interface ReadinessSources {
   readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
   readonly unfit: readonly UnfitServer[];
   readonly refused: () => readonly RefusedResource[];
+  readonly lacks: () => readonly Lack[];
   readonly recent: () => readonly RecentCount[];
   readonly redis: () => ServerStatus | null;
   readonly lagMaxMs: number;
@@ -52,7 +55,7 @@ export interface ReadinessSources {
 
 /** Ready while a replica is healthy: reads are answered without primary and Redis. */
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
-  const { replicas, primary, unfit, refused, recent, redis, lagMaxMs } = sources;
+  const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
   return {
@@ -78,6 +81,7 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
     unfit,
     refused: refused(),
     locked: replicas.flatMap(({ locked }) => locked),
+    lacks: lacks(),
     recent: recent(),
     reloadRefused: null,
     redis: redis(),
@@ -123,25 +127,26 @@ interface WorkersStatus {
   readonly reporting: number;
 }
 
-/** Names every fault that is current or of the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
+/** Names every fault that is current, its own first, and then what clients met in the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
 export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
   const { replicas, primary, redis } = readiness;
   const named = (level: Fault['level'], all: readonly Named[]) =>
     all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
   const all = [
+    ...named(
+      'degraded',
+      readiness.lacks.map(({ what, sentence }) => [`lacks-${what}`, sentence]),
+    ),
     ...named('failing', failures(readiness)),
-    ...recentFaults(readiness.recent),
     ...named('degraded', degradations(readiness, workers)),
+    ...recentFaults(readiness.recent),
   ];
-  const faults = (['failing', 'degraded'] as const).flatMap((level) =>
-    all
-      .filter((fault) => fault.level === level)
-      .map(({ sentence, remedy }) => ({ level, sentence, link: `troubleshooting#${remedy}` })),
-  );
+  const faults = all.map(({ level, sentence, remedy }) => ({ level, sentence, link: `troubleshooting#${remedy}` }));
+  const isFailing = faults.some(({ level }) => level === 'failing');
   return {
     at: new Date().toISOString(),
     version: apiVersion,
-    level: faults[0]?.level ?? 'well',
+    level: isFailing ? 'failing' : (faults[0]?.level ?? 'well'),
     summary: faults.length > 1 ? `There are ${faults.length} faults.` : (faults[0]?.sentence ?? 'All is well.'),
     faults,
     replicas,
@@ -167,8 +172,13 @@ function refusals(refused: readonly RefusedResource[]): Named[] {
   return [...names].map(([sentence, of]) => ['refused', sentence.replace('{}', () => of.join(', '))]);
 }
 
-function failures({ reasons, primary, refused, locked }: Readiness): Named[] {
-  const sentence = `Writes fail: the primary cannot be used: ${primary?.reason}.`;
+/** The reason of a server can end in a full stop. */
+const ended = (sentence: string): string => sentence.replace(/\.*$/, '.');
+const notJudged = 'The gateway does not judge it, because it is at its own limits';
+
+function failures({ reasons, primary, refused, locked, lacks }: Readiness): Named[] {
+  const reason = canJudge(lacks) ? primary?.reason : notJudged;
+  const sentence = ended(`Writes fail: the primary cannot be used: ${reason}`);
   const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
   const locks = locked.map(({ resource, server, seconds }): Named => {
     return ['locked', `A lock on ${server} has held ${resource} for ${seconds} s: its reads are refused with 503.`];
@@ -180,11 +190,13 @@ function failures({ reasons, primary, refused, locked }: Readiness): Named[] {
 const ageSecondsMax = 60;
 
 function degradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {
-  const { replicas, primary, redis, unfit, reloadRefused } = readiness;
+  const { replicas, primary, redis, unfit, reloadRefused, lacks } = readiness;
+  const isJudged = canJudge(lacks);
   const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }): Named[] => {
+    if (!isJudged) return state === 'not used' ? [['replica-out', `${name} is not used. ${notJudged}.`]] : [];
     if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
-    return state === 'not used' ? [['replica-out', `${name} is not used: ${reason}${lag}.`]] : [];
+    return state === 'not used' ? [['replica-out', ended(`${name} is not used: ${reason}${lag}`)]] : [];
   });
   const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
@@ -192,10 +204,13 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
   );
   const newest = Math.min(...ages);
   // Without a primary an idle database cannot be told from a late one.
-  if (primary !== null && ages.length > 0 && newest > ageSecondsMax)
+  if (isJudged && primary !== null && ages.length > 0 && newest > ageSecondsMax)
     add('data-old', `The newest data is ${newest} s old: replay has stopped or the primary is unreachable.`);
   if (redis?.healthy === false)
-    add('redis-away', `Redis is unreachable: ${redis.reason}. Each gateway enforces its share of the limits.`);
+    add(
+      'redis-away',
+      `${ended(`Redis cannot be used: ${redis.reason}`)} Each gateway enforces its share of the limits.`,
+    );
   for (const { server, item, detail } of unfit) add('start', `At start-up ${server} did not pass: ${item}: ${detail}`);
   if (reloadRefused !== null)
     add('reload-refused', `The last reload was refused, so the previous definitions stay in use: ${reloadRefused}`);

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { atMost } from '../../base/cache-bound.js';
 import { type Count, countNext, type LocalWindow, type SharedWindow } from '../../base/flow/rate-limiter.js';
 import { isLater, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
+import { onParent, onWorkers, sendToParent, sendToWorker } from './channel.js';
 import { type Peers, peersOf, SilenceDetector } from './peers.js';
 
 type Asked =
@@ -34,7 +35,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
   let lastId = 0;
   let questions: (readonly [number, Asked])[] = [];
   const send = (): void => {
-    process.send?.({ type: 'questions', questions } satisfies WorkerMessage);
+    sendToParent<WorkerMessage>({ type: 'questions', questions });
     questions = [];
   };
   const ask = async (asked: Asked): Promise<Count | null> => {
@@ -43,15 +44,15 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
     if (questions.push([id, asked]) === 1) setImmediate(send);
     return new Promise((resolve) => waiting.set(id, resolve));
   };
-  const listen = (message: ParentMessage): void => {
-    if (message?.type !== 'answers') return;
-    for (const [workspace, position] of message.writes) onWrite(workspace, parsePosition(position));
-    for (const [id, count] of message.answers) {
-      waiting.get(id)?.(count);
-      waiting.delete(id);
-    }
-  };
-  process.on('message', listen);
+  const close = onParent<ParentMessage>({
+    answers: ({ answers, writes }) => {
+      for (const [workspace, position] of writes) onWrite(workspace, parsePosition(position));
+      for (const [id, count] of answers) {
+        waiting.get(id)?.(count);
+        waiting.delete(id);
+      }
+    },
+  });
   const answers = new SilenceDetector(0);
   const store = {
     count: async (key: string, known: LocalWindow, requests: number) => (await ask({ key, known, requests })) as Count,
@@ -60,7 +61,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
   return {
     ...peersOf(workers, store, (request) => answers.ask(request)),
     redis: () => null,
-    close: () => process.off('message', listen),
+    close,
   };
 }
 
@@ -98,14 +99,15 @@ export function serveWorkers(): void {
     return since;
   };
 
-  cluster.on('message', (worker, message: WorkerMessage) => {
-    if (message?.type !== 'questions') return;
-    const answers = message.questions.map(([id, asked]): readonly [number, Count | null] => {
-      return [id, 'key' in asked ? count(worker.id, asked) : keep(asked)];
-    });
-    const answer: ParentMessage = { type: 'answers', answers, writes: writesSince(known.get(worker.id) ?? 0) };
-    known.set(worker.id, lastNumber);
-    worker.send(answer, () => undefined); // of a worker that has died the successor asks again
+  onWorkers<WorkerMessage>({
+    questions: ({ questions }, worker) => {
+      const answers = questions.map(([id, asked]): readonly [number, Count | null] => {
+        return [id, 'key' in asked ? count(worker.id, asked) : keep(asked)];
+      });
+      const writes = writesSince(known.get(worker.id) ?? 0);
+      known.set(worker.id, lastNumber);
+      sendToWorker<ParentMessage>(worker, { type: 'answers', answers, writes });
+    },
   });
   cluster.on('exit', (worker) => known.delete(worker.id));
 }

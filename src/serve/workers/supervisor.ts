@@ -2,10 +2,11 @@ import cluster, { type Worker } from 'node:cluster';
 import { realpathSync } from 'node:fs';
 import { SettingsError, StartRefused } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import type { DefinitionTexts } from '../../resource/definition/load.js';
+import type { Resource } from '../../resource/definition/resource.js';
 import { sumOfCounts } from '../ops/recent.js';
-import type { Readiness } from '../ops/status.js';
-import { type BatchDefinitions, reportMs, type WorkerReport } from './reports.js';
+import { type Readiness, statusOf } from '../ops/status.js';
+import { onWorkers } from '../peers/channel.js';
+import { type FromWorker, reportMs, writeStart } from './messages.js';
 
 // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
 
@@ -15,6 +16,8 @@ const periodsReady = 3;
 const periodsAlive = 10;
 /** For a start: two minutes, because databases can be silent. */
 const periodsToStart = 240;
+/** For replicas that answer late: 10 seconds. */
+const periodsUntilReady = 20;
 /** Without a report of any worker, after which the parent is not alive. */
 const periodsWithoutAny = 20;
 /** Before the restart of a worker that never served; another one is replaced at once. */
@@ -22,16 +25,30 @@ const failedStartMs = 1000;
 
 interface Watched {
   readonly worker: Worker;
-  /** Workers that were started with the same files. */
-  readonly batch: number;
-  readonly texts: DefinitionTexts;
+  /** Workers that were started with the same definitions. */
+  readonly batch: Batch;
+  /** Resolves after its last message. */
+  readonly ended: Promise<void>;
+  /** Until it has served. */
+  readonly removeStart: () => void;
+  /** Of a start that fails with this worker; null once it has served, and for successors. */
+  awaited: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | null;
   /** It has served. */
   isReady: boolean;
   silentPeriods: number;
+  /** Reports that the first of a reload may make before it is ready. */
+  patience: number;
   isSilent: boolean;
   readiness: Readiness | null;
   /** Why its start was refused. */
   refusal?: string;
+}
+
+/** Definitions that the parent has validated. A worker that dies is replaced by one with the same, whatever the files are by then. */
+interface Batch {
+  readonly number: number;
+  readonly resources: readonly Resource[];
+  hasServed: boolean;
 }
 
 /** Starts workers (node:cluster), replaces those that end or fall silent, and all of them at a reload. */
@@ -39,46 +56,36 @@ export class Supervisor {
   readonly #observe: Observe;
   readonly #onEnd: (worker: Worker) => void;
   readonly #watched = new Map<number, Watched>();
-  /** The start fails with the first of them that ends. */
-  readonly #awaited = new Set<Worker>();
   #isStopping = false;
-  #hasStarted = false;
   #silentPeriods = 0;
   /** The batch that serves; earlier ones drain, a later one is the first of a reload. */
-  #batch = 0;
-  #count = 0;
-  #isReloadAsked = false;
-  /** A worker that dies is replaced with these, whatever the files are by then. */
-  #texts: DefinitionTexts = [];
-  #nextTexts: DefinitionTexts = [];
+  #batch: Batch;
+  readonly #count: number;
+  /** Asked for during a reload. */
+  #next: readonly Resource[] | null = null;
   /** Null after a reload that succeeded. */
   reloadRefused: string | null = null;
 
-  constructor(observe: Observe, onEnd: (worker: Worker) => void) {
+  constructor(count: number, resources: readonly Resource[], observe: Observe, onEnd: (worker: Worker) => void) {
+    this.#count = count;
+    this.#batch = { number: 0, resources, hasServed: false };
     this.#observe = observe;
     this.#onEnd = onEnd;
     // By default the parent hands sockets over, and those handed to a frozen worker are never answered.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     // The release of this process: a link can lead to another one by now.
     cluster.setupPrimary({ exec: realpathSync(process.argv[1] as string) });
-    cluster.on('message', (worker: Worker, message: WorkerReport) => {
-      if (message?.type === 'report') this.#handleReport(worker, message.readiness);
-      if (message?.type === 'ready') this.#handleReady(worker);
-      const watched = this.#watched.get(worker.id);
-      if (message?.type === 'definitions' && watched) this.#sendDefinitions(watched);
-      if (message?.type === 'refused' && watched) watched.refusal = message.reason;
-    });
-    cluster.on('exit', (worker, code, signal) => {
-      const handle = (): void => this.#handleExit(worker, code, signal);
-      if (worker.isConnected())
-        worker.once('disconnect', handle); // after its last message
-      else handle();
+    onWorkers<FromWorker>({
+      ready: ({ url, readiness }, { id }) => this.#handleReady(this.#watched.get(id), url, readiness),
+      report: ({ readiness }, { id }) => this.#handleReport(this.#watched.get(id), readiness),
+      refused: ({ reason }, { id }) => Object.assign(this.#watched.get(id) ?? {}, { refusal: reason }),
     });
     setInterval(() => this.#countSilence(), reportMs).unref();
   }
 
+  /** Those that serve. */
   get workers(): Worker[] {
-    return [...this.#watched.values()].map(({ worker }) => worker);
+    return [...this.#watched.values()].filter(({ isReady }) => isReady).map(({ worker }) => worker);
   }
 
   get reporting(): number {
@@ -91,26 +98,20 @@ export class Supervisor {
   }
 
   /** Resolves with the workers' URL. Throws StartRefused when one ends before it was ready. */
-  async start(count: number, texts: DefinitionTexts): Promise<string> {
-    this.#count = count;
-    this.#texts = texts;
-    const started = async (): Promise<string> => {
-      const worker = this.#fork();
-      this.#awaited.add(worker);
-      const url = await untilReady(worker);
-      this.#awaited.delete(worker);
-      return url;
-    };
-    const [url] = await Promise.all(Array.from({ length: count }, started));
-    this.#hasStarted = true;
+  async start(): Promise<string> {
+    const started = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        this.#fork().awaited = { resolve, reject };
+      });
+    const [url] = await Promise.all(Array.from({ length: this.#count }, started));
     return url as string;
   }
 
   /** One worker at a time; if the first is refused, the present ones stay. A call during a reload asks for another. */
-  reload(texts: DefinitionTexts = this.#nextTexts): void {
-    this.#nextTexts = texts;
-    this.#isReloadAsked = this.#others().length > 0;
-    if (!this.#isReloadAsked && !this.#isStopping) this.#fork(this.#batch + 1);
+  reload(resources: readonly Resource[]): void {
+    this.#next = this.#others().length > 0 ? resources : null;
+    if (this.#next !== null || this.#isStopping) return;
+    this.#fork({ number: this.#batch.number + 1, resources, hasServed: false });
   }
 
   /** The present workers stay. */
@@ -129,7 +130,8 @@ export class Supervisor {
     );
     const locks = all.flatMap(({ locked }) => locked.map((each) => [`${each.server} ${each.resource}`, each] as const));
     const [refused, locked] = [[...new Map(refusals).values()], [...new Map(locks).values()]];
-    const ofAll = { recent, refused, locked, reloadRefused: this.reloadRefused };
+    const lacks = [...new Map(all.flatMap((each) => each.lacks.map((lack) => [lack.what, lack]))).values()];
+    const ofAll = { lacks, recent, refused, locked, reloadRefused: this.reloadRefused };
     if (!this.#isStopping && best !== undefined) return { ...best, ...ofAll };
     const reason = this.#isStopping ? 'stopping' : 'no worker';
     const none = { replicas: [], primary: null, unfit: [], redis: null };
@@ -139,25 +141,33 @@ export class Supervisor {
   /** A worker has a deadline of its own, and is killed when it falls silent. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    await Promise.all(this.workers.map(stopWorker));
+    await Promise.all([...this.#watched.values()].map(stopWorker));
   }
 
   #heard(): Watched[] {
     return [...this.#watched.values()].filter((each) => each.silentPeriods <= periodsReady && each.readiness !== null);
   }
 
-  #fork(batch = this.#batch): Worker {
-    const worker = cluster.fork();
-    const silentPeriods = periodsAlive - periodsToStart;
-    const texts = batch > this.#batch ? this.#nextTexts : this.#texts;
-    const fresh = { isReady: false, silentPeriods, isSilent: false, readiness: null };
-    this.#watched.set(worker.id, { worker, batch, texts, ...fresh });
-    return worker;
+  #fork(batch = this.#batch): Watched {
+    const { resources, hasServed } = batch;
+    const { env, remove } = writeStart({ resources, isSuccessor: hasServed });
+    const worker = cluster.fork(env);
+    const ended = endOf(worker).then(([code, signal]) => this.#handleExit(watched, code, signal));
+    const fresh = { awaited: null, isReady: false, isSilent: false, readiness: null };
+    const periods = { silentPeriods: periodsAlive - periodsToStart, patience: periodsUntilReady };
+    const watched: Watched = { worker, batch, ended, removeStart: remove, ...periods, ...fresh };
+    this.#watched.set(worker.id, watched);
+    return watched;
   }
 
-  #sendDefinitions({ worker, batch, texts }: Watched): void {
-    const isSuccessor = this.#hasStarted && batch === this.#batch;
-    worker.send({ type: 'definitions', texts, isSuccessor } satisfies BatchDefinitions, () => undefined);
+  /** Again in a second if its definitions cannot be written, for example because the disk is full. */
+  #forkAnother(): void {
+    try {
+      this.#fork();
+    } catch (error) {
+      this.#observe({ type: 'worker_refused', reason: (error as Error).message });
+      setTimeout(() => this.#restart(), failedStartMs);
+    }
   }
 
   /** There are some during a reload. */
@@ -165,46 +175,51 @@ export class Supervisor {
     return [...this.#watched.values()].filter(({ batch }) => batch !== this.#batch);
   }
 
-  #handleReady({ id }: Worker): void {
-    const watched = this.#watched.get(id);
-    if (watched !== undefined) watched.isReady = true;
-    if (watched?.batch === this.#batch) this.#replaceNext();
+  #handleReady(watched: Watched | undefined, url: string, readiness: Readiness | null): void {
+    if (watched === undefined) return;
+    const { batch, awaited } = watched;
+    watched.removeStart();
+    watched.isReady = true;
+    watched.awaited = null;
+    awaited?.resolve(url);
+    if (batch === this.#batch) this.#replaceNext();
+    batch.hasServed ||= batch === this.#batch;
+    this.#handleReport(watched, readiness);
   }
 
-  #handleReport(worker: Worker, readiness: Readiness): void {
-    const watched = this.#watched.get(worker.id);
+  #handleReport(watched: Watched | undefined, readiness: Readiness | null): void {
     if (watched === undefined) return;
-    watched.readiness = readiness;
-    watched.silentPeriods = 0;
+    Object.assign(watched, { readiness, silentPeriods: 0 });
     this.#silentPeriods = 0;
-    if (watched.batch <= this.#batch) return;
-    if (readiness.status === 'ready') {
-      this.#batch = watched.batch;
-      this.#texts = watched.texts;
-      return;
+    if (watched.batch.number <= this.#batch.number) return;
+    if (readiness?.status === 'ready') {
+      this.#batch = Object.assign(watched.batch, { hasServed: true });
+      this.#replaceNext();
+    } else if (--watched.patience === 0) {
+      const reasons = readiness === null ? [] : statusOf(readiness, 0).faults.map(({ sentence }) => sentence);
+      watched.refusal = `A new worker is not ready: ${reasons.join(' ')}`;
+      void stopWorker(watched);
     }
-    watched.refusal = `A new worker is not ready: ${readiness.reasons.join(', ')}.`;
-    void stopWorker(worker);
   }
 
   /** Once the new workers serve, an old one drains; when it has ended, another new one starts. */
   #replaceNext(): void {
     const [old] = this.#others();
     if (old === undefined) return;
-    if (this.#watched.size <= this.#count) this.#fork();
-    else if ([...this.#watched.values()].every(({ batch, isReady }) => isReady || batch < this.#batch))
-      void stopWorker(old.worker);
+    if (this.#watched.size <= this.#count) this.#forkAnother();
+    else if ([...this.#watched.values()].every(({ batch, isReady }) => isReady || this.#isOld(batch)))
+      void stopWorker(old);
   }
 
   /** After the end of an old worker, or of the first new one. */
   #continueReload({ batch, refusal }: Watched, end: string): void {
-    if (batch > this.#batch) this.refuseReload(refusal ?? `A new worker ended with ${end}.`);
+    if (batch.number > this.#batch.number) this.refuseReload(refusal ?? `A new worker ended with ${end}.`);
     else if (this.#others().length > 0) return this.#replaceNext();
     else {
       this.reloadRefused = null;
       this.#observe({ type: 'reloaded', workers: this.#watched.size });
     }
-    if (this.#isReloadAsked) this.reload();
+    if (this.#next !== null) this.reload(this.#next);
   }
 
   #countSilence(): void {
@@ -216,42 +231,43 @@ export class Supervisor {
     }
   }
 
-  #handleExit(worker: Worker, code: number | null, signal: string | null): void {
-    const watched = this.#watched.get(worker.id);
+  #handleExit(watched: Watched, code: number | null, signal: string | null): void {
+    const { worker, batch, awaited, isReady, isSilent: silent } = watched;
     this.#watched.delete(worker.id);
+    watched.removeStart();
     this.#onEnd(worker);
-    if (watched === undefined || this.#isStopping || this.#awaited.has(worker)) return;
-    if (watched.batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
-    const restartMs = watched.isReady ? 0 : failedStartMs;
-    const workerPid = worker.process.pid ?? 0;
-    this.#observe({ type: 'worker_died', workerPid, code, signal, silent: watched.isSilent, restartMs });
-    const restart = (): void => {
-      if (this.#isStopping) return;
-      // The first new worker does not serve yet; and a reload goes on although one of the next has died.
-      const serving = [...this.#watched.values()].filter(({ batch }) => batch <= this.#batch);
-      if (serving.length < this.#count) this.#fork();
-      else if (serving.some(({ batch }) => batch < this.#batch)) this.#replaceNext();
-    };
-    if (restartMs === 0) restart();
-    else setTimeout(restart, restartMs);
+    const Refused = code === 2 ? SettingsError : StartRefused;
+    awaited?.reject(new Refused(`A worker did not start: it ended with ${signal ?? code}.`));
+    if (this.#isStopping || awaited !== null) return;
+    if (batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
+    const restartMs = isReady ? 0 : failedStartMs;
+    this.#observe({ type: 'worker_died', workerPid: worker.process.pid ?? 0, code, signal, silent, restartMs });
+    if (restartMs === 0) this.#restart();
+    else setTimeout(() => this.#restart(), restartMs);
+  }
+
+  #restart(): void {
+    if (this.#isStopping) return;
+    // The first new worker does not serve yet; and a reload goes on although one of the next has died.
+    const serving = [...this.#watched.values()].filter(({ batch }) => batch.number <= this.#batch.number);
+    if (serving.length < this.#count) this.#forkAnother();
+    else if (serving.some(({ batch }) => this.#isOld(batch))) this.#replaceNext();
+  }
+
+  #isOld({ number }: Batch): boolean {
+    return number < this.#batch.number;
   }
 }
 
-function untilReady(worker: Worker): Promise<string> {
-  return new Promise((resolve, reject) => {
-    worker.on('message', (message: WorkerReport) => {
-      if (message?.type === 'ready') resolve(message.url);
-    });
-    worker.once('exit', (code, signal) => {
-      const Refused = code === 2 ? SettingsError : StartRefused;
-      reject(new Refused(`A worker did not start: it ended with ${signal ?? code}.`));
-    });
-  });
+/** After its last message: the channel can end before the process, or after it. */
+function endOf(worker: Worker): Promise<[code: number | null, signal: string | null]> {
+  const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
+  return new Promise((resolve) =>
+    worker.once('exit', (code, signal) => void disconnected.then(() => resolve([code, signal]))),
+  );
 }
 
-function stopWorker(worker: Worker): Promise<void> {
-  return new Promise((resolve) => {
-    worker.once('exit', () => resolve());
-    worker.process.kill('SIGTERM');
-  });
+async function stopWorker({ worker, ended }: Watched): Promise<void> {
+  worker.process.kill('SIGTERM');
+  await ended;
 }

@@ -1,9 +1,11 @@
-import cluster, { type Worker } from 'node:cluster';
+import type { Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
 import type { Observe } from '../../base/events.js';
+import { Openings } from '../../base/flow/openings.js';
 import { pick } from '../../base/pick.js';
-import { type DefinitionTexts, loadResources, readDefinitions } from '../../resource/definition/load.js';
+import { loadResources } from '../../resource/definition/load.js';
+import type { Resource } from '../../resource/definition/resource.js';
 import { descriptions, type FixedBody } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
@@ -12,9 +14,10 @@ import { logEvents } from '../ops/log.js';
 import { eventMetrics, gauges, type MetricValues } from '../ops/metrics.js';
 import { opsServer } from '../ops/server.js';
 import { statusOf } from '../ops/status.js';
+import { onWorkers, sendToWorker } from '../peers/channel.js';
 import { serveWorkers } from '../peers/workers.js';
 import type { Settings } from '../settings.js';
-import type { MetricsQuestion, WorkerReport } from './reports.js';
+import type { FromParent, FromWorker } from './messages.js';
 import { Supervisor } from './supervisor.js';
 
 export interface Workers {
@@ -28,8 +31,9 @@ export interface Workers {
 
 /** Starts whole gateways (node:cluster). Throws StartRefused when a worker fails before it was ready. */
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
-  const texts = readDefinitions(settings.resourcesDir);
-  let docs = opsDocs(settings, texts);
+  const resources = loadResources(settings.resourcesDir);
+  const openings = new Openings();
+  let docs = opsDocs(settings, resources);
   let docsOfReload = docs;
   const counters = eventMetrics();
   const observe: Observe = (event) => {
@@ -38,61 +42,60 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     if (event.type === 'reloaded') docs = docsOfReload;
   };
   const log = logEvents(settings.logLevel, observe);
+  openings.add(() => log.close());
   serveWorkers();
   const metrics = new WorkerMetrics(counters.values);
-  const supervisor = new Supervisor(observe, (worker) => metrics.retire(worker));
-  new Gauge({
-    name: 'gateway_reload_refused',
-    help: gauges.reload_refused.help,
-    aggregator: gauges.reload_refused.ofWorkers,
-    registers: [counters.registry],
-    collect() {
-      this.set(Number(supervisor.reloadRefused !== null));
+  const supervisor = new Supervisor(settings.webConcurrency, resources, observe, (worker) => metrics.retire(worker));
+  openings.add(() => supervisor.stop());
+  addReloadGauge([counters.registry], supervisor);
+  const pages = {
+    status: () => {
+      const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
+      return statusOf(supervisor.readiness(), settings.lagMaxMs, workers);
     },
-  });
+    alive: () => supervisor.alive,
+    metrics: () => metrics.text(supervisor.workers),
+    readiness: () => supervisor.readiness(),
+    docs: () => docs,
+  };
+  const reload = (): void => {
+    try {
+      const now = readAgain();
+      const resourcesNow = loadResources(now.resourcesDir);
+      docsOfReload = opsDocs(now, resourcesNow);
+      supervisor.reload(resourcesNow);
+    } catch (error) {
+      supervisor.refuseReload((error as Error).message);
+    }
+  };
   try {
-    const url = await supervisor.start(settings.webConcurrency, texts);
-    const pages = {
-      status: () => {
-        const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
-        return statusOf(supervisor.readiness(), settings.lagMaxMs, workers);
-      },
-      alive: () => supervisor.alive,
-      metrics: () => metrics.text(supervisor.workers),
-      readiness: () => supervisor.readiness(),
-      docs: () => docs,
-    };
+    const url = await supervisor.start();
     const ops = opsServer(pages, settings);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
-    const stop = async (): Promise<void> => {
-      await supervisor.stop();
-      await close(ops);
-      await log.close();
-    };
-    const reload = (): void => {
-      try {
-        const now = readAgain();
-        const textsNow = readDefinitions(now.resourcesDir);
-        docsOfReload = opsDocs(now, textsNow);
-        supervisor.reload(textsNow);
-      } catch (error) {
-        supervisor.refuseReload((error as Error).message);
-      }
-    };
-    return { url, opsUrl, observe, reload, stop };
+    openings.add(() => close(ops));
+    return { url, opsUrl, observe, reload, stop: () => openings.terminate() };
   } catch (error) {
-    await supervisor.stop();
-    await log.close();
+    await openings.terminate().catch(() => undefined); // why it does not start is said, not how it ended
     throw error;
   }
 }
 
-/** If it belongs to the ops listener. Throws when the definitions are refused. */
-function opsDocs(settings: Settings, texts: DefinitionTexts): FixedBody | null {
-  const { docs } = descriptions(loadResources(settings.resourcesDir, texts), {
-    version: apiVersion,
-    ...pick(settings, ...documentSettings),
+function addReloadGauge(registers: Registry[], supervisor: Supervisor): void {
+  const { help, ofWorkers: aggregator } = gauges.reload_refused;
+  new Gauge({
+    name: 'gateway_reload_refused',
+    help,
+    aggregator,
+    registers,
+    collect() {
+      this.set(Number(supervisor.reloadRefused !== null));
+    },
   });
+}
+
+/** If it belongs to the ops listener. */
+function opsDocs(settings: Settings, resources: readonly Resource[]): FixedBody | null {
+  const { docs } = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   return settings.docs === 'ops' ? docs(false) : null;
 }
 
@@ -108,9 +111,7 @@ class WorkerMetrics {
 
   constructor(own: () => Promise<MetricValues>) {
     this.#own = own;
-    cluster.on('message', (_, message: WorkerReport) => {
-      if (message?.type === 'metrics') this.#waiting.get(message.id)?.(message.metrics);
-    });
+    onWorkers<FromWorker>({ metrics: ({ id, metrics }) => this.#waiting.get(id)?.(metrics) });
   }
 
   retire({ id }: Worker): void {
@@ -130,7 +131,7 @@ class WorkerMetrics {
     const kept = this.#counts.get(worker.id) ?? [];
     const id = ++this.#lastId;
     const answered = new Promise<MetricValues>((resolve) => this.#waiting.set(id, resolve));
-    worker.send({ type: 'metrics', id } satisfies MetricsQuestion, () => undefined); // a worker that has died does not answer
+    sendToWorker<FromParent>(worker, { type: 'metrics', id }); // a worker that has died does not answer
     const metrics = await Promise.race([answered, sleep(answerMsMax, null, { ref: false })]);
     this.#waiting.delete(id);
     if (metrics === null || worker.isDead()) return kept;

@@ -1,0 +1,26 @@
+/** All that was opened. It is closed once, in the reverse order, however often a caller asks for it. */
+export class Openings {
+  readonly #closers: (() => unknown)[] = [];
+  #end: Promise<void> | undefined;
+
+  add(close: () => unknown): void {
+    this.#closers.push(close);
+  }
+
+  /** Rejects with every error of the end. */
+  terminate(): Promise<void> {
+    this.#end ??= this.#close();
+    return this.#end;
+  }
+
+  async #close(): Promise<void> {
+    const errors: Error[] = [];
+    for (const close of this.#closers.splice(0).reverse())
+      try {
+        await close();
+      } catch (error) {
+        errors.push(error as Error);
+      }
+    if (errors.length > 0) throw new AggregateError(errors, `The end failed: ${errors.map(String).join('; ')}`);
+  }
+}

@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { getHeapStatistics } from 'node:v8';
+import type { EventLoop } from '../../base/flow/event-loop.js';
+
+/** A bound that the process itself has reached. It is named before any server is judged. */
+export interface Lack {
+  readonly what: keyof typeof lacks;
+  readonly sentence: string;
+}
+
+export interface OwnSources {
+  readonly loop: Pick<EventLoop, 'lateMs'>;
+  /** For how long the log has taken no byte of what waits. */
+  readonly logStuckMs: () => number;
+}
+
+/** Of the last minute. */
+const lateMsMax = 12_000;
+const logStuckMsMax = 10_000;
+const shareMax = 0.9;
+const megabytes = (bytes: number): string => Math.round(bytes / 1_048_576).toLocaleString('en');
+
+const lacks = {
+  processor: ({ loop }: OwnSources) => {
+    const late = Math.round(loop.lateMs() / 1000);
+    return loop.lateMs() > lateMsMax && `it had no processor time for ${late} s of the last minute`;
+  },
+  descriptors: () => {
+    const [open, max] = [openDescriptors(), descriptorsMax()];
+    return max !== null && open > max * shareMax && `${open} of ${max} file descriptors are open (EMFILE beyond them)`;
+  },
+  memory: () => {
+    const { used_heap_size: used, heap_size_limit: max } = getHeapStatistics();
+    return used > max * shareMax && `${megabytes(used)} of ${megabytes(max)} MB of its heap are used`;
+  },
+  log: ({ logStuckMs }: OwnSources) =>
+    logStuckMs() > logStuckMsMax && `nothing has read its log for ${Math.round(logStuckMs() / 1000)} s`,
+} satisfies Readonly<Record<string, (sources: OwnSources) => string | false>>;
+
+/** Verdicts about servers do not count while one of these is lacking. */
+const blinding: readonly string[] = ['processor', 'descriptors'];
+
+export const lackNames = Object.keys(lacks) as Lack['what'][];
+
+export function lacksOf(sources: OwnSources): Lack[] {
+  return lackNames.flatMap((what) => {
+    const words = lacks[what](sources);
+    return words === false ? [] : [{ what, sentence: `The gateway itself is at its limits: ${words}.` }];
+  });
+}
+
+export function canJudge(all: readonly Lack[]): boolean {
+  return !all.some(({ what }) => blinding.includes(what));
+}
+
+/** Null where the system does not tell. Node raises the soft limit to the hard one as it starts. */
+export function descriptorsMax(): number | null {
+  try {
+    const [, soft = ''] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return soft === '' ? null : Number(soft);
+  } catch (error) {
+    return isExhausted(error) ? 0 : null; // for this file, too
+  }
+}
+
+function openDescriptors(): number {
+  try {
+    return readdirSync('/proc/self/fd').length;
+  } catch (error) {
+    return isExhausted(error) ? Number.POSITIVE_INFINITY : 0;
+  }
+}
+
+function isExhausted(error: unknown): boolean {
+  return /^E[MN]FILE$/.test((error as NodeJS.ErrnoException).code ?? '');
+}
