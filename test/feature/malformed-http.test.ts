@@ -66,7 +66,7 @@ const cases: [what: string, code: ProblemCode, text: string][] = [
   ['two lengths', 'invalid_request', `${get}Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n`],
   ['a header of 20 KB', 'headers_too_large', `${get}Host: a\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`],
   ['many headers', 'headers_too_large', `${get}Host: a\r\n${'X-Many: 1234567890\r\n'.repeat(1500)}\r\n`],
-  ['a target of 5 KB', 'uri_too_long', `GET /api/v1/klanten?x=${'x'.repeat(5000)} HTTP/1.1\r\n${closing}`],
+  ['a target of 6 KB', 'uri_too_long', `GET /api/v1/klanten?x=${'x'.repeat(6000)} HTTP/1.1\r\n${closing}`],
   [
     'an expectation that cannot be met',
     'expectation_failed',

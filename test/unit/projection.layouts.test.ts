@@ -1,4 +1,6 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
 import { Row } from '../../src/postgres/row.js';
@@ -197,3 +199,29 @@ for (const [encoding, text, wanted] of encoded) {
     t.is(outcomes(prefixed, [text, '', ''], 'w', '1')[0], 'bad_format');
   });
 }
+
+test('one large value holds no memory when it is written', (t) => {
+  const codec: Codec = { cipher: 'aes-256-gcm', encoding: 'base64', keyId: 'k1', layout: ['nonce12', 'data', 'tag16'] };
+  const write = decoderOf(codec);
+  const cell = { column: 'name', text: 'x'.repeat(20_000_000) };
+  const row = { workspace: 'w', id: '1', keyId: 'k1', region: 'eu' };
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const bytesHeld = (): number => {
+    collect();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const json = new JsonBytes(64, 1024);
+  const writeOnce = (): void => {
+    const present = { row: Row.of([stored(codec, { ...row, cells: [] }, cell)]), workspace: 'w', id: '1' };
+    write(json, { name: 'name', at: 0 }, present);
+    t.is(json.length, cell.text.length + 2);
+    json.clear();
+  };
+  const before = bytesHeld();
+  writeOnce();
+  t.true(bytesHeld() - before < 2_000_000, `${bytesHeld() - before} bytes`);
+  t.is(json.capacity, 64);
+  json.text('"small"');
+  t.is(json.toString(), '"small"');
+});

@@ -46,7 +46,7 @@ export async function checkIds(
   workspaces: readonly WorkspaceId[],
   seal: Seal,
 ): Promise<Item[]> {
-  const { view, order } = resource;
+  const { view, order, idType } = resource;
   const key = order.map(({ column }) => column);
   const end = (direction: 'asc' | 'desc'): string =>
     `(select id from ${viewInOrder(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
@@ -57,6 +57,10 @@ export async function checkIds(
       await client.query(guard.text, [seal(workspace)]);
       const [row] = (await client.query<{ id: string }>(repeated)).rows;
       if (row) return [failure('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
+      const hasEmpty =
+        idType === 'text' && (await client.query(`select from ${view} where id = '' limit 1`)).rowCount !== 0;
+      if (hasEmpty)
+        return [failure('ids', 'A row has an empty id: the record is listed, and no address leads to it.', view)];
     }
     return [verdict('ids', [], 'Each id of the sample belongs to one row.', view)];
   };

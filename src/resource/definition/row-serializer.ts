@@ -50,6 +50,8 @@ export interface RowSerializer {
   readonly keyAt: readonly number[];
 }
 
+/** Of the buffer of single records; most have some 500 bytes. */
+const recordBytesKept = 262_144;
 const nullJson = constantJson('null');
 const brace = constantJson('}');
 
@@ -98,9 +100,13 @@ export function compileSerializer(
     });
   });
   const { prefixes, suffix } = punctuation(members);
-  const write = (row: Row, workspace: string, json: JsonBytes): void => {
+  /** Also before a row: our own code may have failed in the one before it. */
+  const forget = (): void => {
     if (cells.size > 0) cells.clear();
     if (failed.length > 0) failed = [];
+  };
+  const write = (row: Row, workspace: string, json: JsonBytes): void => {
+    forget();
     if (cellWriters.size > 0) Object.assign(present, { row, workspace, id: row.text(idAt) });
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
@@ -113,14 +119,18 @@ export function compileSerializer(
     if (versionSeed !== undefined)
       json.text(`,"syncVersion":"${hexVersion(row.text(versionAt) as string, versionSeed)}"`);
     json.constant(brace);
+    forget();
   };
-  const own = new JsonBytes(4096);
+  const record = new JsonBytes(4096, recordBytesKept);
   return {
     write,
     json: (row, workspace) => {
-      own.clear();
-      write(row, workspace, own);
-      return own.toString();
+      try {
+        write(row, workspace, record);
+        return record.toString();
+      } finally {
+        record.clear();
+      }
     },
     keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
   };

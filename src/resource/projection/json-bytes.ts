@@ -32,8 +32,12 @@ export class JsonBytes {
   #words: DataView;
   #length = 0;
 
-  constructor(capacity: number) {
-    this.#bytes = Buffer.allocUnsafe(capacity);
+  /** `clear` gives back a buffer that became larger than `keptMax`: one large value must not hold its memory for ever. */
+  constructor(
+    private readonly atFirst: number,
+    private readonly keptMax = Number.POSITIVE_INFINITY,
+  ) {
+    this.#bytes = Buffer.allocUnsafe(atFirst);
     this.#words = wordsOf(this.#bytes);
   }
 
@@ -47,6 +51,7 @@ export class JsonBytes {
 
   clear(): void {
     this.truncate(0);
+    if (this.#bytes.length > this.keptMax) this.#renew(Buffer.allocUnsafe(this.atFirst));
   }
 
   /** Takes back what was written after `length` bytes. */
@@ -182,8 +187,12 @@ export class JsonBytes {
     if (needed <= this.#bytes.length) return;
     const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
     this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
-    this.#words = wordsOf(larger);
+    this.#renew(larger);
+  }
+
+  #renew(bytes: Buffer): void {
+    this.#bytes = bytes;
+    this.#words = wordsOf(bytes);
   }
 }
 

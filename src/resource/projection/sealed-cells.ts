@@ -40,6 +40,9 @@ function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
   };
 }
 
+/** One large value must not hold its memory for ever. */
+const keptBytesMax = 65_536;
+
 /** AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
 export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
   const layout = sealLayout(codec.layout ?? []);
@@ -49,7 +52,7 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
   const keyIdOf = rowKeyId(codec, rows);
   const aadOf = codec.aad === undefined ? () => undefined : aadTemplate(codec.aad, rows);
   const opener = new Opener(layout);
-  let sealed = Buffer.alloc(256);
+  let kept = Buffer.alloc(256);
   /** The header and key of the value before, which most values share. */
   let last: { readonly bytes: Buffer; readonly key: KeyObject; readonly keyId: string | null } | null = null;
   return (json, { name, at }, present) => {
@@ -64,7 +67,9 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
     }
     const { bytes: header, key } = last;
     const [start, end] = [(row.starts[at] as number) + header.length, row.ends[at] as number];
-    if (bytesMax(end - start) > sealed.length) sealed = Buffer.alloc(bytesMax(end - start) * 2);
+    const bytes = bytesMax(end - start);
+    const sealed = bytes > kept.length ? Buffer.alloc(bytes * 2) : kept;
+    if (sealed.length <= keptBytesMax) kept = sealed;
     const dataBytes = decode(row.bytes, start, end, sealed, 0) - layout.overheadBytes;
     const aad = aadOf(present, name);
     if (dataBytes < 0 || aad === null) throw new DecodeError('bad_format');

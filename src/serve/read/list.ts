@@ -19,7 +19,7 @@ export async function readList(deps: ReadDeps, request: ListRequest): Promise<Re
     key: (hasMore ? until : null) ?? last ?? start.after.key,
     asOfMs: laterOf(first.asOfMs, start.after.asOfMs),
   });
-  const headers = { Link: links(request, hasMore ? endOf(first.last) : null), ...dataAsOf(first.asOfMs) };
+  const headers = { ...links(request, hasMore ? endOf(first.last) : null), ...dataAsOf(first.asOfMs) };
   const databaseMs = performance.now() - startedMs;
   return pageReply(deps, request, page, { headers, databaseMs }, async (count, last) => {
     const end = endOf(last);
@@ -72,11 +72,15 @@ async function countRows(deps: ReadDeps, request: ListRequest, { asOfMs }: PageE
   return Number(rows[0]?.[0]);
 }
 
-/** RFC 8288. */
-function links(request: ListRequest, end: PageEnd | null): string {
+/** Proxies take a head of 8 KB. */
+const linkBytesMax = 4096;
+
+/** RFC 8288. Left out where it is too long for the head: the body has `next`. */
+function links(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
   const first = `<${listUrl(request, {})}>; rel="first"`;
-  if (end === null) return first;
-  return `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", ${first}`;
+  const next = end && `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", `;
+  const Link = `${next ?? ''}${first}`;
+  return Link.length > linkBytesMax ? {} : { Link };
 }
 
 function listUrl(request: ListRequest, extra: Parameters): string {
