@@ -47,6 +47,8 @@ async function pass(t: Context, resource: string, query = ''): Promise<PassRead>
   }
 }
 
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
 const ids = ({ rows }: Pick<PassRead, 'rows'>): string[] => rows.map(({ id }) => id).sort();
 
 async function sql<R extends object>({ context }: Context, text: string, values: unknown[] = []): Promise<R[]> {
@@ -173,7 +175,6 @@ for (const resource of ['klanten', 'logboeken']) {
   test(`the digest and the ids of ${resource} are those of its records`, async (t) => {
     const { client } = t.context;
     const { rows, since } = await pass(t, resource, 'perPage=10000');
-    const hashOf = (id: string): string => createHash('sha256').update(id).digest('hex');
     for (const depth of [0, 1, 2, 4]) {
       const groups = new Map<string, { count: number; hash: bigint }>();
       for (const { id, syncVersion } of rows) {
@@ -220,11 +221,114 @@ test('a deleted record is missing in the digest, and no pass repeats it', async 
   );
   const [after] = (await digest()) as [{ count: number; hash: string }];
   const version = rows.find(({ id }) => id === gone?.id)?.syncVersion;
-  const hash = createHash('sha256').update(`${gone?.id}\n${version}`).digest('hex').slice(0, 16);
+  const hash = hashOf(`${gone?.id}\n${version}`).slice(0, 16);
   t.is(after.count, before.count - 1);
   t.is(BigInt(`0x${after.hash}`) ^ BigInt(`0x${before.hash}`), BigInt(`0x${hash}`));
   // Entries from before can come again: a transaction of another database on the server may be older than they.
   t.false(ids(await pass(t, 'logboeken', `since=${since}`)).includes(gone?.id as string));
+});
+
+interface DigestRow {
+  readonly from?: string;
+  readonly to?: string;
+  readonly prefix?: string;
+  readonly count: number;
+  readonly hash: string;
+}
+
+test('the digest of a month changes exactly if its records do, and the months add up to their period', async (t) => {
+  const { client, database } = t.context;
+  const [from, to] = ['2026-01-15', '2026-06-20'];
+  const workspace = database.workspaces[0]?.id;
+  const digest = async (query: string): Promise<readonly DigestRow[]> =>
+    (await client.get(`/sync/werkbonnen/digest?${query}`)).json<{ data: DigestRow[] }>().data;
+  /** From the records of a pass, by their dates. */
+  const model = async (): Promise<readonly DigestRow[]> => {
+    const { rows } = await pass(t, 'werkbonnen', 'perPage=10000&fields=id,datum');
+    return Array.from({ length: 6 }, (_, i) => {
+      const month = `2026-0${i + 1}`;
+      const last = new Date(Date.UTC(2026, i + 1, 0)).getUTCDate();
+      const days = { from: i === 0 ? from : `${month}-01`, to: i === 5 ? to : `${month}-${last}` };
+      const within = rows.filter(({ datum }) => String(datum) >= days.from && String(datum) <= days.to);
+      const hash = within.reduce(
+        (sum, { id, syncVersion }) => sum ^ BigInt(`0x${hashOf(`${id}\n${syncVersion}`).slice(0, 16)}`),
+        0n,
+      );
+      return { ...days, count: within.length, hash: hash.toString(16).padStart(16, '0') };
+    });
+  };
+  const any = `(select id from probe.werkbonnen where workspace_id = $1 order by md5(id::text || $2) limit 1)`;
+  const day = `(date '2026-01-01' + (abs(hashtext($2)) % 200))`;
+  const changes = [
+    `update probe.werkbonnen set datum = ${day} where id = ${any}`,
+    `update probe.werkbonnen set omschrijving = $2 where id = ${any} returning datum`,
+    `update probe.uren set id = id where id = ${any}`,
+    `delete from probe.uren where id = ${any}`,
+    `insert into probe.werkbonnen select * from jsonb_populate_record(null::probe.werkbonnen, (select to_jsonb(w) from probe.werkbonnen w where id = ${any}) || jsonb_build_object('id', gen_random_uuid(), 'nummer', $2::text, 'datum', ${day}))`,
+    `delete from probe.werkbonnen where id = (select id from probe.werkbonnen where workspace_id = $1 and nummer like 'seed%' and $2 <> '' limit 1)`,
+  ];
+  await sql(
+    t,
+    `update probe.werkbonnen set datum = date '2026-01-01' + (abs(hashtext(id::text)) % 200) where workspace_id = $1`,
+    [workspace],
+  );
+  t.true((await model()).every(({ count }) => count > 0));
+  for (let i = 0; i < 25; i++) {
+    await sql(t, changes[i % changes.length] as string, [workspace, `seed ${i}`]);
+    const now = await digest(`from=${from}&to=${to}&by=month`);
+    const expected = await model();
+    t.deepEqual(now, expected, changes[i % changes.length]);
+    const [whole] = await digest(`from=${from}&to=${to}&depth=0`);
+    const sum = now.reduce((total, { hash }) => total ^ BigInt(`0x${hash}`), 0n);
+    t.deepEqual(whole, {
+      prefix: '',
+      count: now.reduce((total, { count }) => total + count, 0),
+      hash: sum.toString(16).padStart(16, '0'),
+    });
+  }
+});
+
+test('a period has the days of the list, in the time zone, and at most 120 months', async (t) => {
+  const { client } = t.context;
+  const digest = async (query: string): Promise<readonly DigestRow[]> =>
+    (await client.get(`/sync/logboeken/digest?${query}`)).json<{ data: DigestRow[] }>().data;
+  for (const query of [
+    'from=2025-03-30',
+    'to=2025-10-26',
+    'from=2025-03-30&to=2025-03-30',
+    'from=1999-01-01&to=1999-01-31',
+  ]) {
+    const { pagination } = (await client.get(`/logboeken?${query}&total=true&perPage=1`)).json<{
+      pagination: { total: number };
+    }>();
+    t.is((await digest(query))[0]?.count, pagination.total, query);
+  }
+  t.deepEqual(await digest('from=0001-02-27&to=0001-03-01&by=month'), [
+    { from: '0001-02-27', to: '0001-02-28', count: 0, hash: '0'.repeat(16) },
+    { from: '0001-03-01', to: '0001-03-01', count: 0, hash: '0'.repeat(16) },
+  ]);
+  t.is((await digest('from=2017-01-31&to=2026-12-01&by=month')).length, 120);
+  const refused = {
+    'from=2016-12-31&to=2026-12-01&by=month': 'by out_of_range',
+    'from=2026-01-01&by=month': 'by invalid',
+    'by=month': 'by invalid',
+    'from=2026-01-01&to=2026-02-01&by=week': 'by invalid',
+    'from=2026-02-30': 'from invalid_date',
+    'from=2026-02-02&to=2026-02-01': 'from range_reversed',
+    'from=2026-02-02&depth=1': 'depth conflicting_parameters',
+    'from=2026-02-02&actie=x': 'actie unknown_parameter',
+  };
+  for (const [query, fault] of Object.entries(refused)) {
+    const reply = await client.get(`/sync/logboeken/digest?${query}`);
+    t.is(reply.status, 400, query);
+    const { errors } = reply.json<{ errors: { parameter: string; code: string }[] }>();
+    t.deepEqual(
+      errors.map(({ parameter, code }) => `${parameter} ${code}`),
+      [fault],
+      query,
+    );
+  }
+  t.is((await client.get('/sync/klanten/digest?from=2026-01-01')).status, 400, 'its list has no days');
 });
 
 async function versionsOf({ client }: Pick<TestContext, 'client'>, resource: string): Promise<Map<string, string>> {

@@ -1,8 +1,15 @@
-import type { Statement } from '../../postgres/statement.js';
+import { prepared, type Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
-import { type OrderColumn, type Resource, type ResourceSync, xidColumn } from '../definition/resource.js';
+import { filterRanges } from '../definition/filter-kinds.js';
+import {
+  type OrderColumn,
+  type Resource,
+  type ResourceSync,
+  versionColumn,
+  xidColumn,
+} from '../definition/resource.js';
 import { ends, type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
-import { type Bounds, bounded, byBounds } from './statements.js';
+import { type Bounds, bounded, byBounds, compileStatements } from './statements.js';
 import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
 
 /** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
@@ -24,6 +31,18 @@ export interface SyncStatements {
   readonly digest: Readonly<Record<Bounds, Statement>>;
   /** Ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
   readonly versions: Readonly<Record<Bounds, Statement>>;
+  /** Null: the list has no filters of a first and a last day. */
+  readonly period: PeriodStatements | null;
+}
+
+/** Of the records between two days. */
+export interface PeriodStatements {
+  /** The filters of its first and its last day. */
+  readonly first: string;
+  readonly last: string;
+  readonly ahead: Section['ahead'];
+  /** As of a range of `hashed`, without prefixes. Parameters: those of the list's rows. */
+  readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 
 /** A token that is older counts as older than every row: its id could look younger than it is. */
@@ -84,7 +103,22 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
     hashed: compileSection(hashed, hasPrefix(hashOf(textOf('id', idType)))),
     digest: byBounds((bounds) => digestOf(resource, sync, hashed, bounds)),
     versions: byBounds((bounds) => versionsOf(resource, sync, hashed, bounds)),
+    period: periodOf(resource),
   };
+}
+
+/** The rows of the list with their versions, which look the parts of each record up: parts have no days of their own. */
+function periodOf(resource: Resource): PeriodStatements | null {
+  const [days] = filterRanges(resource.filters);
+  if (days === undefined) return null;
+  const columns = [...new Set(['id', ...keysOf(resource.order), versionColumn])];
+  const names = [days.lower, days.upper];
+  const { rows, keys } = compileStatements(resource).list(names, 'asc', { fields: ['id'], columns });
+  const version = hexVersion(versionColumn, resource.versionSeed ?? 0n);
+  const id = textOf('id', resource.idType);
+  const digestOf = ({ label, text, parameters }: Statement): Statement =>
+    prepared(`${label}.digest`, `select '', count(*), ${hashOfAll(id, version)} from (${text}) as found`, parameters);
+  return { first: days.lower, last: days.upper, ahead: keys, digest: byBounds((bounds) => digestOf(rows[bounds])) };
 }
 
 /** The rows that meet the condition; `inTableOrder` where it is on a column that no index has. */
@@ -131,12 +165,15 @@ function versioned(
     .havingRaw('bool_or(is_record)');
 }
 
+/** XOR over rows of the first 8 bytes of SHA-256(id, newline, version), as 64 digits 0 and 1. */
+const hashOfAll = (id: string, version: string): string =>
+  `bit_xor(('x' || ${shortHashOf(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
+
 /** Count and hash of ids and versions by prefix of the hash of the id. Of depth 0 no id is hashed. */
 function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
   const prefix = `case :depth::int when 0 then '' else left(${shortHashOf('id')}, :depth::int) end as prefix`;
-  const hash = `bit_xor(('x' || ${shortHashOf('id || chr(10) || version')})::bit(64))::text`;
   const digest = rowsOf(sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]))
-    .select(sql.raw(`${prefix}, count(*), ${hash}`, { depth: new Parameter('depth') }))
+    .select(sql.raw(`${prefix}, count(*), ${hashOfAll('id', 'version')}`, { depth: new Parameter('depth') }))
     .groupByRaw('1');
   return statement(`${rows.name}.digest-${bounds}`, digest, true);
 }

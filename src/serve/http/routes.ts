@@ -11,7 +11,7 @@ import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
 import type { Reply } from '../read/reply.js';
 import { type ReadDeps, refusedDetail } from '../read/routing.js';
 import { readDigest, readFeed, readIds, type SyncDeps } from '../sync/feed.js';
-import { parseFeed, parseHashes, type SyncCall } from '../sync/request.js';
+import { parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
 import type { SealedParts } from '../sync/sealed-parts.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
@@ -61,8 +61,8 @@ function resourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware
     const pass = `${apiPrefix}/sync/${name}`;
     const route = syncRoute(deps, compiled.sync);
     const feed = route((call) => parseFeed(call, deps.listLimits), readFeed);
-    const digest = route((call) => parseHashes(call, 'depth'), readDigest);
-    const ids = route((call) => parseHashes(call, 'prefix'), readIds);
+    const digest = route((call) => parseDigest(call, deps.listLimits), readDigest);
+    const ids = route(parseIds, readIds);
     router.get(pass, feed).get(`${pass}/digest`, digest).get(`${pass}/ids`, ids);
   }
   if (compiled.write !== null && deps.writes !== null) {

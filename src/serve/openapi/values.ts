@@ -1,6 +1,6 @@
 import { problems, problemType } from '../../base/errors.js';
 import { dateSchema, fieldType, timestampSchema } from '../../resource/definition/field-types.js';
-import { type Filter, filterForm, filterKind } from '../../resource/definition/filter-kinds.js';
+import { type Filter, filterForm, filterKind, filterRanges } from '../../resource/definition/filter-kinds.js';
 import {
   createSchema,
   patchSchema,
@@ -73,6 +73,7 @@ export function commonValues(resources: readonly Resource[], options: OpenApiOpt
 export function resourceValues(resource: Resource, options: OpenApiOptions): Values {
   const { name, record, description, detail, version } = resource;
   const writable = isWritable(resource, options);
+  const [days] = filterRanges(resource.filters);
   return {
     name,
     tagName: spaced(name),
@@ -85,6 +86,13 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
     writable,
     sync: resource.sync !== undefined,
     order: orderProse(resource),
+    period: [days?.lower ?? [], days?.upper ?? []]
+      .flat()
+      .map((filter) => component('parameters', `${name}.${filter}`))
+      .concat(days ? component('parameters', 'by') : []),
+    periodProse: days
+      ? ` With \`${days.lower}\` and \`${days.upper}\` it counts and hashes the records of that period, with \`by=month\` those of each month: a month whose hash differs from an earlier one has records that were added, changed, moved or deleted.`
+      : '',
     members: Object.keys(resource.fields),
     filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),
     recordSchema: recordSchema(resource),

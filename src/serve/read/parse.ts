@@ -59,18 +59,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
     const filter = resource.filters[name];
     return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
   });
-  const filters: Record<string, Parameters[string]> = {};
-  const values: Record<string, string | null> = { timeZone: limits.timeZone };
-  for (const [name, filter] of Object.entries(resource.filters)) {
-    const value = lists.get(name) ?? given.get(name);
-    if (value === undefined) continue;
-    filters[name] = value;
-    values[name] = parseFilter(name, filter, value, faults);
-  }
-  for (const { lower, upper } of compiled.filterRanges) {
-    if (Date.parse(values[lower] ?? '') > Date.parse(values[upper] ?? ''))
-      faults.push({ parameter: lower, code: 'range_reversed', detail: `${lower} is after ${upper}.` });
-  }
+  const { filters, values } = parseFilters(compiled, { given, lists }, limits, faults);
   const page = integer('page', given, 1, 999_999_999, faults);
   const perPage = sizeOf(given, limits, faults);
   const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
@@ -103,6 +92,30 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
     total,
     ...raw,
   };
+}
+
+type ParsedQuery = ReturnType<typeof parseQuery>;
+
+/** As given, and as they are bound. */
+export function parseFilters(
+  { resource, filterRanges }: Pick<CompiledResource, 'resource' | 'filterRanges'>,
+  { given, lists }: ParsedQuery,
+  { timeZone }: Pick<ListLimits, 'timeZone'>,
+  faults: FieldError[],
+) {
+  const filters: Record<string, Parameters[string]> = {};
+  const values: Record<string, string | null> = { timeZone };
+  for (const [name, filter] of Object.entries(resource.filters)) {
+    const value = lists.get(name) ?? given.get(name);
+    if (value === undefined) continue;
+    filters[name] = value;
+    values[name] = parseFilter(name, filter, value, faults);
+  }
+  for (const { lower, upper } of filterRanges) {
+    if (Date.parse(values[lower] ?? '') > Date.parse(values[upper] ?? ''))
+      faults.push({ parameter: lower, code: 'range_reversed', detail: `${lower} is after ${upper}.` });
+  }
+  return { filters, values };
 }
 
 /** The fields that are asked for; a sync pass names its version as well. Null: all. */

@@ -4,6 +4,7 @@ import type { Statement, Values } from '../../postgres/statement.js';
 import { arrayText } from '../../resource/definition/filter-kinds.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/statements.js';
+import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { urlOf } from '../read/list.js';
 import { type Page, pageReply, readFirstChunk, readPage } from '../read/page.js';
 import type { Reading } from '../read/parse.js';
@@ -11,7 +12,7 @@ import { dataAsOf, type Reply } from '../read/reply.js';
 import { type ReadDeps, readRows } from '../read/routing.js';
 import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
-import { type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
+import { type DigestRequest, type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
 import { type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
 
 export interface SyncDeps {
@@ -111,52 +112,86 @@ function horizonOf({ compiled }: Reading, since: SyncPlace['since']): string {
 const idsMax = 100_000;
 /** Per range: hashing is most of the work. */
 const hashedRows = 50_000;
+/** Of a range, to which rows can be added after its end was found. */
+const allRows = 2 ** 31;
 
-/** By the first digits of SHA-256(id): count, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
-export function readDigest(deps: SyncDeps, request: HashRequest): Promise<Reply> {
-  return hashReply(deps, request, request.sync.digest, { depth: request.depth }, async (rows) => {
-    const groups = new Map<string, { count: number; hash: bigint }>();
-    for await (const [prefix, count, bits] of rows) {
-      const group = groups.get(prefix as string) ?? { count: 0, hash: 0n };
-      groups.set(prefix as string, { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits}`) });
+/** By the first digits of SHA-256(id), or by period: count, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
+export async function readDigest(deps: SyncDeps, request: DigestRequest): Promise<Reply> {
+  const { sync, depth, periods } = request;
+  const { digest, hashed } = sync;
+  if (periods === null)
+    return hashReply(deps, request, async (read) => {
+      const groups = new Map<string, Digest>();
+      for await (const [prefix, ...row] of read(hashed, digest, { depth }))
+        groups.set(prefix as string, withRow(groups.get(prefix as string), row));
+      const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
+      return sorted.map(([prefix, group]) => ({ prefix, ...shown(group) }));
+    });
+  const period = sync.period as NonNullable<SyncStatements['period']>;
+  return hashReply(deps, request, async (read) => {
+    const data: object[] = [];
+    for (const { from, to, isMonth } of periods) {
+      const values = { [period.first]: from, [period.last]: to, limit: allRows };
+      let group: Digest | undefined;
+      for await (const [, ...row] of read(period, period.digest, values)) group = withRow(group, row);
+      data.push({ ...(isMonth ? { from, to } : { prefix: '' }), ...shown(group ?? none) });
     }
-    const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
-    return sorted.map(([prefix, { count, hash }]) => ({ prefix, count, hash: hash.toString(16).padStart(16, '0') }));
+    return data;
   });
 }
+
+interface Digest {
+  readonly count: number;
+  readonly hash: bigint;
+}
+
+const none: Digest = { count: 0, hash: 0n };
+
+/** Of no row, PostgreSQL's XOR is NULL. */
+function withRow(group: Digest = none, [count, bits]: TextRow): Digest {
+  return { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits ?? 0}`) };
+}
+
+const shown = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
 
 /** Records whose SHA-256(id) begins with one of the prefixes. Throws invalid() when there are too many. */
 export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
+  const { hashed, versions } = request.sync;
   const values = { prefixes: arrayText(request.prefixes), limit: idsMax + 1 };
-  return hashReply(deps, request, request.sync.versions, values, async (rows) => {
-    const found: object[] = [];
-    for await (const [id, syncVersion] of rows) {
-      found.push({ id, syncVersion });
+  return hashReply(deps, request, async (read) => {
+    const data: object[] = [];
+    for await (const [id, syncVersion] of read(hashed, versions, values)) {
+      data.push({ id, syncVersion });
       const detail = `More than ${idsMax} ids have these prefixes: use longer ones.`;
-      if (found.length > idsMax) throw invalid([{ parameter: 'prefix', code: 'out_of_range', detail }]);
+      if (data.length > idsMax) throw invalid([{ parameter: 'prefix', code: 'out_of_range', detail }]);
     }
-    return found;
+    return data;
   });
 }
+
+/** The rows of a statement, range by range. */
+type ReadRanges = (
+  section: Pick<Section, 'ahead'>,
+  statements: Readonly<Record<Bounds, Statement>>,
+  values: Values,
+) => AsyncIterable<TextRow>;
 
 async function hashReply(
   deps: SyncDeps,
   request: HashRequest,
-  statements: Readonly<Record<Bounds, Statement>>,
-  values: Values,
-  dataOf: (rows: AsyncIterable<TextRow>) => Promise<readonly object[]>,
+  dataOf: (read: ReadRanges) => Promise<readonly object[]>,
 ): Promise<Reply> {
   const startedMs = performance.now();
   const { read } = await passingOf(deps, request, null);
   let asOfMs: number | null | undefined;
-  async function* rowsOfRanges(): AsyncGenerator<TextRow> {
-    for await (const range of rangesOf(read, request.sync.hashed, null, values, hashedRows, hashedRows)) {
+  const readRanges: ReadRanges = async function* (section, statements, values) {
+    for await (const range of rangesOf(read, section, null, values, hashedRows, hashedRows)) {
       const found = await read(statements[range.bounds], range.values);
       asOfMs ??= found.asOfMs;
       yield* found.rows;
     }
-  }
-  const data = await dataOf(rowsOfRanges());
+  };
+  const data = await dataOf(readRanges);
   const body = JSON.stringify({ data, pagination: { count: data.length, complete: true } });
   return { status: 200, headers: dataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - startedMs };
 }

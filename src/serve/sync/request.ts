@@ -2,7 +2,15 @@ import { type FieldError, invalid } from '../../base/errors.js';
 import type { CompiledSelection } from '../../resource/definition/compiled.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { cursorContext } from '../read/page-ends.js';
-import { type ListLimits, parseFields, parseQuery, type RawRequest, type Reading, sizeOf } from '../read/parse.js';
+import {
+  type ListLimits,
+  parseFields,
+  parseFilters,
+  parseQuery,
+  type RawRequest,
+  type Reading,
+  sizeOf,
+} from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 import type { SealedParts } from './sealed-parts.js';
 
@@ -26,8 +34,20 @@ export interface FeedRequest extends SyncCall, Reading {
 
 export interface HashRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
-  readonly depth: number;
   readonly prefixes: readonly string[];
+}
+
+export interface DigestRequest extends HashRequest {
+  readonly depth: number;
+  /** Null: all records. */
+  readonly periods: readonly Period[] | null;
+}
+
+/** Days, both included; a row of a digest shows its days only when it is one of several months. */
+export interface Period {
+  readonly from: string;
+  readonly to: string;
+  readonly isMonth: boolean;
 }
 
 const depthMax = 4;
@@ -85,18 +105,80 @@ function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
 }
 
 /** Throws invalid() with every fault. */
-export function parseHashes(call: SyncCall, parameter: 'depth' | 'prefix'): HashRequest {
+export function parseIds(call: SyncCall): HashRequest {
   const faults: FieldError[] = [];
-  const { given } = parseQuery(call.query, [parameter, 'since'], faults);
+  const { given } = parseQuery(call.query, ['prefix', 'since'], faults);
+  const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
+  return { ...hashRequestOf(call, given, faults), prefixes };
+}
+
+/** Throws invalid() with every fault. */
+export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
+  const faults: FieldError[] = [];
+  const { first, last } = call.sync.period ?? {};
+  const ofPeriod = first === undefined || last === undefined ? [] : [first, last, 'by'];
+  const parsed = parseQuery(call.query, ['depth', 'since', ...ofPeriod], faults);
+  const { given } = parsed;
   const depth = given.get('depth') ?? '0';
   if (!/^[0-4]$/.test(depth)) {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;
-    faults.push({ parameter, code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
+    faults.push({ parameter: 'depth', code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
   }
-  const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
+  const periods = ofPeriod.some((name) => given.has(name)) ? periodsOf(call, parsed, limits, faults) : null;
+  if (periods !== null && Number(depth) > 0) {
+    const detail = 'The digest of a period has no prefixes: leave depth out.';
+    faults.push({ parameter: 'depth', code: 'conflicting_parameters', detail });
+  }
+  const { timeZone } = limits;
+  return { ...hashRequestOf(call, given, faults), values: { timeZone }, prefixes: [], depth: Number(depth), periods };
+}
+
+function hashRequestOf(call: SyncCall, given: ReadonlyMap<string, string>, faults: FieldError[]) {
   const since = sinceOf(call.seal, contextsOf(call, null).token, given.get('since'), faults);
   if (faults.length > 0) throw invalid(faults);
-  return { ...call, ...readingOf(call, 1, null), since, depth: Number(depth), prefixes };
+  return { ...call, ...readingOf(call, 1, null), since };
+}
+
+const monthsMax = 120;
+/** The API shows no other days, so a record outside them has none. */
+const days = { first: '0001-01-01', last: '9999-12-31' };
+
+/** The months that the period meets, cut at its ends; without `by` the period itself. */
+function periodsOf(
+  { compiled, sync }: SyncCall,
+  parsed: ReturnType<typeof parseQuery>,
+  limits: ListLimits,
+  faults: FieldError[],
+): Period[] {
+  const { first, last } = sync.period as NonNullable<SyncStatements['period']>;
+  const { values } = parseFilters(compiled, parsed, limits, faults);
+  const by = parsed.given.get('by');
+  const refuseBy = (code: 'invalid' | 'out_of_range', detail: string) => faults.push({ parameter: 'by', code, detail });
+  if (by !== undefined && by !== 'month') refuseBy('invalid', 'by must be month.');
+  const [from, to] = [values[first] ?? days.first, values[last] ?? days.last];
+  if (by === undefined || faults.length > 0) return [{ from, to, isMonth: false }];
+  if (values[first] === undefined || values[last] === undefined) refuseBy('invalid', `by needs ${first} and ${last}.`);
+  const numberOf = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;
+  const [start, count] = [numberOf(from), numberOf(to) - numberOf(from) + 1];
+  if (count > monthsMax)
+    refuseBy('out_of_range', `The period has ${count} months, and at most ${monthsMax} are answered.`);
+  if (faults.length > 0) return [];
+  return Array.from({ length: count }, (_, i) => {
+    const month = monthOf(start + i);
+    const [begin, end] = [`${month}-01`, `${month}-${daysIn(start + i)}`];
+    return { from: begin < from ? from : begin, to: end > to ? to : end, isMonth: true };
+  });
+}
+
+/** "2026-02" of the months since the year 0. */
+function monthOf(number: number): string {
+  const [year, month] = [Math.floor(number / 12), (number % 12) + 1];
+  return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;
+}
+
+/** The calendar repeats itself after 400 years, and JavaScript takes years below 100 for those of the last century. */
+function daysIn(number: number): number {
+  return new Date(Date.UTC(2000 + (Math.floor(number / 12) % 400), (number % 12) + 1, 0)).getUTCDate();
 }
 
 /** Null is the empty prefix, which every hash has. */

@@ -24,7 +24,7 @@ const growth = 10;
 /** Cuts a section by its keys, so that each statement, and its snapshot, ends in under a second. */
 export async function* rangesOf(
   read: ReadInPass,
-  section: Section,
+  section: Pick<Section, 'ahead'>,
   after: Key | null,
   values: Values,
   size: number,
