@@ -68,7 +68,7 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
     refuses: () => false,
     observe: () => {},
   } as unknown as ReadDeps;
-  const about = { compiled: { write: {}, resource: {} }, caller: { workspace: 'w' } } as never;
+  const about = { compiled: { resource: { write: {} } }, caller: { workspace: 'w' } } as never;
   const read = (requirement: Requirement = {}): Promise<string> =>
     withReadTarget(deps, about, requirement, async ({ target }) => target.name);
   return { read, wrote: (lsn: bigint) => positions.record('w', { ...here, lsn }), allow: () => left++ };
@@ -129,7 +129,7 @@ async function failing(errors: readonly Error[], { isBehind = false, requirement
     ...{ replicas: [only], freshnessWaitMs: 10, resumeMs: 0, heartbeat: new Heartbeat(1000), observe: () => {} },
     ...{ primary: () => reads(), primaryReachable: () => true, lastWrite: () => undefined, refuses: () => false },
   } as unknown as ReadDeps;
-  const about = { compiled: { write: {}, resource: {} }, caller: {} } as never;
+  const about = { compiled: { resource: { write: {} } }, caller: {} } as never;
   const given = isBehind ? { replayed: 5n, showsWrite: true } : requirement;
   const startedMs = performance.now();
   const end = await withReadTarget(deps, about, given, async () => {
@@ -183,7 +183,7 @@ test('after a failure on the primary its few reads are spared for a moment', asy
 
 test('when the clock was set back since the rows before, the most current replica continues a walk and a page', async (t) => {
   const [late, current] = [5000, 400].map((ms) => replica(`${ms}`, 0, { asOfMs: Date.now() - ms }));
-  const about = { compiled: { write: null, resource: {} }, caller: {} } as never;
+  const about = { compiled: { resource: {} }, caller: {} } as never;
   const [primaryReachable, refuses] = [() => true, () => false];
   const deps = {
     replicas: [late, current],

@@ -14,16 +14,20 @@ import { codecsInUse, columnsOf, leaves, type Resource, type ResourceWrite } fro
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileBodyChecks } from './write-validators.js';
 
-/** A resource with all that is made of its definition at start-up; a request only picks from it. */
-export interface CompiledResource {
+/** Reads of rows need it; a sync pass has rows of its own, with versions. */
+export interface CompiledRows {
   readonly resource: Resource;
   readonly statements: ResourceStatements;
-  /** Null: the resource has no sync endpoints. */
-  readonly sync: CompiledSync | null;
   readonly serializer: RowSerializer;
   /** The selection of the members of these names, and `id`; null: they are all members. */
   readonly select: (fields: ReadonlySet<string>) => CompiledSelection | null;
   readonly filterRanges: ReturnType<typeof filterRanges>;
+}
+
+/** A resource with all that is made of its definition at start-up; a request only picks from it. */
+export interface CompiledResource extends CompiledRows {
+  /** Null: the resource has no sync endpoints. */
+  readonly sync: CompiledSync | null;
   /** Columns of the entity tag of a detail; null without a version. */
   readonly tag: TagColumns | null;
   /** Null: the resource is only read. */
@@ -41,7 +45,7 @@ const selectionsKept = 32;
 export interface CompiledSync {
   readonly statements: SyncStatements;
   /** Statements and serializer of records with their version. */
-  readonly rows: CompiledResource;
+  readonly rows: CompiledRows;
 }
 
 export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
@@ -74,27 +78,32 @@ export function compileResource(
   all: readonly Resource[] = [resource],
 ): CompiledResource {
   const tag = tagColumns(resource);
-  const serializer = compileSerializer(resource, options, observe);
+  const rows = compileRows(resource, options, observe);
   const { write } = resource;
   const versioned = { ...resource, versionSeed: versionSeedOf(resource, options, all) };
-  const sync = resource.versionSeed === undefined ? compileSyncStatements(versioned) : null;
+  const statements = compileSyncStatements(versioned);
   return {
-    resource,
-    statements: compileStatements(resource),
-    sync: sync && { statements: sync, rows: compileResource(versioned, options, observe) },
-    serializer,
-    select: compileSelections(resource, options, observe),
-    filterRanges: filterRanges(resource.filters),
+    ...rows,
+    sync: statements && { statements, rows: compileRows(versioned, options, observe) },
     tag,
-    write: write && tag ? compileWrite({ ...resource, write }, options, observe, { serializer, tag }) : null,
+    write:
+      write && tag
+        ? compileWrite({ ...resource, write }, options, observe, { serializer: rows.serializer, tag })
+        : null,
   };
 }
 
-function compileSelections(
-  resource: Resource,
-  options: ProjectionOptions,
-  observe: Observe,
-): CompiledResource['select'] {
+function compileRows(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledRows {
+  return {
+    resource,
+    statements: compileStatements(resource),
+    serializer: compileSerializer(resource, options, observe),
+    select: compileSelections(resource, options, observe),
+    filterRanges: filterRanges(resource.filters),
+  };
+}
+
+function compileSelections(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledRows['select'] {
   const selections = new LRUCache<string, CompiledSelection>({ max: selectionsKept });
   const all = leaves(resource);
   return (asked) => {

@@ -41,7 +41,7 @@ export interface PeriodStatements {
   readonly first: string;
   readonly last: string;
   readonly ahead: Section['ahead'];
-  /** As of a range of `hashed`, without prefixes. Parameters: those of the list's rows. */
+  /** As of a range of `hashed`, without prefixes. Parameters: as the list's rows have. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 

@@ -6,12 +6,13 @@ import { windowSeconds } from '../../base/flow/rate-limiter.js';
 import { inSpan } from '../../base/tracing.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/definition/compiled.js';
 import { parseDetail, readDetail } from '../read/detail.js';
-import { readList } from '../read/list.js';
+import { planList } from '../read/list.js';
+import { runPlan } from '../read/page.js';
 import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
 import type { Reply } from '../read/reply.js';
 import { type ReadDeps, refusedDetail } from '../read/routing.js';
-import { readDigest, readFeed, readIds, type SyncDeps } from '../sync/feed.js';
-import { parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
+import { planFeed, readDigest, readIds, type SyncDeps } from '../sync/feed.js';
+import { type FeedRequest, parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
 import type { SealedParts } from '../sync/sealed-parts.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
@@ -60,6 +61,7 @@ function resourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware
   if (compiled.sync !== null) {
     const pass = `${apiPrefix}/sync/${name}`;
     const route = syncRoute(deps, compiled.sync);
+    const readFeed = async (sync: SyncDeps, request: FeedRequest) => runPlan(await planFeed(sync, request));
     const feed = route((call) => parseFeed(call, deps.listLimits), readFeed);
     const digest = route((call) => parseDigest(call, deps.listLimits), readDigest);
     const ids = route(parseIds, readIds);
@@ -105,7 +107,7 @@ function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
     const request = parseList({ compiled, ...callOf(deps, ctx, access) }, deps.listLimits);
     const isLarge = request.perPage > deps.reads.chunkRowsMax;
     if (isLarge) await enterLargePage(deps, ctx, access);
-    const reply = await inSpan('read', () => readList(deps.reads, request));
+    const reply = await inSpan('read', async () => runPlan(await planList(deps.reads, request)));
     // A page of heavy rows is sent in chunks, however few they are.
     if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, access);
     return reply;

@@ -91,7 +91,7 @@ export function resourceValues(resource: Resource, options: OpenApiOptions): Val
       .map((filter) => component('parameters', `${name}.${filter}`))
       .concat(days ? component('parameters', 'by') : []),
     periodProse: days
-      ? ` With \`${days.lower}\` and \`${days.upper}\` it counts and hashes the records of that period, with \`by=month\` those of each month: a month whose hash differs from an earlier one has records that were added, changed, moved or deleted.`
+      ? ` With \`${days.lower}\` and \`${days.upper}\` it counts and hashes the records of that period, with \`by=month\` month by month: a month whose hash differs from an earlier one has records that were added, changed, moved or deleted.`
       : '',
     members: Object.keys(resource.fields),
     filters: Object.keys(resource.filters).map((filter) => component('parameters', `${name}.${filter}`)),

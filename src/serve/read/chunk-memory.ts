@@ -1,6 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
-import type { Reading } from './parse.js';
+import type { RawRequest } from './parse.js';
+
+type Asked = Pick<RawRequest, 'compiled' | 'caller'>;
 
 /** Capacity of new buffers, and of those that are kept: short lists would be copied out of large ones. */
 const buffers = { atFirst: 65_536, short: { kept: 8, bytesMax: 262_144 }, long: { kept: 4, bytesMax: 2_097_152 } };
@@ -16,7 +18,7 @@ export class ChunkMemory {
   readonly #heavy = new LRUCache<string, number>({ max: 1000 });
 
   /** So that the next first chunk has as many rows as fit. Light ones count half. */
-  learn({ caller, compiled }: Reading, bytes: number, rows: number): void {
+  learn({ caller, compiled }: Asked, bytes: number, rows: number): void {
     const key = `${caller.workspace} ${compiled.resource.name}`;
     const [now, before] = [bytes / Math.max(1, rows), this.#heavy.get(key) ?? 0];
     const known = Math.max(now, (now + before) / 2);
@@ -24,7 +26,7 @@ export class ChunkMemory {
     else if (before > 0) this.#heavy.delete(key);
   }
 
-  rowsFitting({ caller, compiled }: Reading, bytes: number): number {
+  rowsFitting({ caller, compiled }: Asked, bytes: number): number {
     return Math.floor(bytes / (this.#heavy.get(`${caller.workspace} ${compiled.resource.name}`) ?? 1));
   }
 

@@ -1,41 +1,43 @@
 import { invalid } from '../../base/errors.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
-import { lastKey, pageReply, rangeValues, readPage } from './page.js';
+import { byKeys, type PageEnding, type PageStart, type Plan, rangeValues } from './page.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest, Parameters } from './parse.js';
-import { dataAsOf, type Reply } from './reply.js';
-import { type ReadDeps, readRows } from './routing.js';
+import { type ReadDeps, Reader } from './routing.js';
 
-/** Find the start of the page → read it → name the start of the next page. */
-export async function readList(deps: ReadDeps, request: ListRequest): Promise<Reply> {
-  const startedMs = performance.now();
-  const start = await findStart(deps, request);
-  const page = await readPage(deps, request, start.after.key, { asOfMs: start.after.asOfMs });
-  const { first, hasMore, until } = page;
-  // After the first rows: a workspace has one long statement at a time.
-  const total = request.total ? countRows(deps, request, start.after) : null;
-  total?.catch(() => {}); // awaited in `finish`; without this handler an earlier failure would end the process
-  const endOf = (last: Key | null): PageEnd => ({
-    key: (hasMore ? until : null) ?? last ?? start.after.key,
-    asOfMs: laterOf(first.asOfMs, start.after.asOfMs),
-  });
-  const headers = { ...links(request, hasMore ? endOf(first.last) : null), ...dataAsOf(first.asOfMs) };
-  const databaseMs = performance.now() - startedMs;
-  return pageReply(deps, request, page, { headers, databaseMs }, async (count, last) => {
-    const end = endOf(last);
-    if (start.number !== null) deps.pageMemory.remember(request, start.number, end, hasMore);
-    const endCursor = encodeCursor(request.context, end);
-    return {
-      page: start.number,
-      perPage: request.perPage,
-      count,
-      hasMore,
-      nextCursor: hasMore ? endCursor : null,
-      endCursor,
-      next: hasMore ? listUrl(request, { cursor: endCursor }) : null,
-      ...(total !== null && { total: await total }),
+/** Find the start of the page; the page names the start of the next. */
+export async function planList(deps: ReadDeps, request: ListRequest): Promise<Plan> {
+  const reader = new Reader(deps, request);
+  const { number, after } = await findStart(reader, request);
+  const { serializer, perPage, context } = request;
+  const describe = ({ asOfMs, last: firstLast, until, hasMore }: PageStart): PageEnding => {
+    // After the first rows: a workspace has one long statement at a time.
+    const total = request.total ? countRows(reader, request, after) : null;
+    total?.catch(() => {}); // awaited below; without this handler an earlier failure would end the process
+    const endOf = (last: Key | null): PageEnd => ({
+      key: (hasMore ? until : null) ?? last ?? after.key,
+      asOfMs: laterOf(asOfMs, after.asOfMs),
+    });
+    const pagination = async (count: number, last: Key | null): Promise<object> => {
+      const end = endOf(last);
+      if (number !== null) deps.pageMemory.remember(request, number, end, hasMore);
+      const endCursor = encodeCursor(context, end);
+      return {
+        page: number,
+        perPage,
+        count,
+        hasMore,
+        nextCursor: hasMore ? endCursor : null,
+        endCursor,
+        next: hasMore ? listUrl(request, { cursor: endCursor }) : null,
+        ...(total !== null && { total: await total }),
+      };
     };
-  });
+    return { asOfMs, headers: links(request, hasMore ? endOf(firstLast) : null), pagination };
+  };
+  const requirement = { asOfMs: after.asOfMs };
+  const chunks = byKeys(request, after.key);
+  return { reader, serializer, perPage, rowsMax: perPage, chunks, list: request, requirement, describe };
 }
 
 function laterOf(a: number | null, b: number | null): number | null {
@@ -43,8 +45,9 @@ function laterOf(a: number | null, b: number | null): number | null {
 }
 
 /** From the cursor, from memory, or by an index-only skip from the nearest end. Throws invalid() for a long one. */
-async function findStart(deps: ReadDeps, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
+async function findStart(reader: Reader, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
   if ('after' in request.start) return { number: null, after: request.start.after };
+  const { deps } = reader;
   const { page: number } = request.start;
   const before = number - 1;
   const { page, end } = deps.pageMemory.nearest(request, before);
@@ -52,23 +55,25 @@ async function findStart(deps: ReadDeps, request: ListRequest): Promise<{ number
   const skipped = Math.abs(before - page) * request.perPage;
   const tooDeep = `This page skips ${skipped} rows, and at most ${deps.skipRowsMax} can be skipped. Follow next, or send nextCursor as cursor: a cursor costs the same everywhere.`;
   if (skipped > deps.skipRowsMax) throw invalid([{ parameter: 'page', code: 'out_of_range', detail: tooDeep }]);
-  const { keys } = request.statements;
+  const { statements, values } = request;
+  const { keys } = statements;
   const isBackward = page > before;
   const statement = isBackward ? keys.before : keys[end.key ? 'after' : 'all'];
-  const values = { skip: skipped - 1, limit: 1, ...rangeValues({ after: end.key, until: end.key }) };
-  const { rows, ...found } = await readRows(deps, request, statement, values, { asOfMs: end.asOfMs });
+  const skipping = { ...values, skip: skipped - 1, limit: 1, ...rangeValues(end.key, end.key) };
+  const { rows, ...found } = await reader.rows(statement, skipping, { asOfMs: end.asOfMs });
   const asOfMs = laterOf(found.asOfMs, end.asOfMs);
   const key = (rows[0] as Key | undefined) ?? null;
-  if (key === null && !isBackward) return { number, after: { key: await lastKey(deps, request, { asOfMs }), asOfMs } };
+  if (key === null && !isBackward)
+    return { number, after: { key: await reader.key(statements.last, { ...values, limit: 1 }, { asOfMs }), asOfMs } };
   const after = { key, asOfMs };
   if (key !== null) deps.pageMemory.remember(request, before, after, true);
   return { number, after };
 }
 
 /** Retried as long as chunks are: a failure would break a large page. */
-async function countRows(deps: ReadDeps, request: ListRequest, { asOfMs }: PageEnd): Promise<number> {
-  const { resumeMs } = deps;
-  const { rows } = await readRows(deps, request, request.statements.count, {}, { asOfMs, resumeMs }, resumeMs);
+async function countRows(reader: Reader, { statements, values }: ListRequest, { asOfMs }: PageEnd): Promise<number> {
+  const { resumeMs } = reader.deps;
+  const { rows } = await reader.rows(statements.count, values, { asOfMs, resumeMs }, resumeMs);
   return Number(rows[0]?.[0]);
 }
 

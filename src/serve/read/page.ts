@@ -1,21 +1,88 @@
 import { Problem } from '../../base/errors.js';
 import type { ReadTarget, Requirement } from '../../postgres/choice.js';
 import { enough } from '../../postgres/connection-pool.js';
-import type { Values } from '../../postgres/statement.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { Statement, Values } from '../../postgres/statement.js';
+import { arrayText } from '../../resource/definition/filter-kinds.js';
+import type { Key, RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
-import type { Reading } from './parse.js';
-import type { PageSize, Reply } from './reply.js';
-import { continuationOf, type ReadDeps, readRows, withReadTarget } from './routing.js';
+import type { ListStatements } from '../../resource/statements/statements.js';
+import { dataAsOf, type PageSize, type Reply } from './reply.js';
+import { continuationOf, type Reader } from './routing.js';
 
-export interface Chunk {
+/** Says what a page reads, and how it ends: a list makes one, a sync pass makes one, and `runPlan` answers with it. */
+export interface Plan {
+  readonly reader: Reader;
+  readonly serializer: RowSerializer;
+  readonly perPage: number;
+  /** As many as it can have. */
+  readonly rowsMax: number;
+  readonly chunks: Chunks;
+  /** Null: the chunks end by themselves. Otherwise the headers name the next page, so its end is looked for. */
+  readonly list: Listed | null;
+  readonly requirement: Requirement;
+  /** When its first rows are there. */
+  readonly describe: (page: PageStart) => PageEnding;
+}
+
+export type Listed = { readonly statements: ListStatements; readonly values: Values };
+
+export interface PageStart {
+  readonly asOfMs: number | null;
+  /** Of the first rows. */
+  readonly last: Key | null;
+  readonly until: Key | null;
+  readonly hasMore: boolean;
+}
+
+export interface PageEnding {
+  readonly asOfMs: number | null;
+  readonly headers?: Reply['headers'];
+  /** Members of `pagination`. */
+  readonly pagination: (count: number, last: Key | null) => Promise<object>;
+}
+
+/** The statement of a chunk of so many rows, and what follows it; null at the end. */
+export type Chunks = (rows: number) => {
+  readonly statement: Statement;
+  readonly values: Values;
+  /** `isMore`: a row more came. */
+  readonly rest: (isMore: boolean, last: Key | null) => Chunks | null;
+};
+
+/** Behind a key, up to and including a key; null is no bound. */
+export function byKeys({ statements, values }: Listed, after: Key | null, until: Key | null = null): Chunks {
+  const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
+  const bound = { ...values, ...rangeValues(after, until) };
+  return (rows) => ({
+    statement,
+    values: { limit: rows + 1, ...bound },
+    rest: (isMore, last) => (isMore ? byKeys({ statements, values }, last, until) : null),
+  });
+}
+
+/** Each chunk looks its own ids up. */
+export function byIds(statement: Statement, ids: readonly string[]): Chunks {
+  return (rows) => ({
+    statement,
+    values: { limit: rows + 1, ids: arrayText(ids.slice(0, rows)) },
+    rest: () => (ids.length > rows ? byIds(statement, ids.slice(rows)) : null),
+  });
+}
+
+/** after0, after1, … until0, until1, … */
+export function rangeValues(after: Key | null, until: Key | null): Values {
+  const named = (end: string, key: Key | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
+  return Object.fromEntries([...named('after', after), ...named('until', until)]);
+}
+
+interface Chunk {
   /** After the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
   /** To be called when the bytes were sent or copied. */
   readonly release: () => void;
   readonly count: number;
   readonly last: Key | null;
-  readonly more: boolean;
+  readonly rest: Chunks | null;
   readonly target: ReadTarget;
   /** Of the server before it was asked, epoch milliseconds. */
   readonly asOfMs: number | null;
@@ -23,17 +90,10 @@ export interface Chunk {
   readonly continuation: Requirement;
 }
 
-export interface Page {
+interface Page extends PageStart {
   readonly first: Chunk;
-  readonly until: Key | null;
   /** When the end was found, epoch milliseconds; 0 if the next page does not begin there. */
   readonly foundMs: number;
-}
-
-/** After a key, up to and including a key; null is no bound. */
-export interface Range {
-  readonly after: Key | null;
-  readonly until: Key | null;
 }
 
 /** Few, so that the first byte is sent early. */
@@ -48,64 +108,67 @@ const firstStallMsMax = 1200;
 const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
-/** Reads the first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
-export async function readPage(
-  deps: ReadDeps,
-  request: Reading,
-  after: Key | null,
-  requirement: Requirement,
-): Promise<Page & { readonly hasMore: boolean }> {
-  const { perPage, statements } = request;
-  const first = await readFirstChunk(deps, request, after, perPage, requirement);
-  const left = perPage - first.count;
-  if (!first.more || left <= 0)
-    return { first: { ...first, more: false }, until: first.more ? first.last : null, foundMs: 0, hasMore: first.more };
-  const values = { skip: left - 1, limit: 2, ...rangeValues({ after: first.last, until: null }) };
-  const { rows } = await readRows(deps, request, statements.keys.after, values, first.continuation);
+/** Reads the first rows, and sends them with the rest. */
+export async function runPlan(plan: Plan): Promise<Reply> {
+  const page = await readStart(plan);
+  const { asOfMs, headers, pagination } = plan.describe(page);
+  const size: PageSize = { perPage: plan.perPage, rows: null };
+  const ending = async (count: number, last: Key | null): Promise<string> => {
+    size.rows = count;
+    return `],"pagination":${JSON.stringify({ ...(await pagination(count, last)), complete: true })}}`;
+  };
+  const databaseMs = performance.now() - plan.reader.startedMs;
+  const reply = { status: 200, page: size, headers: { ...headers, ...dataAsOf(asOfMs) }, databaseMs };
+  const { first } = page;
+  if (first.rest !== null) return { body: streamPage(plan, page, ending), ...reply };
+  first.json.text(await ending(first.count, first.last));
+  return { body: first.json.view(), release: first.release, ...reply };
+}
+
+/** The first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
+async function readStart({ reader, list, ...plan }: Plan): Promise<Page> {
+  const first = await readFirstChunk({ reader, ...plan });
+  const { last, asOfMs, rest, continuation } = first;
+  const start = { first, last, asOfMs, until: null, foundMs: 0, hasMore: rest !== null };
+  if (list === null || rest === null) return start;
+  const { statements, values } = list;
+  const left = plan.perPage - first.count;
+  if (left <= 0) return { ...start, first: { ...first, rest: null }, until: last };
+  const toEnd = { ...values, skip: left - 1, limit: 2, ...rangeValues(last, null) };
+  const { rows } = await reader.rows(statements.keys.after, toEnd, continuation);
   const [end, beyond] = rows as readonly Key[];
   const hasMore = beyond !== undefined;
-  const until = end ?? (await lastKey(deps, request, first.continuation));
-  return { first, until, foundMs: hasMore ? Date.now() : 0, hasMore }; // behind a last page clients go on from the row that came last
+  const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
+  const foundMs = hasMore ? Date.now() : 0; // behind a last page clients go on from the row that came last
+  return { ...start, first: { ...first, rest: byKeys(list, last, until) }, until, foundMs, hasMore };
 }
 
-export function readFirstChunk(
-  deps: ReadDeps,
-  request: Reading,
-  after: Key | null,
-  pageRows: number,
-  requirement: Requirement,
-): Promise<Chunk> {
-  const isLarge = pageRows > deps.chunkRowsMax;
-  const fitting = deps.chunkMemory.rowsFitting(request, firstChunkBytes);
-  const rows = Math.min(fitting, isLarge ? firstChunkRows : pageRows);
-  const pool = isLarge || pageRows > firstChunkRows * 2 ? 'long' : 'short';
-  const size = { rows: Math.max(1, rows), bytes: firstChunkBytes };
-  return readChunk(deps, request, { after, until: null }, size, pool, requirement);
-}
-
-export async function lastKey(deps: ReadDeps, request: Reading, requirement: Requirement): Promise<Key | null> {
-  const { rows } = await readRows(deps, request, request.statements.last, { limit: 1 }, requirement);
-  return (rows[0] as Key | undefined) ?? null;
+function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
+  const { reader, rowsMax, chunks, requirement } = plan;
+  const { chunkRowsMax, chunkMemory } = reader.deps;
+  const isLarge = rowsMax > chunkRowsMax;
+  const fitting = chunkMemory.rowsFitting(reader.of, firstChunkBytes);
+  const rows = Math.max(1, Math.min(fitting, isLarge ? firstChunkRows : rowsMax));
+  const pool = isLarge || rowsMax > firstChunkRows * 2 ? 'long' : 'short';
+  return readChunk(plan, chunks, { rows, bytes: firstChunkBytes }, pool, requirement);
 }
 
 /** One statement on one server; a second one if the rows exceed `bytes`. Another replica can repeat it. */
 async function readChunk(
-  deps: ReadDeps,
-  request: Reading,
-  range: Range,
+  { reader, serializer }: Pick<Plan, 'reader' | 'serializer'>,
+  chunks: Chunks,
   { rows, bytes }: { readonly rows: number; readonly bytes: number },
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { serializer, signal, caller } = request;
+  const { deps, of } = reader;
+  const { workspace } = of.caller;
   const { keyAt } = serializer;
-  const bounds = range.after ? (range.until ? 'between' : 'after') : range.until ? 'until' : 'all';
-  const statement = request.statements.rows[bounds];
-  const values = { limit: rows + 1, ...request.values, ...rangeValues(range) };
+  const { rest, ...statement } = chunks(rows);
   const isContinuation = requirement.ofPage !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const chunk = await withReadTarget(deps, request, requirement, async (attempt) => {
+  const chunk = await reader.onTarget(requirement, async (attempt) => {
     let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
     const begin = (): JsonBytes => {
       borrowed = deps.chunkMemory.borrow(pool);
@@ -115,19 +178,19 @@ async function readChunk(
     /** Each byte a character: decoding each row's texts would take a fifth of a list's processor time. */
     const last: string[] = [];
     let count = 0;
-    let more = false;
+    let isMore = false;
     const { target, asOfMs, failures, replica } = attempt;
-    const judged = request.attempt?.();
     const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
-    const isWhole = await target[pool].run(
-      { statement, workspace: caller.workspace, values, onMark: judged?.onMark },
-      { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal },
+    const isWhole = await reader.run(
+      target[pool],
+      statement,
+      { stallMsMax, waitMs, isContinuation, isChunk: true, cost },
       (row) => {
-        more = count === rows;
-        if (more || (borrowed?.length ?? 0) >= bytes) return more || enough;
+        isMore = count === rows;
+        if (isMore || (borrowed?.length ?? 0) >= bytes) return isMore || enough;
         const json = borrowed ?? begin();
         if (isContinuation || count > 0) json.comma();
-        serializer.write(row, caller.workspace, json);
+        serializer.write(row, workspace, json);
         count++;
         for (let i = 0; i < keyAt.length; i++) {
           const at = keyAt[i] as number;
@@ -136,43 +199,18 @@ async function readChunk(
         return undefined;
       },
     );
-    deps.chunkMemory.learn(request, (borrowed ?? begin()).length, count);
+    deps.chunkMemory.learn(of, (borrowed ?? begin()).length, count);
     if (!isWhole) return count;
-    judged?.succeed();
-    signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
+    of.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
+    const key = count === 0 ? null : last.map((texts) => Buffer.from(texts, 'latin1').toString());
     return {
-      ...{ target, asOfMs, failures, count, more, continuation: continuationOf(deps, attempt) },
+      ...{ target, asOfMs, failures, count, last: key, continuation: continuationOf(deps, attempt) },
       ...deps.chunkMemory.lend(borrowed ?? begin(), pool),
-      last: count === 0 ? null : last.map((bytes) => Buffer.from(bytes, 'latin1').toString()),
+      rest: rest(isMore, key),
     };
   });
   if (typeof chunk !== 'number') return chunk;
-  return readChunk(deps, request, range, { rows: chunk, bytes: Number.POSITIVE_INFINITY }, pool, requirement);
-}
-
-/** after0, after1, … until0, until1, … */
-export function rangeValues(range: Range): Values {
-  const named = (end: keyof Range) => (range[end] ?? []).map((value, i) => [`${end}${i}`, value]);
-  return Object.fromEntries([...named('after'), ...named('until')]);
-}
-
-export async function pageReply(
-  deps: ReadDeps,
-  request: Reading,
-  page: Page,
-  rest: Pick<Reply, 'headers' | 'databaseMs'>,
-  finish: (count: number, last: Key | null) => Promise<object>,
-): Promise<Reply> {
-  const { first } = page;
-  const size: PageSize = { perPage: request.perPage, rows: null };
-  const ending = async (count: number, last: Key | null): Promise<string> => {
-    size.rows = count;
-    return `],"pagination":${JSON.stringify({ ...(await finish(count, last)), complete: true })}}`;
-  };
-  const reply = { status: 200, page: size, ...rest };
-  if (first.more) return { body: streamPage(deps, request, page, ending), ...reply };
-  first.json.text(await ending(first.count, first.last));
-  return { body: first.json.view(), release: first.release, ...reply };
+  return readChunk({ reader, serializer }, chunks, { rows: chunk, bytes: Number.POSITIVE_INFINITY }, pool, requirement);
 }
 
 /** A client that takes longer for a piece gets chunks of so many bytes. */
@@ -181,11 +219,11 @@ const bytesIfSlow = 16_384;
 
 /** Reads one chunk ahead. If the end row never arrives, the rest is read again on a replica as current as the end. */
 async function* streamPage(
-  deps: ReadDeps,
-  request: Reading,
+  plan: Plan,
   { first, until, foundMs }: Page,
   ending: (count: number, last: Key | null) => Promise<string>,
 ): AsyncGenerator<Buffer> {
+  const { deps, of } = plan.reader;
   const { chunkMemory } = deps;
   let chunk = first;
   let { count, last, continuation } = chunk;
@@ -194,15 +232,15 @@ async function* streamPage(
   let isSlow = false;
   let bytesHeld = 0; // the chunk at hand and the next
   try {
-    while (chunk.more) {
+    while (chunk.rest !== null) {
       chunkMemory.release('chunks', bytesHeld);
       const bytesWanted = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, chunkMemory.share));
       bytesHeld = chunk.json.length + bytesWanted;
       chunkMemory.reserve('chunks', bytesHeld);
-      rows = nextRows(deps, rows, chunk, bytesWanted, request.perPage - count);
-      const range = { after: last, until };
+      rows = nextRows(deps, rows, chunk, bytesWanted, plan.rowsMax - count);
       const size = { rows, bytes: bytesWanted * excess };
-      const read = (): Promise<Chunk> => readChunk(deps, request, range, size, 'long', continuation);
+      const { rest } = chunk;
+      const read = (): Promise<Chunk> => readChunk(plan, rest, size, 'long', continuation);
       let ahead = isSlow ? null : read();
       ahead?.catch((error) => {
         const isLate = error instanceof Problem && error.code === 'query_timeout';
@@ -215,15 +253,15 @@ async function* streamPage(
       const { target } = chunk;
       chunk = await (ahead ?? read());
       if (chunk.failures > 0 || !target.state.healthy)
-        deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
+        deps.observe({ type: 'page_resumed', resource: of.compiled.resource.name, replica: chunk.target.name });
       count += chunk.count;
       last = chunk.last ?? last;
-      if (chunk.more || isComplete || until?.every((value, i) => value === last?.[i])) continue;
+      if (chunk.rest !== null || isComplete || until?.every((value, i) => value === last?.[i])) continue;
       isComplete = true;
       if (deps.primaryReachable())
         // Without samples of the primary no replica can be shown to be as current.
         continuation = { ...continuation, asOfMs: Math.max(continuation.asOfMs ?? 0, foundMs) };
-      chunk = { ...chunk, more: true };
+      chunk = { ...chunk, rest: plan.list && byKeys(plan.list, last, until) };
     }
     chunk.json.text(await ending(count, last));
     yield chunk.json.view();
@@ -232,9 +270,14 @@ async function* streamPage(
     chunkMemory.release('chunks', bytesHeld);
   }
 }
-
 /** Judged by the chunk before; about as many as are left of a page at its end. */
-function nextRows({ chunkRowsMax }: ReadDeps, rows: number, before: Chunk, bytesWanted: number, left: number): number {
+function nextRows(
+  { chunkRowsMax }: Reader['deps'],
+  rows: number,
+  before: Chunk,
+  bytesWanted: number,
+  left: number,
+): number {
   const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
   const most = Math.max(1, Math.min(fitting, rows * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
   return Math.min(most, Math.max(firstChunkRows, left));

@@ -1,8 +1,7 @@
 import { type FieldError, type FieldErrorCode, invalid } from '../../base/errors.js';
 import { suggest } from '../../base/nearest-name.js';
-import type { TextRow } from '../../postgres/row.js';
 import type { Caller } from '../../postgres/statement.js';
-import type { CompiledResource, CompiledSelection } from '../../resource/definition/compiled.js';
+import type { CompiledRows, CompiledSelection } from '../../resource/definition/compiled.js';
 import { filterKind, listedValues, listValuesMax, parseFilter } from '../../resource/definition/filter-kinds.js';
 import type { Direction } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/definition/row-serializer.js';
@@ -10,7 +9,7 @@ import type { ListStatements } from '../../resource/statements/statements.js';
 import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
 
 export interface RawRequest {
-  readonly compiled: CompiledResource;
+  readonly compiled: CompiledRows;
   readonly caller: Caller;
   readonly query: string;
   /** Such as https://example.com/api/v1. */
@@ -26,8 +25,6 @@ export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signa
   /** As bound; null matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
   readonly perPage: number;
-  /** Judged by the marks of the replica; `succeed` keeps them. */
-  readonly attempt?: () => { readonly onMark: (mark: TextRow) => void; readonly succeed: () => void };
 }
 
 export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
@@ -98,7 +95,7 @@ type ParsedQuery = ReturnType<typeof parseQuery>;
 
 /** As given, and as they are bound. */
 export function parseFilters(
-  { resource, filterRanges }: Pick<CompiledResource, 'resource' | 'filterRanges'>,
+  { resource, filterRanges }: CompiledRows,
   { given, lists }: ParsedQuery,
   { timeZone }: Pick<ListLimits, 'timeZone'>,
   faults: FieldError[],
@@ -120,7 +117,7 @@ export function parseFilters(
 
 /** The fields that are asked for; a sync pass names its version as well. Null: all. */
 export function parseFields(
-  { select, resource }: CompiledResource,
+  { select, resource }: CompiledRows,
   given: readonly string[] | undefined,
   faults: FieldError[],
 ): CompiledSelection | null {

@@ -1,14 +1,16 @@
 import { Problem } from '../../base/errors.js';
 import { type Attempt, type Requirement, type Servers, unavailable, withServer } from '../../postgres/choice.js';
+import type { ConnectionPool, RunOptions } from '../../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
 import type { ReadableResource, Replica } from '../../postgres/replica.js';
-import type { TextRow } from '../../postgres/row.js';
+import type { Row, TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
+import type { Key } from '../../resource/definition/row-serializer.js';
 import type { Settings } from '../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
-import type { Reading } from './parse.js';
+import type { RawRequest } from './parse.js';
 
 // `withReadTarget` completes what a read requires of its server, and postgres/choice finds the server.
 
@@ -33,12 +35,13 @@ export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, as
 
 export async function withReadTarget<T>(
   deps: ReadDeps,
-  { compiled, caller }: Pick<Reading, 'compiled' | 'caller'>,
+  { compiled, caller }: Pick<RawRequest, 'compiled' | 'caller'>,
   given: Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
   if (deps.refuses(compiled.resource.name)) throw unavailable(refusedDetail);
-  const mayLackWrite = compiled.write !== null && (given.ofPage === undefined || given.showsWrite === true);
+  const mayLackWrite =
+    compiled.resource.write !== undefined && (given.ofPage === undefined || given.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
   const required = (): Requirement => {
@@ -94,23 +97,51 @@ export interface Rows {
   readonly asOfMs: number | null;
 }
 
-/** Keys, or a count. */
-export async function readRows(
-  deps: ReadDeps,
-  request: Reading,
-  statement: Statement,
-  extra: Values,
-  requirement: Requirement,
-  waitMs = deps.queueWaitMs,
-): Promise<Rows> {
-  const { caller, signal } = request;
-  const run = { statement, workspace: caller.workspace, values: { ...request.values, ...extra } };
-  return withReadTarget(deps, request, requirement, async ({ target, asOfMs }) => {
-    const rows: TextRow[] = [];
-    const judged = request.attempt?.();
-    const marked = { ...run, onMark: judged?.onMark };
-    await target.long.run(marked, { waitMs, signal }, (row) => rows.push(row.texts()));
-    judged?.succeed();
-    return { rows, asOfMs };
-  });
+/** The reads of one request. A sync pass judges each server by its mark, when the statement has ended. */
+export class Reader {
+  readonly startedMs = performance.now();
+
+  constructor(
+    readonly deps: ReadDeps,
+    readonly of: Pick<RawRequest, 'compiled' | 'caller' | 'signal'>,
+    private readonly judge: ((mark: TextRow) => void) | null = null,
+  ) {}
+
+  onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
+    return withReadTarget(this.deps, this.of, requirement, work);
+  }
+
+  /** False if `onRow` had enough. */
+  async run(
+    target: ConnectionPool,
+    { statement, values }: { readonly statement: Statement; readonly values: Values },
+    options: Omit<RunOptions, 'signal'>,
+    onRow: (row: Row) => unknown,
+  ): Promise<boolean> {
+    const { caller, signal } = this.of;
+    const marks: TextRow[] = [];
+    const onMark = this.judge === null ? undefined : (mark: TextRow) => void marks.push(mark);
+    const isWhole = await target.run(
+      { statement, workspace: caller.workspace, values, onMark },
+      { ...options, signal },
+      onRow,
+    );
+    const mark = marks.at(-1);
+    if (isWhole && mark !== undefined) this.judge?.(mark);
+    return isWhole;
+  }
+
+  async key(statement: Statement, values: Values, requirement: Requirement): Promise<Key | null> {
+    const { rows } = await this.rows(statement, values, requirement);
+    return (rows[0] as Key | undefined) ?? null;
+  }
+
+  /** Keys, or a count. */
+  rows(statement: Statement, values: Values, requirement: Requirement, waitMs = this.deps.queueWaitMs): Promise<Rows> {
+    return this.onTarget(requirement, async ({ target, asOfMs }) => {
+      const rows: TextRow[] = [];
+      await this.run(target.long, { statement, values }, { waitMs }, (row) => void rows.push(row.texts()));
+      return { rows, asOfMs };
+    });
+  }
 }

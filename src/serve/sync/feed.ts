@@ -6,54 +6,59 @@ import type { Key } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/statements.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { urlOf } from '../read/list.js';
-import { type Page, pageReply, readFirstChunk, readPage } from '../read/page.js';
-import type { Reading } from '../read/parse.js';
+import { byIds, byKeys, type PageEnding, type PageStart, type Plan } from '../read/page.js';
 import { dataAsOf, type Reply } from '../read/reply.js';
-import { type ReadDeps, readRows } from '../read/routing.js';
+import { type ReadDeps, Reader } from '../read/routing.js';
 import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
 import { type DigestRequest, type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
-import { type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
+import { type Found, type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
 
 export interface SyncDeps {
   readonly reads: ReadDeps;
   readonly latestTimeline: LatestTimeline;
 }
 
-/** `next` gives the place behind its last row; null at the end of the pass. */
-interface FeedPage extends Page {
-  readonly list: Reading;
-  readonly asOfMs: number | null;
-  readonly next: (last: Key | null) => ScanPlace | null;
+/** Find the rows; the page names the next page, or the token of the next pass. */
+export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Plan> {
+  const { place, prefix, contexts, perPage, fields, serializer, seal } = request;
+  const { pass, reader, read } = await passingOf(deps, request, place?.pass ?? null);
+  const since = place === null ? request.since : place.since;
+  const isWhole = prefix === null && since === null;
+  const found = isWhole ? null : await findIds(read, request, since);
+  const rows = isWhole ? wholePass(request, place) : pageOfIds(request, found?.ids ?? []);
+  const describe = ({ asOfMs: ofRows, until, hasMore }: PageStart): PageEnding => {
+    const asOfMs = place === null ? (found ?? { asOfMs: ofRows }).asOfMs : place.asOfMs;
+    const pagination = async (count: number, last: Key | null): Promise<object> => {
+      const following = found === null ? (hasMore ? { section: 0, after: until ?? last } : null) : found.next;
+      const cursor =
+        following && encodePlace(seal, contexts.cursor, { pass: pass.position, asOfMs, since, ...following });
+      const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
+      const path = `sync/${request.compiled.resource.name}`;
+      return {
+        perPage,
+        count,
+        hasMore: cursor !== null,
+        nextCursor: cursor,
+        next: cursor && urlOf(request, path, { perPage: String(perPage), ...kept, cursor }),
+        since: cursor === null && prefix === null ? encodeToken(seal, contexts.token, pass.position) : null,
+      };
+    };
+    return { asOfMs, pagination };
+  };
+  return { reader, serializer, perPage, requirement: pass.requirement, describe, ...rows };
 }
 
-/** Find the rows → read them → name the next page, or the token of the next pass. */
-export async function readFeed(deps: SyncDeps, request: FeedRequest): Promise<Reply> {
-  const startedMs = performance.now();
-  const { place, prefix, contexts, perPage, fields } = request;
-  const passing = await passingOf(deps, request, place?.pass ?? null);
-  const since = place === null ? request.since : place.since;
-  const page = await (prefix === null && since === null
-    ? pageOfAll(passing, place)
-    : pageOfFound(passing, request, since));
-  const asOfMs = place === null ? page.asOfMs : place.asOfMs;
-  const rest = { headers: dataAsOf(asOfMs), databaseMs: performance.now() - startedMs };
-  return pageReply(deps.reads, page.list, page, rest, async (count, last) => {
-    const following = page.next(last);
-    const { position } = passing.pass;
-    const cursor =
-      following && encodePlace(request.seal, contexts.cursor, { pass: position, asOfMs, since, ...following });
-    const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
-    const path = `sync/${request.compiled.resource.name}`;
-    return {
-      perPage,
-      count,
-      hasMore: cursor !== null,
-      nextCursor: cursor,
-      next: cursor && urlOf(request, path, { perPage: String(perPage), ...kept, cursor }),
-      since: cursor === null && prefix === null ? encodeToken(request.seal, contexts.token, position) : null,
-    };
-  });
+type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
+
+/** In the order of the list. */
+function wholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
+  return { rowsMax: request.perPage, chunks: byKeys(request, place?.after ?? null), list: request };
+}
+
+function pageOfIds({ compiled, selection }: FeedRequest, ids: readonly string[]): PlannedRows {
+  const { rows } = compiled.statements.list(['ids'], 'asc', selection);
+  return { rowsMax: Math.max(1, ids.length), chunks: byIds(rows.all, ids), list: null };
 }
 
 /** Each statement is judged by the marks of its replica, and runs on one as current as the pass. */
@@ -63,47 +68,26 @@ async function passingOf(
   soFar: SyncPosition | null,
 ) {
   const pass = new Pass(soFar, request.since, latestTimeline);
-  const list = { ...request, attempt: pass.attempt };
+  const reader = new Reader(reads, request, pass.accept);
   await requireHistory(reads, request, pass);
-  const read: ReadInPass = (statement, values) => readRows(reads, list, statement, values, pass.requirement);
-  return { reads, pass, list, read };
+  const read: ReadInPass = (statement, values) =>
+    reader.rows(statement, { ...request.values, ...values }, pass.requirement);
+  return { pass, reader, read };
 }
 
-type Passing = Awaited<ReturnType<typeof passingOf>>;
-
-/** In the order of the list. */
-async function pageOfAll({ reads, list, pass }: Passing, place: ScanPlace | null): Promise<FeedPage> {
-  const page = await readPage(reads, list, place?.after ?? null, pass.requirement);
-  const { first, hasMore, until } = page;
-  const next = (last: Key | null): ScanPlace | null => (hasMore ? { section: 0, after: until ?? last } : null);
-  return { ...page, list, asOfMs: first.asOfMs, next };
-}
-
-/** Their ids first, then the rows in the order of the list. */
-async function pageOfFound(
-  { reads, list, pass, read }: Passing,
-  request: FeedRequest,
-  since: SyncPlace['since'],
-): Promise<FeedPage> {
-  const { compiled, perPage, prefix, selection } = request;
+/** Their rows are read in the order in which they were found, which is the order of the list, changed parts excepted. */
+function findIds(read: ReadInPass, request: FeedRequest, since: SyncPlace['since']): Promise<Found> {
+  const { perPage, prefix } = request;
   const values = {
     since: String(since?.xmin ?? 0),
     horizon: horizonOf(request, since),
     prefixes: arrayText(prefixesOf(prefix)),
   };
-  const place: ScanPlace = request.place ?? { section: 0, after: null };
-  const { ids, asOfMs, next } = await scan(read, sectionsOf(request, prefix), place, values, perPage);
-  const found = {
-    ...list,
-    statements: compiled.statements.list(['ids'], 'asc', selection),
-    values: { ids: arrayText(ids) },
-  };
-  const first = await readFirstChunk(reads, found, null, Math.max(1, ids.length), pass.requirement);
-  return { first, until: null, foundMs: 0, list: found, asOfMs, next: () => next };
+  return scan(read, sectionsOf(request, prefix), request.place ?? { section: 0, after: null }, values, perPage);
 }
 
 /** Of the oldest records that the pass before can have missed, as a timestamptz. */
-function horizonOf({ compiled }: Reading, since: SyncPlace['since']): string {
+function horizonOf({ compiled }: FeedRequest, since: SyncPlace['since']): string {
   const { horizonHours } = compiled.resource.sync?.appendOnly ?? {};
   if (horizonHours === undefined || since?.replayedAtMs == null) return '-infinity';
   return new Date(since.replayedAtMs - horizonHours * 3_600_000).toISOString();
@@ -181,8 +165,7 @@ async function hashReply(
   request: HashRequest,
   dataOf: (read: ReadRanges) => Promise<readonly object[]>,
 ): Promise<Reply> {
-  const startedMs = performance.now();
-  const { read } = await passingOf(deps, request, null);
+  const { read, reader } = await passingOf(deps, request, null);
   let asOfMs: number | null | undefined;
   const readRanges: ReadRanges = async function* (section, statements, values) {
     for await (const range of rangesOf(read, section, null, values, hashedRows, hashedRows)) {
@@ -193,5 +176,5 @@ async function hashReply(
   };
   const data = await dataOf(readRanges);
   const body = JSON.stringify({ data, pagination: { count: data.length, complete: true } });
-  return { status: 200, headers: dataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - startedMs };
+  return { status: 200, headers: dataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - reader.startedMs };
 }

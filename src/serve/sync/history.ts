@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lookStatement, sameHistory } from '../../postgres/wal-position.js';
-import type { Reading } from '../read/parse.js';
-import { type ReadDeps, readRows } from '../read/routing.js';
+import type { RawRequest } from '../read/parse.js';
+import { type ReadDeps, Reader } from '../read/routing.js';
 import { expired, type Pass, type SyncPosition } from './pass.js';
 
 const pauseMs = 20;
 
 /** Throws sync_expired at once for a position that no replica will reach, as after a restore. */
-export async function requireHistory(reads: ReadDeps, list: Reading, pass: Pass): Promise<void> {
+export async function requireHistory(reads: ReadDeps, request: RawRequest, pass: Pass): Promise<void> {
   const { before } = pass;
   const used = reads.replicas.filter(({ state }) => state.healthy);
   const isReached = (): boolean =>
@@ -17,8 +17,7 @@ export async function requireHistory(reads: ReadDeps, list: Reading, pass: Pass)
   const startedMs = performance.now();
   await Promise.all(used.map((replica) => replica.probe()));
   if (isReached()) return;
-  const attempt = () => ({ onMark: pass.compare, succeed: () => undefined });
-  await readRows(reads, { ...list, attempt }, lookStatement, {}, { replicasOnly: true, ofPage });
+  await new Reader(reads, request, pass.compare).rows(lookStatement, {}, { replicasOnly: true, ofPage });
   while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {
     const { newest } = reads.heartbeat;
     if (newest !== undefined && newest.tickMs >= startedMs) return requireWritten(before, newest);

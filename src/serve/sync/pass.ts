@@ -27,37 +27,35 @@ export function latestTimeline(primary: () => WalHistory | undefined): LatestTim
 
 /** Loses no row: no snapshot is older than the one before, and all are of one history, as a failover uses ids again. */
 export class Pass {
-  readonly #soFar: { now: SyncPosition | null };
+  #now: SyncPosition | null;
   readonly #since: SyncPosition | null;
   readonly #latest: LatestTimeline;
 
   /** `soFar` comes from a cursor, `since` from the pass before. */
   constructor(soFar: SyncPosition | null, since: SyncPosition | null, latest: LatestTimeline) {
-    this.#soFar = { now: soFar };
+    this.#now = soFar;
     this.#since = since;
     this.#latest = latest;
   }
 
   /** Must not be read before the first statement has ended. */
   get position(): SyncPosition {
-    if (this.#soFar.now === null) throw new Error('the pass has no position before its first statement');
-    return this.#soFar.now;
+    if (this.#now === null) throw new Error('the pass has no position before its first statement');
+    return this.#now;
   }
 
   get requirement(): Requirement {
     return { replicasOnly: true, ...(this.before && { replayed: this.before.lsn }) };
   }
 
-  /** A failed attempt leaves the pass unchanged. */
-  readonly attempt = () => {
-    const marked = { ...this.#soFar };
-    const onMark = (row: TextRow): void => void Object.assign(marked, { now: this.#judge(row, marked.now) });
-    return { onMark, succeed: (): void => void Object.assign(this.#soFar, marked) };
+  /** Takes the mark of a statement that has ended: a failed attempt leaves the pass unchanged. */
+  readonly accept = (mark: TextRow): void => {
+    this.#now = this.#judge(mark);
   };
 
   /** The next statement must not be behind it; null at the beginning of a pass over everything. */
   get before(): SyncPosition | null {
-    return this.#soFar.now ?? this.#since;
+    return this.#now ?? this.#since;
   }
 
   /** Throws sync_expired if the replica has another history than the pass. */
@@ -75,7 +73,7 @@ export class Pass {
   }
 
   /** Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
-  #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
+  #judge(row: TextRow, now = this.#now): SyncPosition {
     const before = now ?? this.#since;
     const { mark, timeline } = this.#inHistory(row, before);
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');

@@ -157,10 +157,11 @@ function periodsOf(
   if (by !== undefined && by !== 'month') refuseBy('invalid', 'by must be month.');
   const [from, to] = [values[first] ?? days.first, values[last] ?? days.last];
   if (by === undefined || faults.length > 0) return [{ from, to, isMonth: false }];
-  if (values[first] === undefined || values[last] === undefined) refuseBy('invalid', `by needs ${first} and ${last}.`);
   const numberOf = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;
   const [start, count] = [numberOf(from), numberOf(to) - numberOf(from) + 1];
-  if (count > monthsMax)
+  const areBoth = values[first] !== undefined && values[last] !== undefined;
+  if (!areBoth) refuseBy('invalid', `by needs ${first} and ${last}.`);
+  else if (count > monthsMax)
     refuseBy('out_of_range', `The period has ${count} months, and at most ${monthsMax} are answered.`);
   if (faults.length > 0) return [];
   return Array.from({ length: count }, (_, i) => {
@@ -176,7 +177,7 @@ function monthOf(number: number): string {
   return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;
 }
 
-/** The calendar repeats itself after 400 years, and JavaScript takes years below 100 for those of the last century. */
+/** The calendar repeats itself after 400 years, and JavaScript adds 1900 to a year below 100. */
 function daysIn(number: number): number {
   return new Date(Date.UTC(2000 + (Math.floor(number / 12) % 400), (number % 12) + 1, 0)).getUTCDate();
 }

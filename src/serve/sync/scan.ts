@@ -31,16 +31,16 @@ export async function* rangesOf(
   sizeMax: number,
 ): AsyncGenerator<ScanRange> {
   for (let from = after, rows = size; ; rows = Math.min(rows * growth, sizeMax)) {
-    const skipping = { ...values, ...rangeValues({ after: from, until: null }), skip: rows - 1, limit: 1 };
+    const skipping = { ...values, ...rangeValues(from, null), skip: rows - 1, limit: 1 };
     const until = ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as Key | undefined) ?? null;
     const bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
-    yield { bounds, values: { ...values, ...rangeValues({ after: from, until }) }, until };
+    yield { bounds, values: { ...values, ...rangeValues(from, until) }, until };
     if (until === null) return;
     from = until;
   }
 }
 
-interface Found {
+export interface Found {
   readonly ids: readonly string[];
   /** Of the first search, epoch milliseconds: later changes of places already searched can be missing. */
   readonly asOfMs: number | null;
