@@ -43,6 +43,74 @@ alter function gateway.note_token_uses(uuid[]) owner to gateway_owner;
 revoke all on function gateway.note_token_uses(uuid[]) from public;
 grant execute on function gateway.note_token_uses(uuid[]) to gateway_writer;
 
+-- A sentence for each table whose row security hides rows of these views from the role that reads it: no policy that permits is true for every
+-- row, or one that restricts is not. A policy whose condition needs a column counts as hiding. Views below a view read as their own owners,
+-- unless they have security_invoker. The conditions are evaluated for the caller of the look-up, as the table itself evaluates them.
+create function gateway.hidden_rows(views text[]) returns setof text
+  language plpgsql stable set search_path = ''
+  as $$
+  declare
+    hiding record;
+    policy record;
+    is_true boolean;
+    is_shown boolean;
+  begin
+    for hiding in
+      with recursive below (view, oid, reader) as (
+        select v, to_regclass(v)::oid, (select o.oid from pg_catalog.pg_roles o where o.rolname = current_user) from unnest(views) v
+        union
+        select b.view, d.refobjid, case when c.reloptions::text ~ 'security_invoker=(true|on|1|yes)' then b.reader else c.relowner end
+        from below b join pg_catalog.pg_class c on c.oid = b.oid and c.relkind = 'v' join pg_catalog.pg_rewrite r on r.ev_class = c.oid
+          join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_rewrite'::regclass and d.objid = r.oid
+            and d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid <> c.oid
+      )
+      select b.view, b.oid, b.reader from below b join pg_catalog.pg_class c using (oid) join pg_catalog.pg_roles o on o.oid = b.reader
+      where c.relrowsecurity and not o.rolsuper and not o.rolbypassrls and (c.relforcerowsecurity or not pg_catalog.pg_has_role(b.reader, c.relowner, 'usage'))
+    loop
+      is_shown := null;
+      for policy in
+        select p.polpermissive as permits, pg_catalog.pg_get_expr(p.polqual, p.polrelid) as condition from pg_catalog.pg_policy p
+        where p.polrelid = hiding.oid and p.polcmd in ('r', '*')
+          and exists (select from unnest(p.polroles) r where r = 0 or pg_catalog.pg_has_role(hiding.reader, r, 'usage'))
+        order by p.polpermissive desc
+      loop
+        begin
+          execute 'select ' || policy.condition into is_true;
+        exception when others then
+          is_true := false;
+        end;
+        if policy.permits then is_shown := coalesce(is_shown, false) or coalesce(is_true, false);
+        elsif policy.condition is not null then is_shown := is_shown and coalesce(is_true, false);
+        end if;
+      end loop;
+      if is_shown is not true then
+        return next format('row security of %s hides rows of %s from %s', hiding.oid::regclass, hiding.view, hiding.reader::regrole);
+      end if;
+    end loop;
+  end $$;
+alter function gateway.hidden_rows(text[]) owner to gateway_owner;
+revoke all on function gateway.hidden_rows(text[]) from public;
+
+-- For the checks of the gateway.
+create function gateway.hidden_token_rows() returns setof text
+  language sql stable security definer set search_path = ''
+  as $$ select gateway.hidden_rows('{gateway.api_tokens,gateway.workspaces,gateway.token_owners}') $$;
+alter function gateway.hidden_token_rows() owner to gateway_owner;
+revoke all on function gateway.hidden_token_rows() from public;
+grant execute on function gateway.hidden_token_rows() to gateway_reader, gateway_writer;
+
+-- Before a look-up says that something is not there: an answer of rows that may be hidden would refuse a valid token.
+create function gateway.refuse_hidden_rows(views text[]) returns void
+  language plpgsql stable set search_path = ''
+  as $$
+  declare
+    sentence text := (select string_agg(s, '; ') from gateway.hidden_rows(views) s);
+  begin
+    if sentence is not null then raise sqlstate 'WG007' using message = sentence; end if;
+  end $$;
+alter function gateway.refuse_hidden_rows(text[]) owner to gateway_owner;
+revoke all on function gateway.refuse_hidden_rows(text[]) from public;
+
 -- Whether a token's workspace and user are still there: the app may mark them as deleted, and a user may lose the right to tokens.
 -- The text of the statement holds the ids, so that they take the types of the views, of whatever app, and its indexes are used.
 create function gateway.is_token_owner(workspace text, owner text) returns boolean
@@ -53,12 +121,14 @@ create function gateway.is_token_owner(workspace text, owner text) returns boole
   begin
     execute format('select exists (select from gateway.workspaces where id = %1$L)
         and exists (select from gateway.token_owners where workspace_id = %1$L and id = %2$L)', workspace, owner) into is_owner;
+    if not is_owner then perform gateway.refuse_hidden_rows('{gateway.workspaces,gateway.token_owners}'); end if;
     return is_owner;
   end $$;
 alter function gateway.is_token_owner(text, text) owner to gateway_owner;
 revoke all on function gateway.is_token_owner(text, text) from public;
 
--- One token by the SHA-256 of its text, for any workspace: the only question the reader can ask without a workspace.
+-- One token by the SHA-256 of its text, for any workspace: the only question that a login can ask without a workspace. The writer asks while
+-- no replica can be used.
 -- Relies on the unique index on token_hash: one index probe.
 -- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
 -- A token whose workspace or user is gone counts as revoked, since -infinity, for as long as they are.
@@ -66,17 +136,19 @@ revoke all on function gateway.is_token_owner(text, text) from public;
 -- rows that no earlier snapshot sees, and a STABLE function, which reads by the snapshot of its caller, would find no token.
 create function gateway.find_token(hash bytea)
   returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
-  language sql volatile security definer set search_path = ''
+  language plpgsql volatile security definer set search_path = ''
   as $$
-    select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at,
-      case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, '-infinity') end,
-      t.name::text
-    from gateway.api_tokens t
-    where t.token_hash = hash
-  $$;
+  begin
+    return query select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at,
+        case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, '-infinity') end,
+        t.name::text
+      from gateway.api_tokens t
+      where t.token_hash = hash;
+    if not found then perform gateway.refuse_hidden_rows('{gateway.api_tokens}'); end if;
+  end $$;
 alter function gateway.find_token(bytea) owner to gateway_owner;
 revoke all on function gateway.find_token(bytea) from public;
-grant execute on function gateway.find_token(bytea) to gateway_reader;
+grant execute on function gateway.find_token(bytea) to gateway_reader, gateway_writer;
 
 -- Up to ten workspaces, those with a token first, whose records `check` reads. For the admin alone: no login role can list workspaces.
 create function gateway.sample_workspaces() returns setof text

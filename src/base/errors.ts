@@ -188,6 +188,10 @@ const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] =
 const byRule = 'a rule of the database does not allow it.';
 const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
+/** Tokens whose rows are hidden would look unknown. */
+export const hiddenRowsRemedy =
+  'Create a policy there whose condition is true for gateway_owner, or give the view to a role that may read every row.';
+
 /** By SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': retry, // connection exceptions
@@ -233,6 +237,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
   WG006: retry, // the wall refuses the MAC: another replica can have the new key already, or another gateway
+  WG007: { kind: 'unfit', correction: `Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}` },
   '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
   '2201G': unfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',

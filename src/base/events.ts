@@ -15,7 +15,7 @@ export interface EventFault<E> {
   readonly remedy: string;
   /** Route, resource or server. Absent: all events are one fault. */
   readonly about?: (event: E) => string;
-  readonly sentence: (about: string, count: number) => string;
+  readonly sentence: (about: string, count: number, workspaces: string) => string;
 }
 
 /** A counter, or a histogram of `seconds`. An event whose label is null is not counted. */
@@ -81,6 +81,12 @@ export interface RefusedResource extends UnfitServer {
 const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as const;
 
 export type LimitName = (typeof limitNames)[number];
+
+/** Reasons to refuse a token that worked: a row is missing. */
+export const tokenLosses = {
+  'no owner': "the token's user or workspace is gone, or may have no tokens",
+  unknown: 'the token itself is gone',
+} as const;
 
 const codes = Object.keys(problems);
 
@@ -151,6 +157,12 @@ export const events = {
       'Requests answered 500 because the database does not fit the gateway, by SQLSTATE.',
       { code: unfitSqlStates },
     ),
+    faults: {
+      level: 'failing',
+      remedy: 'database-unfit',
+      about: ({ correction, code }) => `${correction.replace(/\.$/, '')} (${code})`,
+      sentence: (about, count) => `the database refused ${s(count, 'statement')}: ${about}`,
+    },
   }),
   upkeep_failed: event<{ statement: string; code: string; correction: string }>('error', {
     repeats: ['statement', 'code'],
@@ -204,6 +216,21 @@ export const events = {
       remedy: 'undecodable',
       about: ({ resource, pointer, reason }) => `${resource} ${pointer} (${reason})`,
       sentence: (about, count) => `${s(count, 'value')} could not be decoded: ${about}`,
+    },
+  }),
+  known_token_refused: event<{ reason: keyof typeof tokenLosses; workspace: string }>('error', {
+    repeats: ['reason'],
+    metrics: counter(
+      'known_tokens_refused',
+      'Requests answered 401 whose token worked in the last ten minutes, and is neither revoked nor expired.',
+      { reason: Object.keys(tokenLosses) },
+    ),
+    faults: {
+      level: 'failing',
+      remedy: 'tokens-refused',
+      about: ({ reason }) => tokenLosses[reason],
+      sentence: (about, count, workspaces) =>
+        `${s(count, 'request', 'were')} answered 401 though the token worked in the last ten minutes: ${about}, of ${workspaces}`,
     },
   }),
   limit_hit: event<{ limit: LimitName }>('info', {
@@ -275,7 +302,10 @@ export const events = {
     metrics: counter('primary_changes', 'Times another server of PRIMARY_URLS became the primary.'),
   }),
   primary_read: event('debug', {
-    metrics: counter('primary_reads', 'Reads the primary served because no replica had replayed the last write.'),
+    metrics: counter(
+      'primary_reads',
+      'Reads that the primary served: no replica had replayed the last write, or none could look a token up.',
+    ),
   }),
   write_finished: event<{ outcome: string }>('debug', {
     metrics: counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', {

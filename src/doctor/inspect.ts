@@ -135,6 +135,7 @@ async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGe
 async function* checkPrimary(client: pg.Client, inspection: Inspection, takesWrites: boolean): AsyncGenerator<Item[]> {
   const { settings, resources, more } = inspection;
   yield await checkWall(client, settings);
+  yield await checkTokens(client);
   const views = await checkViews(client, resources.flatMap(writeNeeds));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import type pg from 'pg';
-import { correctionOf } from '../base/errors.js';
+import { correctionOf, hiddenRowsRemedy } from '../base/errors.js';
 import { primaryReadConnections } from '../postgres/primary.js';
 import { sealWith, wallRefusal } from '../postgres/seal.js';
 import type { WorkspaceId } from '../postgres/statement.js';
@@ -86,6 +86,10 @@ const missingGrants = `select format('gateway_owner cannot read %s: grant select
 
 export function checkTokens(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
+    const hidden = await client.query<{ fault: string }>('select fault from gateway.hidden_token_rows() fault');
+    const sentences = hidden.rows.map(({ fault }) => fault);
+    if (sentences.length > 0)
+      return [{ ...verdict('token_look_up', sentences, '', '', 'failed'), advice: hiddenRowsRemedy }];
     await client.query(`select * from gateway.find_token('\\x00')`);
     const { rows } = await client.query<{ fault: string }>(missingGrants);
     const faults = rows.map(({ fault }) => fault);

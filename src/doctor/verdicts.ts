@@ -1,5 +1,5 @@
 import type { CheckResult } from '../postgres/probe.js';
-import { type Finding, type FindingCode, faultIf, findingAt, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, type FindingCode, failure, faultIf, findingAt, type Item, titleOf, verdict } from './finding.js';
 
 export type ServerKind = 'replica' | 'primary';
 
@@ -12,6 +12,10 @@ export interface CheckedServer {
   readonly system: string | undefined;
   readonly items: readonly Item[];
 }
+
+/** A primary takes writes without a replica. */
+const withoutReplica =
+  'this is no replica but a primary, and no replica can be used: reads will be answered 503, writes are served.';
 
 /** No fault while another server has the right state. */
 const otherState: Readonly<Record<ServerKind, string>> = {
@@ -40,7 +44,11 @@ export function judge(servers: readonly CheckedServer[]) {
     cluster: answered.length > 1 ? [cluster] : [],
     findings: servers.flatMap((server) => {
       const { kind, where, items } = server;
-      if (isFine(server) || !fineKinds.has(kind)) return items.map((item) => findingAt(where, item));
+      if (isFine(server) || !fineKinds.has(kind))
+        return items.map((item) => {
+          const isPrimary = kind === 'replica' && item.code === 'recovery' && item.level === 'refused';
+          return findingAt(where, isPrimary && fineKinds.has('primary') ? failure('recovery', withoutReplica) : item);
+        });
       const kept = ofOtherClusters.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
       return kept.map((item): Finding => {
         const { code, level } = item;

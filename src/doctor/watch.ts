@@ -36,6 +36,8 @@ export class FitnessWatch {
   #lookedMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  /** Whether all servers in use answered the last look. */
+  #isJudged = false;
 
   constructor(
     private readonly servers: readonly WatchedServer[],
@@ -71,6 +73,13 @@ export class FitnessWatch {
     return this.#looking;
   }
 
+  /** A look that began after the call; false when a server in use did not answer. */
+  async lookAfresh(): Promise<boolean> {
+    await this.#looking;
+    await this.look();
+    return this.#isJudged;
+  }
+
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -82,13 +91,18 @@ export class FitnessWatch {
   }
 
   async #lookOnce(): Promise<void> {
-    await Promise.all(this.servers.map((server) => this.#lookAt(server)));
+    const answers = await Promise.all(this.servers.map((server) => this.#lookAt(server)));
+    this.#isJudged = answers.includes(true) && !answers.includes(false);
     if (!this.#isClosed) this.#judge();
   }
 
-  async #lookAt(server: WatchedServer): Promise<void> {
+  /** Whether it answered; null while it is not used. */
+  async #lookAt(server: WatchedServer): Promise<boolean | null> {
     const url = server.url();
-    if (url === null) return void this.#items.delete(server);
+    if (url === null) {
+      this.#items.delete(server);
+      return null;
+    }
     let client: pg.Client | null = null;
     try {
       client = await connectTo(url, server.kind, this.bounds);
@@ -99,8 +113,10 @@ export class FitnessWatch {
         server,
         items.filter(({ level, code }) => level === 'refused' || code === 'dropped'),
       );
+      return true;
     } catch (error) {
       this.observe({ type: 'look_failed', server: server.name, reason: reasonOf(error as Error) });
+      return false;
     } finally {
       await client?.end().catch(() => undefined);
     }
@@ -163,8 +179,17 @@ async function planReads(client: pg.Client, resources: readonly Resource[]): Pro
   return items;
 }
 
-function lookAtPrimary(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
-  return checkViews(client, resources.flatMap(writeNeeds));
+/** With the files of tokens, which are looked up here while no replica can be used; views of one resource are read on replicas. */
+async function lookAtPrimary(
+  client: pg.Client,
+  resources: readonly Resource[],
+  before: readonly Item[],
+): Promise<Item[]> {
+  return [
+    ...(await checkViews(client, resources.flatMap(writeNeeds))),
+    ...(await lookAtFiles(client, resources, before)).filter(({ object }) => object === ''),
+    ...(await checkTokens(client)),
+  ];
 }
 
 /** If a lock hides a view, the other files are compared one by one, and earlier findings stay. */

@@ -36,6 +36,8 @@ export interface Requirement {
   readonly asOfMs?: number | null;
   /** It must show the workspace's last write, and the primary may answer. */
   readonly showsWrite?: boolean;
+  /** The primary answers while no replica can be used. */
+  readonly orPrimary?: boolean;
   /** Its progress is marked by positions of replay. */
   readonly replicasOnly?: boolean;
   /** How long to search after the first failure; absent: two retries. */
@@ -198,8 +200,9 @@ function primaryOrWait(
   waitedMs: number,
 ): ReadTarget | null {
   const hasHealthyReplica = choose(replicas, {}) !== null;
-  const { showsWrite = false, replicasOnly = false } = requirement;
-  if (hasHealthyReplica && showsWrite && !replicasOnly && waitedMs >= freshnessWaitMs) {
+  const { showsWrite = false, replicasOnly = false, orPrimary = false } = requirement;
+  const mayAskPrimary = hasHealthyReplica ? showsWrite && !replicasOnly && waitedMs >= freshnessWaitMs : orPrimary;
+  if (mayAskPrimary) {
     const target = primary?.() ?? null;
     if (target !== null) return target;
   }

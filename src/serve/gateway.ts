@@ -210,6 +210,9 @@ function depsOf(
 ): AppDeps {
   const { databases, watch, positions, upkeep, readBody, ...shared } = parts;
   const { replicas, heartbeat, primary } = databases;
+  const readsOfPrimary = primary
+    ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+    : () => null;
   return {
     ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
     ...pick(settings, 'corsOrigins', 'pageTimeMaxMs'),
@@ -229,9 +232,7 @@ function depsOf(
       chunkMemory: new ChunkMemory(),
       pageMemory: new PageMemory(settings.pageMemoryMax),
       lastWrite: (workspace) => positions.lastWriteOf(workspace),
-      primary: primary
-        ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
-        : () => null,
+      primary: readsOfPrimary,
     },
     latestTimeline: latestTimeline(() => heartbeat.newest),
     syncSeal: sealedParts(settings.wallKey),
@@ -242,7 +243,11 @@ function depsOf(
       replicas,
       observe,
       gate: shared.gates.unknownTokens,
-      mayRefuse: () => !resources.every(({ name }) => watch.refuses(name, 'read')),
+      primary: readsOfPrimary,
+      mayRefuse: (now) => {
+        const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
+        return now ? watch.lookAfresh().then((isJudged) => isJudged && fits()) : fits();
+      },
       noteUse: (tokenId) => upkeep?.noteUse(tokenId),
     }),
     writes: primary &&

@@ -7,6 +7,7 @@ import { projectText } from '../../src/base/paths.js';
 import { type Finding, titleOf } from '../../src/doctor/finding.js';
 import { policyOn } from '../../src/doctor/policies.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
+import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { type CommandResult, commandLine } from '../support/command-line.js';
@@ -349,4 +350,100 @@ test('the steps of a release: reads of the changed table alone are 503, also of 
   unknown.close();
   await without.stop();
   await started.stop();
+});
+
+const asApplied =
+  'update gateway.applied_files set digest = gateway.digest_of(objects), sources = gateway.sources_of(objects) where digest is not null';
+
+test('a token that is looked up while its rows are hidden is 503, never 401, and status and check name the cause', async (t) => {
+  const unhurried = await setUp.gateway({ tokenCacheMs: 1 }); // it looks at the database when it must
+  const asked = await clientOf(unhurried);
+  const sentences = async () =>
+    ((await (await fetch(`${unhurried.gateway.opsUrl}/status.json`)).json()) as StatusReport).faults.map(
+      ({ sentence }) => sentence,
+    );
+  const meets = async (met: string, sql: string, from = asked): Promise<void> => {
+    await setUp.sql(sql);
+    await setUp.caughtUp();
+    for (let i = 0; i < 3; i++) t.is(await statusOf('/klanten', from), met, sql);
+  };
+  t.is(await statusOf('/klanten', asked), '200');
+  // As `migrate` makes them, but of a role that is below row security.
+  await meets(
+    '200',
+    `alter view gateway.token_owners owner to shop_owner; alter view gateway.workspaces owner to shop_owner; ${asApplied}`,
+  );
+  for (const table of ['users', 'workspaces']) {
+    await meets(refused, `alter table app.${table} enable row level security`);
+    t.regex((await sentences()).join(), /Row security hides rows from the look-up of tokens/);
+    t.regex(
+      (await wrong()).join(),
+      new RegExp(`token look up: row security of app.${table} hides rows of .* from shop_owner`),
+    );
+    await meets(
+      refused,
+      `create policy own on app.${table} to shop_owner using (id::text = current_setting('app.tenant', true))`,
+    );
+    const fresh = await clientOf(await setUp.gateway({ tokenCacheMs: 1 }));
+    t.is(await statusOf('/klanten', fresh), refused, 'of a gateway that never knew the token');
+    fresh.close();
+    await meets('200', `create policy gateway on app.${table} to shop_owner using (current_user in ('gateway_owner'))`);
+    await meets(
+      refused,
+      `create policy no_rows on app.${table} as restrictive to shop_owner using (current_user = 'postgres')`,
+    );
+    await meets('200', `drop policy no_rows on app.${table}`);
+    const unknown = apiClient(`${unhurried.gateway.url}/api/v1`, { token: newToken() });
+    t.is((await unknown.get('/klanten')).status, 401, 'a token that is none');
+    unknown.close();
+    await meets(
+      '200',
+      `drop policy own on app.${table}; drop policy gateway on app.${table}; alter table app.${table} disable row level security`,
+    );
+  }
+  for (const name of ['token_owners', 'workspaces', 'api_tokens'])
+    await meets(
+      refused,
+      `do $$ begin execute 'create or replace view gateway.${name} as ' || rtrim(pg_get_viewdef('gateway.${name}'), ';') || ' limit 0'; end $$`,
+    );
+  await run(t, again);
+  await setUp.caughtUp();
+  await setUp.sql(
+    'alter view gateway.token_owners owner to current_user; alter view gateway.workspaces owner to current_user',
+  );
+
+  asked.close();
+  await unhurried.stop();
+});
+
+test('tokens that worked are 401 when the app takes the right to tokens from their users, and status and metrics say for how many workspaces', async (t) => {
+  const running = await setUp.gateway({ tokenCacheMs: 1 });
+  const all = await Promise.all([0, 1].map((workspace) => setUp.token({ scopes, workspace })));
+  const clients = all.map((token) => apiClient(`${running.gateway.url}/api/v1`, { token }));
+  const meet = async (met: string) => {
+    for (const each of clients) t.is(await statusOf('/klanten', each), met);
+  };
+  await meet('200');
+  await setUp.sql(
+    "create table fault.owners as select id from app.users where rol = 'owner'; update app.users set rol = 'member' where rol = 'owner'",
+  );
+  await setUp.caughtUp();
+  await meet('401');
+  await setUp.sql('delete from app.api_tokens where token_hash = any ($1)', [all.slice(1).map(tokenHash)]);
+  await setUp.sql(
+    "update app.users set rol = 'owner' where id in (select id from fault.owners); drop table fault.owners",
+  );
+  await setUp.caughtUp();
+  await eventually(t, 'the tokens are looked up again', async () => (await statusOf('/klanten', clients[0])) === '200');
+  t.is(await statusOf('/klanten', clients[1]), '401');
+  const { faults } = (await (await fetch(`${running.gateway.opsUrl}/status.json`)).json()) as StatusReport;
+  const told = faults.map(({ sentence }) => sentence).join('\n');
+  t.regex(
+    told,
+    /answered 401 though the token worked in .*: the token's user or workspace is gone, .* \(2\), the token itself is gone \(1\), of 2 workspaces/,
+  );
+  t.is(await running.metric('gateway_token_loss_workspaces', { reason: 'no owner' }), 2);
+  t.is(await running.metric('gateway_known_tokens_refused_total', { reason: 'unknown' }), 1);
+  for (const each of clients) each.close();
+  await running.stop();
 });

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../base/cache-bound.js';
+import type { Problem } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { Gate } from '../../base/flow/gate.js';
 import { type ReadTarget, unavailable, withServer } from '../../postgres/choice.js';
@@ -29,8 +30,10 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
   readonly gate: Gate;
-  /** Whether the database fits, so that a token that it does not know is unknown. */
-  readonly mayRefuse: () => boolean;
+  /** While no replica can be used. */
+  readonly primary: () => ReadTarget | null;
+  /** Whether the database fits, so that a token that it does not know is unknown; with `now` it is looked at again. */
+  readonly mayRefuse: (now: boolean) => boolean | Promise<boolean>;
   /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
@@ -52,7 +55,8 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 /** Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
-  readonly #known = new LRUCache<string, true>({ ...atMost(10_000), ttl: 600_000 });
+  /** The workspaces of tokens that worked in the last ten minutes. */
+  readonly #known = new LRUCache<string, WorkspaceId>({ ...atMost(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
 
   constructor(private readonly deps: TokenDeps) {
@@ -64,12 +68,13 @@ export class Tokens {
         const hash = Buffer.from(key, 'base64');
         const access = await withServer(
           deps,
-          () => ({}),
+          () => ({ orPrimary: true }),
           ({ target }) => lookUp(target, hash, deps.queueWaitMs),
         );
         if (access === null || access.refusal !== null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {
-          this.#known.set(key, true);
+          this.#known.set(key, access.workspace);
+          this.#refused.delete(key);
           deps.noteUse(access.tokenId);
         }
         return { access };
@@ -92,11 +97,21 @@ export class Tokens {
     const key = tokenKey(token);
     const isKept = this.#lookUps.has(key) || this.#known.has(key);
     if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
-    const { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
-    const reason = access === null ? 'unknown' : refusalOf(access);
-    if (reason !== null && !this.deps.mayRefuse()) throw unavailable('Tokens cannot be looked up now; try again.');
-    if (access === null) return this.#refuse(key, address);
-    return reason === null ? access : { ...this.#refuse(key, address), token: { id: access.tokenId, reason } };
+    let { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
+    let reason = refusalOf(access);
+    if (reason !== null && !(await this.deps.mayRefuse(false))) throw unknowable();
+    const workspace = this.#known.get(key);
+    if (isLoss(reason) && workspace !== undefined) {
+      if (!this.#refused.has(key)) {
+        if (!(await this.deps.mayRefuse(true))) throw unknowable();
+        ({ access } = (await this.#lookUps.fetch(key, renewal)) as LookUp); // it may be well again
+        reason = refusalOf(access);
+      }
+      if (isLoss(reason)) this.deps.observe({ type: 'known_token_refused', reason, workspace });
+    }
+    if (access !== null && reason === null) return access;
+    const refusal = this.#refuse(key, address);
+    return access === null ? refusal : { ...refusal, token: { id: access.tokenId, reason: reason as string } };
   }
 
   /** A repeated refusal counts for the token alone, to spare the address that others share. */
@@ -118,8 +133,21 @@ export class Tokens {
   }
 }
 
-function refusalOf({ refusal, expiresAtMs }: Access): string | null {
+type Reason = Exclude<Access['refusal'], null> | 'expired' | 'unknown';
+
+function refusalOf(access: Access | null): Reason | null {
+  if (access === null) return 'unknown';
+  const { refusal, expiresAtMs } = access;
   return refusal ?? (expiresAtMs <= Date.now() ? 'expired' : null);
+}
+
+/** The absence of a row, for which a fault of the database can be the reason, too. */
+function isLoss(reason: Reason | null): reason is 'no owner' | 'unknown' {
+  return reason === 'no owner' || reason === 'unknown';
+}
+
+function unknowable(): Problem {
+  return unavailable('Tokens cannot be looked up now; try again.');
 }
 
 async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {

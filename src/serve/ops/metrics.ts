@@ -7,7 +7,7 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client';
-import { type Event, type EventMetric, events, type Observe } from '../../base/events.js';
+import { type Event, type EventMetric, events, type Observe, tokenLosses } from '../../base/events.js';
 import type { Replica } from '../../postgres/replica.js';
 import { canFail } from '../../resource/definition/record-schema.js';
 import { leaves, pointer, type Resource } from '../../resource/definition/resource.js';
@@ -241,6 +241,16 @@ export const gauges = {
           return [{ resource: name, replica }, Number(locked.some(({ resource }) => resource === name))];
         }),
       ),
+  },
+  token_loss_workspaces: {
+    help: 'Workspaces of which requests were answered 401 in the last minute though their token worked in the last ten; at most 50 are told apart.',
+    labels: ['reason'],
+    ofWorkers: 'sum',
+    samples: ({ recent }) =>
+      Object.entries(tokenLosses).map(([reason, words]): Sample => {
+        const count = recent().find(({ kind, about }) => kind === 'known_token_refused' && about === words);
+        return [{ reason }, Object.keys(count?.workspaces ?? {}).length];
+      }),
   },
   reload_refused: plainGauge(
     '1 after a reload that was refused, until one succeeds: the definitions before it serve.',

@@ -95,7 +95,10 @@ export function recentFaults(
     const others = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
     const [[name, most] = ['', 0]] = Object.entries(workspaces).sort(([, a], [, b]) => b - a);
     const cause = most >= count * shareNamed ? `, ${most === count ? 'all' : 'most'} of workspace ${name}` : '';
-    const words = sentence(names.slice(0, namedMax).join(', ') + others, count);
+    const number = Object.keys(workspaces).length;
+    const atLeast = number >= workspacesMax ? 'at least ' : '';
+    const inWords = `${atLeast}${number} workspace${number === 1 ? '' : 's'}`;
+    const words = sentence(names.slice(0, namedMax).join(', ') + others, count, inWords);
     return [{ level, remedy, sentence: `In the last minute, ${words}${cause}.` }];
   });
 }

@@ -25,7 +25,7 @@ export const wrongServers: Configurations = {
   'there is no such database': refused('connection', /database "nowhere" does not exist/, {
     settings: () => ({ replicaUrls: urlAs(shared.replicas[0] as string, 'gateway_reader', 'nowhere') }),
   }),
-  'REPLICA_URLS names the primary': refused('recovery', /this is no replica but a primary/, {
+  'REPLICA_URLS names the primary': failed('recovery', /reads will be answered 503, writes are served/, {
     settings: (database) => ({ replicaUrls: primaryAs('gateway_reader', database) }),
   }),
   'PRIMARY_URLS names a replica': failed('recovery', /writes will be answered 503/, {
