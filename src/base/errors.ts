@@ -347,11 +347,12 @@ export function namedIn(error: unknown): string | null {
 }
 
 const refusals: Readonly<Record<string, string>> = {
-  '08P01': 'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt',
+  '08P01':
+    'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt, its list of databases and pg_hba.conf of the server',
   '28000': 'the login is refused',
   '28P01': 'the password is wrong',
   '3D000': 'there is no such database',
-  '53300': 'too many connections',
+  '53300': 'no connection is free: raise the CONNECTION LIMIT of the role or database, or max_connections',
   '57P03': 'it is starting up or shutting down',
 };
 

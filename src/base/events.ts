@@ -266,7 +266,7 @@ export const events = {
     repeats: ['replica', 'code'],
     metrics: counter('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
   }),
-  primary_failed: event<{ code: string }>('warn', {
+  primary_failed: event<{ code: string; obstacle?: string }>('warn', {
     repeats: ['code'],
     metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,

@@ -19,6 +19,8 @@ export interface PoolLimits {
   /** All pools share `activeWorkspaces`. Absent: the pool serves a single tenant. */
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
+  /** Called when a connection ended without an answer, so that the server may hold its transaction; then `settle` is awaited. */
+  readonly onOwed?: () => void;
   readonly statementTimeoutMs: number;
   readonly quietMs: number;
 }
@@ -75,6 +77,10 @@ const [trialPauseMs, trialMsMax] = [100, 3000];
  * and the statements after it go elsewhere. Until it ends, its resource leaves the pool's connections to the others: slow resources together begin
  * statements on as many connections aside as the pool has. At most twice the bound is aside, so that a resource that turns slow finds room. After a
  * lock_timeout its resource is locked: only one statement, on a connection of its own, waits for the end of the lock, and all others are refused at once.
+ *
+ * With `onOwed` the bound counts what the server holds: connections aside, and transactions that it has not answered, whether the gateway gave them up or
+ * their connection ended. Slow resources together have half of it, each other one half of the rest, and where all of it is unanswered a
+ * transaction is refused at once.
  */
 export class ConnectionPool {
   readonly #limits: PoolLimits;
@@ -94,6 +100,10 @@ export class ConnectionPool {
   readonly #locks: Locks;
   /** The connections set aside, with the resource of their statement. */
   readonly #aside = new Map<Connection, string>();
+  /** Given up, with their resources, until the server answers. */
+  readonly #givenUp = new Map<Connection, string>();
+  /** Backends of connections that ended without an answer; whether the server was seen to hold them. */
+  readonly #owed = new Map<number, boolean>();
   /** Until when a resource counts as slow. */
   readonly #slowUntilMs = new Map<string, number>();
   /** Connections that look for the end of a lock. */
@@ -153,6 +163,7 @@ export class ConnectionPool {
   /** For several round trips. Destroys the connection when more than statementTimeoutMs passed since `atMs`. Rejects as `run` does. */
   hold<T>(held: Held, work: (connection: Connection) => Promise<T>): Promise<T> {
     const { workspace, resource, waitMs, atMs } = held;
+    if (this.#isSpent(resource)) return Promise.reject(slow());
     return this.#enter(workspace, resource, { waitMs }, async (connection) => {
       const startedMs = performance.now();
       if (this.#isSlow(resource)) this.#aside.set(connection, resource);
@@ -160,6 +171,7 @@ export class ConnectionPool {
       return connection
         .hold(() => work(connection), resource, atMs)
         .finally(() => {
+          if (connection.isGivenUp && this.#connections.has(connection)) this.#givenUp.set(connection, resource);
           this.#takeBack(connection, startedMs);
           release();
         });
@@ -196,6 +208,7 @@ export class ConnectionPool {
   /** Statements in flight and in the queue reject at once, so that another replica can repeat them. */
   reset(): void {
     this.#resets++;
+    this.#owed.clear(); // another server is asked from now on
     for (const connection of [...this.#connections, ...this.#trials]) connection.destroy();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
   }
@@ -209,21 +222,60 @@ export class ConnectionPool {
     this.#closed = true;
     clearInterval(this.#sweeper);
     this.renew();
-    for (const connection of this.#trials) connection.destroy();
+    for (const connection of [...this.#trials, ...this.#givenUp.keys()]) connection.destroy();
     this.#gate.failAll(new Problem('overloaded', 'The gateway is stopping.'));
+  }
+
+  /** Whether a statement waits, or the server may hold one. */
+  get isHeldUp(): boolean {
+    return this.#aside.size + this.#givenUp.size + this.#owed.size > 0;
+  }
+
+  /** `pids`: the backends of this login that the server has; null where a pooler hides them. */
+  settle(pids: ReadonlySet<number> | null): void {
+    for (const pid of [...this.#owed.keys()])
+      if (pids?.has(pid)) this.#owed.set(pid, true);
+      else this.#owed.delete(pid);
+    for (const connection of this.#givenUp.keys())
+      if (pids !== null && !pids.has(connection.pid as number)) connection.destroy();
+    this.#gate.serve();
+  }
+
+  get #countsBackends(): boolean {
+    return this.#limits.onOwed !== undefined;
+  }
+
+  /** Connections of slow resources together. */
+  get #slowMax(): number {
+    const { connections } = this.#limits;
+    return this.#countsBackends ? Math.max(1, Math.floor(connections / 2)) : connections;
+  }
+
+  /** Whether the server has not answered on all connections that the resource may have. */
+  #isSpent(resource: string): boolean {
+    const owed = [...this.#owed.values()].filter(Boolean).length;
+    const max = this.#isSlow(resource) ? this.#slowMax : this.#limits.connections;
+    return this.#countsBackends && this.#givenUp.size + owed >= max;
   }
 
   /** Token look-ups have no workspace, and count against no share. */
   #mayStart(workspace: string, resource: string, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#chunksAreCapped(options)) return false;
-    if (!this.#isSlow(resource)) return true;
-    return this.#aside.size < this.#limits.connections && this.#leastBusy(1) !== null;
+    if (!this.#isSlow(resource)) return this.#leavesRoom(resource);
+    return this.#aside.size + this.#givenUp.size < this.#slowMax && this.#leastBusy(1) !== null;
+  }
+
+  /** Beside slow ones each resource has half of the bound's rest: another one can turn slow, and keep its connections. */
+  #leavesRoom(resource: string): boolean {
+    if (!this.#countsBackends || this.#aside.size + this.#givenUp.size === 0) return true;
+    const running = [...this.#connections].filter((connection) => connection.resource === resource).length;
+    return running < Math.max(1, Math.floor((this.#limits.connections - this.#slowMax) / 2));
   }
 
   #isSlow(resource: string): boolean {
     if (performance.now() < (this.#slowUntilMs.get(resource) ?? 0)) return true;
-    return this.#aside.size > 0 && [...this.#aside.values()].includes(resource);
+    return [this.#aside, this.#givenUp].some((held) => held.size > 0 && [...held.values()].includes(resource));
   }
 
   /** Statements on the connection of one of the resource: a slow one has no other behind it. */
@@ -238,7 +290,8 @@ export class ConnectionPool {
 
   /** Connections against the bound. */
   get #counted(): number {
-    return this.#connections.size - this.#aside.size + this.#opening;
+    const beyond = this.#countsBackends ? -this.#owed.size : this.#aside.size;
+    return this.#connections.size - beyond + this.#opening;
   }
 
   /** While details are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
@@ -317,6 +370,8 @@ export class ConnectionPool {
       connection.onEnd = () => {
         this.#connections.delete(connection);
         this.#aside.delete(connection);
+        this.#givenUp.delete(connection);
+        if (connection.inFlight > 0 && resets === this.#resets) this.#owe(connection.pid);
         if (this.#gate.waiting > 0) this.#leastBusy();
       };
       if (this.#closed || resets !== this.#resets) connection.close();
@@ -330,11 +385,17 @@ export class ConnectionPool {
     this.#gate.serve();
   }
 
+  #owe(pid: number | null): void {
+    if (pid === null || this.#closed || !this.#countsBackends) return;
+    this.#owed.set(pid, false);
+    this.#limits.onOwed?.();
+  }
+
   #sweep(): void {
     const { connections, quietMs, statementTimeoutMs } = this.#limits;
     const now = performance.now();
     for (const connection of this.#connections) {
-      connection.destroyIfOverdue(now, statementTimeoutMs);
+      connection.endIfOverdue(now, statementTimeoutMs);
       const resource = connection.quietResource(now, quietMs);
       if (resource === null || this.#aside.size >= 2 * connections || this.#aside.has(connection)) continue;
       this.#aside.set(connection, resource);

@@ -8,7 +8,7 @@ import { markStatement } from './wal-position.js';
 import { boundValues, guardOf, type Part, RoundTrip, StatementMixedUp, StatementMoved } from './wire/queries.js';
 import { reusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
-import { Login, streamOf, wireOf } from './wire/wire.js';
+import { announcedPid, Login, streamOf, wireOf } from './wire/wire.js';
 
 /** `workspace` is null for statements that read no view. */
 export interface Run {
@@ -59,6 +59,8 @@ interface Started {
   readonly stallMsMax: number;
   readonly resource: string | null;
   readonly move: () => void;
+  /** Absent: the statement ends with its connection. */
+  giveUp?: () => void;
   isOverdue: boolean;
 }
 
@@ -117,6 +119,8 @@ export class Connection {
   #readAtMs = 0;
   #endedMs = 0;
   usable = true;
+  /** The server holds a transaction for which the gateway does not wait. */
+  isGivenUp = false;
   #closing: NodeJS.Timeout | undefined;
   /** Called once. */
   onEnd: () => void = () => undefined;
@@ -149,16 +153,27 @@ export class Connection {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
+  /** As the server, or a pooler, has announced it. */
+  get pid(): number | null {
+    return announcedPid(this.#client);
+  }
+
+  /** Of its oldest statement. */
+  get resource(): string | null {
+    const [oldest] = this.#started;
+    return oldest?.resource ?? null;
+  }
+
   get inFlight(): number {
     return this.#started.size;
   }
 
   /** Of a statement that reads no view. */
-  rowOf(statement: Statement): Promise<TextRow> {
+  rowsOf(statement: Statement): Promise<readonly TextRow[]> {
     const rows: TextRow[] = [];
     const run = { statement, workspace: null, values: {} };
     return new Promise((resolve, reject) => {
-      const done = (error: Error | null): void => (error ? reject(error) : resolve(rows.at(-1) ?? []));
+      const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
       this.start(run, (row) => rows.push(row.texts()), done);
     });
   }
@@ -228,35 +243,48 @@ export class Connection {
     const none = { stallMsMax: Number.POSITIVE_INFINITY, move: () => undefined };
     const started: Started = { atMs, isOverdue: false, resource, ...none };
     this.#started.add(started);
-    try {
-      return await work();
-    } catch (error) {
-      this.usable = false;
-      if (error instanceof StatementMixedUp) this.#names.lose();
-      throw this.#withConnectionAge(error as Error);
-    } finally {
-      this.#started.delete(started);
-      if (!this.usable) this.close();
-    }
+    const givenUp = new Promise<never>((_, reject) => {
+      started.giveUp = () => reject(new ConnectionLost('the server has not answered in time'));
+    });
+    const working = work()
+      .catch((error) => {
+        this.usable = false;
+        if (error instanceof StatementMixedUp) this.#names.lose();
+        throw this.#withConnectionAge(error as Error);
+      })
+      .finally(() => {
+        this.#started.delete(started);
+        if (!this.usable) this.close();
+      });
+    return Promise.race([working, givenUp]);
+  }
+
+  /** The work fails now. The connection lasts until the server has answered: so long it holds the transaction. */
+  giveUp(): void {
+    this.usable = false;
+    this.isGivenUp = true;
+    for (const { giveUp } of this.#started) giveUp?.();
   }
 
   /** Of the work that holds the connection. */
   query(roundTrip: RoundTrip): void {
+    if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), wireOf(this.#client));
     this.#readAtMs = performance.now(); // it is quiet from now on
     this.#client.query(roundTrip);
   }
 
   /**
    * When the oldest statement exceeds its limit, or the backend is stalled. The oldest is lost if it waited half of its time behind
-   * another.
+   * another. Work that holds the connection is given up.
    */
-  destroyIfOverdue(nowMs: number, statementMsMax: number): void {
+  endIfOverdue(nowMs: number, statementMsMax: number): void {
     const [oldest] = this.#started;
-    if (oldest === undefined) return;
+    if (oldest === undefined || this.isGivenUp) return;
     const isStalled = nowMs - Math.max(oldest.atMs, this.#readAtMs) > oldest.stallMsMax;
     const isLate = nowMs - oldest.atMs > statementMsMax;
     oldest.isOverdue = isLate && nowMs - Math.max(oldest.atMs, this.#endedMs) > statementMsMax / 2;
-    if (isStalled || isLate) this.endOldest();
+    if (isLate && oldest.giveUp !== undefined) this.giveUp();
+    else if (isStalled || isLate) this.endOldest();
   }
 
   /** PostgreSQL stops its statements (client_connection_check_interval). */

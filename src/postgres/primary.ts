@@ -1,4 +1,4 @@
-import { databaseErrorKind, Problem } from '../base/errors.js';
+import { databaseErrorKind, Problem, reasonOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import {
   type Connect,
@@ -18,6 +18,7 @@ import type { TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { OpenTransaction, runSteps, type TransactionResult, type Work } from './transaction.js';
+import { type WriteWaits, waitsStatement, writeWaitsOf } from './write-waits.js';
 
 /** Times in milliseconds. */
 export interface PrimaryBounds {
@@ -36,6 +37,10 @@ export interface PrimaryBounds {
 /** A repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
 const attemptsMax = 3;
 
+const nothingWaits: WriteWaits = { pids: null };
+/** The status names a refused login for so long. */
+const refusedLoginMs = 60_000;
+
 /** For reads when no replica is fresh enough; their number per second is capped. */
 export const primaryReadConnections = 2;
 
@@ -46,15 +51,40 @@ export class Primary {
   readonly #pool: ConnectionPool;
   /** Moves to another primary. */
   #moves = 0;
+  #waits: WriteWaits = nothingWaits;
+  #refusedLogin: { readonly reason: string; readonly atMs: number } | null = null;
 
-  /** `connect` leads to the primary of the moment. */
-  constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe) {
+  /** `connect` leads to the primary of the moment; `lookNow` asks for `look`. */
+  constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe, lookNow: () => void) {
     this.#bounds = bounds;
     this.#observe = observe;
     const { primaryConnections: connections, queueMax, quietMs, writeTimeoutMs: statementTimeoutMs } = bounds;
     const shares = { depth: 1, perWorkspace: Number.POSITIVE_INFINITY };
-    const limits = { ...shares, connections, queueMax, quietMs, statementTimeoutMs };
-    this.#pool = new ConnectionPool(limits, connect, new Locks('primary', observe));
+    const limits = { ...shares, connections, queueMax, quietMs, statementTimeoutMs, onOwed: lookNow };
+    const connectNoting = async (): Promise<Connection> => {
+      try {
+        const connection = await connect();
+        this.#refusedLogin = null;
+        return connection;
+      } catch (error) {
+        this.#refusedLogin = { reason: reasonOf(error as Error), atMs: performance.now() };
+        throw error;
+      }
+    };
+    this.#pool = new ConnectionPool(limits, connectNoting, new Locks('primary', observe));
+  }
+
+  /** The cause for which writes wait, or have no connection. */
+  get obstacle(): string | undefined {
+    const { reason = '', atMs = Number.NEGATIVE_INFINITY } = this.#refusedLogin ?? {};
+    return this.#waits.sentence ?? (performance.now() - atMs < refusedLoginMs ? `no login: ${reason}` : undefined);
+  }
+
+  /** At the primary, on the connection of its probe, while a write waits. */
+  async look(connection: Connection): Promise<void> {
+    const rows = this.#pool.isHeldUp ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
+    this.#waits = rows === null ? nothingWaits : writeWaitsOf(rows, connection.pid);
+    if (rows !== null) this.#pool.settle(this.#waits.pids);
   }
 
   /**
@@ -116,7 +146,7 @@ export class Primary {
       const isMoved = moves !== this.#moves;
       const isEarly = performance.now() - held.atMs < held.waitMs / 2;
       if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
-      this.#observe({ type: 'primary_failed', code: error instanceof Problem ? 'overloaded' : errorCode(error) });
+      this.#reportCode(error instanceof Problem ? 'overloaded' : errorCode(error));
       throw primaryUnavailable();
     }
   }
@@ -127,8 +157,13 @@ export class Primary {
     if (error instanceof Problem) throw error;
     const kind = databaseErrorKind(error);
     if ((kind === 'permanent' || kind === 'unfit') && !(named && ofNames.has(code))) throw error;
-    this.#observe({ type: 'primary_failed', code });
+    this.#reportCode(code);
     return code;
+  }
+
+  #reportCode(code: string): void {
+    const { obstacle } = this;
+    this.#observe({ type: 'primary_failed', code, ...(obstacle !== undefined && { obstacle }) });
   }
 }
 
@@ -174,6 +209,8 @@ export class PrimaryNodes {
   readonly #heartbeat: Heartbeat;
   readonly #observe: Observe;
   readonly #onChange: () => void;
+  readonly #look: (connection: Connection) => Promise<void>;
+  #sampling: Promise<void> | null = null;
   #current: ProbedNode;
   /** Null while it is reachable. */
   reason: string | null = 'not probed yet';
@@ -185,12 +222,14 @@ export class PrimaryNodes {
     heartbeat: Heartbeat,
     observe: Observe,
     onChange: () => void,
+    look: (connection: Connection) => Promise<void>,
   ) {
     this.#nodes = nodes.map((node) => ({ ...node, probe: new Probe(connectTo(node.url, options), options) }));
     this.#current = this.#nodes[0] as ProbedNode;
     this.#heartbeat = heartbeat;
     this.#observe = observe;
     this.#onChange = onChange;
+    this.#look = look;
   }
 
   /** Null while it is not checked. Reads the settings, which takes 3 ms. */
@@ -201,6 +240,11 @@ export class PrimaryNodes {
 
   get reachable(): boolean {
     return this.reason === null;
+  }
+
+  /** Of the server that takes the writes now, or would. */
+  get server(): string {
+    return this.#current.name;
   }
 
   /** In the order of the setting, until closed. */
@@ -214,20 +258,24 @@ export class PrimaryNodes {
 
   /** Never rejects; the outcome is `reachable`. */
   sample(): Promise<void> {
-    return this.#sample(this.#current);
+    this.#sampling ??= this.#sample(this.#current).finally(() => {
+      this.#sampling = null;
+    });
+    return this.#sampling;
   }
 
   async #sample(node: ProbedNode): Promise<void> {
     try {
       // Taken before the statement, so that all commits until then lie at or before the position.
       const [atMs, tickMs] = [Date.now(), performance.now()];
-      const state = await node.probe.ask();
+      const state = await node.probe.ask(node === this.#current ? this.#look : undefined);
       if (state.inRecovery) return this.#fail(node, 'in_recovery');
       await node.check?.repeat();
-      if (node.check?.isComplete === false) return this.#fail(node, 'unchecked', node.check.result.refusal);
+      if (node.check?.isComplete === false)
+        return this.#fail(node, 'unchecked', node.check.result.refusal ?? undefined);
       this.#accept(node, { ...state, atMs, tickMs });
     } catch (error) {
-      this.#fail(node, errorCode(error));
+      this.#fail(node, errorCode(error), `it does not answer (${reasonOf(error as Error)})`);
     }
   }
 
@@ -247,9 +295,9 @@ export class PrimaryNodes {
     this.#onChange();
   }
 
-  #fail(node: ProbedNode, code: string, reason: string | null = null): void {
+  #fail(node: ProbedNode, code: string, reason = reasons[code]): void {
     if (node !== this.#current) return;
     if (this.reachable && !node.probe.closed) this.#observe({ type: 'primary_failed', code });
-    this.reason = reason ?? reasons[code] ?? `it does not answer (${code})`;
+    this.reason = reason ?? 'it cannot be checked';
   }
 }

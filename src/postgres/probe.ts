@@ -20,19 +20,30 @@ export interface ServerState {
   readonly timeline: string;
   /** By the primary's clock, epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
+  /** Whether a process streams WAL from another server. */
+  readonly receivesWal: boolean;
 }
 
 /** The functions of the sub-select fail in recovery: its condition is evaluated before them. */
 const stateStatement = prepared(
   'probe',
   `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
-      coalesce(timeline, ''), (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint
+      coalesce(timeline, ''), (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint,
+      exists (select from pg_stat_wal_receiver)
     from pg_control_system() left join lateral (
       select pg_current_wal_flush_lsn() as flushed, lsn, timeline from (${walPositionStatement}) position
       where (select not pg_is_in_recovery())) primary_side on true`,
 );
 
-function stateOf([inRecovery, systemIdentifier, lsn, insertLsn, timeline, replayedAtMs]: TextRow): ServerState {
+function stateOf([
+  inRecovery,
+  systemIdentifier,
+  lsn,
+  insertLsn,
+  timeline,
+  replayedAtMs,
+  receivesWal,
+]: TextRow): ServerState {
   return {
     inRecovery: inRecovery === 't',
     systemIdentifier: systemIdentifier as string,
@@ -40,6 +51,7 @@ function stateOf([inRecovery, systemIdentifier, lsn, insertLsn, timeline, replay
     insertLsn: parseLsn(insertLsn as string),
     timeline: timeline as string,
     replayedAtMs: replayedAtMs == null ? null : Number(replayedAtMs),
+    receivesWal: receivesWal === 't',
   };
 }
 
@@ -63,14 +75,15 @@ export class Probe {
     this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.probeIntervalMs).unref();
   }
 
-  async ask(): Promise<ServerState> {
+  /** `also` gets the connection with the state, in time. */
+  async ask(also?: (connection: Connection) => Promise<unknown>): Promise<ServerState> {
     const { loop, probeDeadlineMs } = this.#bounds;
     let cancel = (): void => undefined;
     const late = new Promise<never>((_, reject) => {
       cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
     });
     try {
-      return stateOf(await Promise.race([this.#answer(), late]));
+      return stateOf(await Promise.race([this.#answer(also), late]));
     } catch (error) {
       this.#drop();
       throw error;
@@ -86,16 +99,21 @@ export class Probe {
   }
 
   /** A server is down only when it refuses a new connection. */
-  async #answer(): Promise<TextRow> {
+  async #answer(also?: (connection: Connection) => Promise<unknown>): Promise<TextRow> {
+    const askOn = async (connection: Connection): Promise<TextRow> => {
+      const [row = []] = await connection.rowsOf(stateStatement);
+      await also?.(connection);
+      return row;
+    };
     const kept = this.#connection;
     try {
-      if (kept !== null) return await (await kept).rowOf(stateStatement);
+      if (kept !== null) return await askOn(await kept);
     } catch (error) {
       if (this.#connection !== kept) throw error; // the deadline has passed
     }
     if (this.closed) throw new Error('the probe was closed');
     this.#connection = this.#connect();
-    return (await this.#connection).rowOf(stateStatement);
+    return askOn(await this.#connection);
   }
 
   #drop(): void {

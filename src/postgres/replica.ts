@@ -143,7 +143,14 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  async #update({ inRecovery, systemIdentifier, lsn: replayed, replayedAtMs, timeline }: ServerState): Promise<void> {
+  async #update({
+    inRecovery,
+    systemIdentifier,
+    lsn: replayed,
+    replayedAtMs,
+    timeline,
+    receivesWal,
+  }: ServerState): Promise<void> {
     const { newest } = this.#heartbeat;
     if (!inRecovery) {
       // Each promotion begins a timeline: a server out of recovery on another one is a fault.
@@ -157,7 +164,7 @@ export class Replica {
     if (this.#hasDiverged()) return this.#takeOut('it is ahead of the primary: it follows another timeline');
     const known = this.#currency(replayed, replayedAtMs);
     if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
-      return this.#takeOut('it lags behind the primary', { ...known, replayed });
+      return this.#takeOut(receivesWal ? 'it lags behind the primary' : 'it receives no WAL', { ...known, replayed });
     await this.#check?.repeat();
     if (this.#check?.result.refusal) return this.#takeOut(this.#check.result.refusal);
     this.#goodProbes++;

@@ -126,13 +126,12 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
   sinks.push(watch.handle);
   openings.add(() => watch.close());
-  const gates = gatesOf(settings);
-  const underWay = { requests: 0 };
-  const recent = new Recent();
+  const [gates, recent, underWay] = [gatesOf(settings), new Recent(), { requests: 0 }];
   const sources: GaugeSources = {
     resources,
     replicas,
     primary: primary?.nodes ?? null,
+    writesObstacle: () => primary?.writes.obstacle,
     unfit,
     refused: () => watch.refused,
     lacks: () => lacksOf({ loop, logStuckMs: opening.logStuckMs }),
@@ -367,12 +366,19 @@ function primaryOf(
   observe: Observe,
 ) {
   if (all.length === 0) return null;
-  const nodes: PrimaryNodes = new PrimaryNodes(all, bounds, heartbeat, observe, () => {
-    writes.moveToNewPrimary();
-    reads.reset();
-  });
+  const nodes: PrimaryNodes = new PrimaryNodes(
+    all,
+    bounds,
+    heartbeat,
+    observe,
+    () => {
+      writes.moveToNewPrimary();
+      reads.reset();
+    },
+    (connection) => writes.look(connection),
+  );
   const connect = connectTo(() => nodes.url, bounds);
-  const writes = new Primary(connect, bounds, observe);
+  const writes = new Primary(connect, bounds, observe, () => void nodes.sample());
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
   const reads = new ConnectionPool(
     { ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs', 'quietMs') },

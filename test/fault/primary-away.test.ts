@@ -1,9 +1,12 @@
 import { existsSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import suite, { type ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
+import { projectText } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { OpenApiDocument } from '../../src/serve/openapi/document.js';
+import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
 import { contractValidator } from '../support/contract.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
@@ -70,6 +73,37 @@ async function whileReading<T>(t: ExecutionContext, work: () => Promise<T>): Pro
   return value;
 }
 
+/** Backends that do a write, or that hold one without an answer. */
+const writing = `from pg_stat_activity where usename = 'gateway_writer' and state <> 'idle' and query !~ 'pg_control_system|pg_blocking_pids'`;
+
+/** Fails the test if more transactions than the bound were on the server at a time; a server that is away is not counted. */
+async function withinBound<T>(t: ExecutionContext, work: () => Promise<T>): Promise<T> {
+  let isOver = false;
+  const counts = [0];
+  const counting = (async () => {
+    for (; !isOver; await sleep(20))
+      counts.push(
+        ...(await setUp.sql<{ n: number }>(`select count(*)::int n ${writing}`).catch(() => [])).map(({ n }) => n),
+      );
+  })();
+  const value = await work().finally(() => {
+    isOver = true;
+  });
+  await counting;
+  t.true(Math.max(...counts) <= setUp.settings().primaryConnections, `${Math.max(...counts)} backends`);
+  return value;
+}
+
+/** Resolves when the status says so of the writes. */
+async function statusSays(t: ExecutionContext, expected: RegExp): Promise<void> {
+  let faults: StatusReport['faults'] = [];
+  const isSaid = async (): Promise<boolean> => {
+    ({ faults } = (await (await fetch(`${fault.gateway.opsUrl}/status.json`)).json()) as StatusReport);
+    return faults.some(({ sentence, link }) => expected.test(sentence) && link.endsWith('#writes-wait'));
+  };
+  t.true(await until(isSaid, 20_000, 50), `${expected}: ${JSON.stringify(faults)}`);
+}
+
 async function refusedInTime(t: ExecutionContext, send: () => Promise<ApiReply>): Promise<void> {
   const startedMs = performance.now();
   const reply = await send();
@@ -83,11 +117,13 @@ async function refusedInTime(t: ExecutionContext, send: () => Promise<ApiReply>)
 async function awayAndBack(t: ExecutionContext, harm: () => unknown, heal: () => unknown): Promise<void> {
   const [naam, keys] = [newKey(), Array.from({ length: 8 }, newKey)];
   await setUp.caughtUp();
-  await whileReading(t, async () => {
-    await harm();
-    await Promise.all(keys.map((key) => refusedInTime(t, () => post(client, { naam, customerId }, { key }))));
-    await heal();
-  });
+  await withinBound(t, () =>
+    whileReading(t, async () => {
+      await harm();
+      await Promise.all(keys.map((key) => refusedInTime(t, () => post(client, { naam, customerId }, { key }))));
+      await heal();
+    }),
+  );
   for (const key of keys) {
     const again = () => post(client, { naam, customerId }, { key });
     t.true(await until(async () => (await again()).status === 201, 10_000, 200));
@@ -227,6 +263,127 @@ async function writeBetween(begin: string, write: () => Promise<ApiReply>, end: 
     return reply;
   });
 }
+
+const page = projectText('docs/operate/troubleshooting.md');
+const [, queryOfPage = ''] = /```sql\n(select writes.pid, wait_event_type[^`]*)```/.exec(page) ?? [];
+
+/** Writes until `isOver`, each with a key of its own. */
+async function writesUntil(isOver: () => boolean): Promise<ApiReply[]> {
+  const replies: ApiReply[] = [];
+  const clientOf = async (): Promise<void> => {
+    while (!isOver()) replies.push(await post(client, { naam: 'x', customerId }));
+  };
+  await Promise.all(Array.from({ length: 8 }, clientOf));
+  return replies;
+}
+
+test('commits wait for a synchronous standby: they are within the bound, others are 503 at once, and the status says so', async (t) => {
+  const { primary } = setUp.cluster;
+  const held = async () => (await setUp.sql(`select ${writing} and wait_event = 'SyncRep'`)).length;
+  await withinBound(t, async () => {
+    t.teardown(() => primary.configure({ synchronous_standby_names: null }));
+    await primary.configure({ synchronous_standby_names: 'elsewhere' });
+    let isOver = false;
+    const writing = writesUntil(() => isOver);
+    await statusSays(
+      t,
+      /^Writes wait: commits wait for a synchronous standby: start it, or take it out of synchronous_standby_names \(/,
+    );
+    const isHeld = async () => (await held()) >= setUp.settings().primaryConnections / 2;
+    t.true(await until(isHeld, 20_000, 50));
+    const atOnce = async (): Promise<boolean> => {
+      const startedMs = performance.now();
+      const { status } = await post(client, { naam: 'x', customerId });
+      return status === 503 && performance.now() - startedMs < limits.writeWaitMs / 2;
+    };
+    t.true(await until(atOnce, 20_000, 50), 'a write is refused before it has waited for a connection');
+    proxy.cut(); // the server holds them all the same
+    await until(async () => (await fault.metric('gateway_primary_failures_total')) > 0, 20_000);
+    await statusSays(t, /synchronous standby/);
+    t.regex(fault.log(), /"obstacle":"commits wait for a synchronous standby.*"msg":"primary_failed"/);
+    isOver = true;
+    const statuses = (await writing).map(({ status }) => status);
+    t.deepEqual([...new Set(statuses.slice(8))], [503]); // a backend may commit before it has read the new setting
+    const [row] = (await setUp.sql(queryOfPage)) as { wait_event: string }[];
+    t.is(row?.wait_event, 'SyncRep', queryOfPage);
+    await primary.configure({ synchronous_standby_names: null });
+    t.true(await until(async () => (await post(client, { naam: 'x', customerId })).status === 201, 20_000, 50));
+  });
+});
+
+const obstacles: Readonly<Record<string, readonly [begin: string, sentence: RegExp, waitEvent: RegExp]>> = {
+  'ALTER TABLE behind a long SELECT': [
+    'select from app.installaties limit 1',
+    /^Writes wait: for a lock of app\.installaties that process \d+, role postgres, the app holds \(\d+ of the gateway's statements/,
+    /^relation$/,
+  ],
+  'a row lock of the app': [
+    'select from app.klanten for update',
+    /^Writes wait: for a lock of (a row|app\.klanten) that process \d+, role postgres, the app holds \(/,
+    /^(transactionid|tuple)$/,
+  ],
+  'a slow trigger': ['', /^Writes wait: a statement runs: look at the triggers of its table/, /^PgSleep$/],
+};
+
+for (const [what, [begin, sentence, waitEvent]] of Object.entries(obstacles))
+  test(`${what}: the status says what writes wait for, and so does the query of the page`, async (t) => {
+    const url = setUp.cluster.primary.url(templateName);
+    await withinBound(t, () =>
+      asAdmin(url, async (app) => {
+        await app.query(`set application_name = 'the app'; begin; ${begin}`);
+        if (begin === '') await setUp.sql(noting('perform pg_sleep(30)'));
+        const altering = asAdmin(url, async (other) => {
+          if (waitEvent.test('relation')) await other.query('alter table app.installaties add column later text');
+        });
+        if (waitEvent.test('relation'))
+          await until(
+            async () =>
+              (await setUp.sql(`select from pg_locks where mode = 'AccessExclusiveLock' and not granted`)).length > 0,
+            20_000,
+          );
+        let isOver = false;
+        const writing = writesUntil(() => isOver);
+        await statusSays(t, sentence);
+        const isFound = async () =>
+          ((await setUp.sql(queryOfPage)) as { wait_event: string }[]).some((row) => waitEvent.test(row.wait_event));
+        t.true(await until(isFound, 20_000, 50));
+        isOver = true;
+        await writing;
+        await app.query('rollback');
+        await altering;
+        await setUp.sql(`alter table app.installaties drop column if exists later`);
+        await until(
+          () =>
+            setUp.sql(`drop function if exists fault.note() cascade; drop table if exists fault.notes`).then(
+              () => true,
+              () => false,
+            ),
+          30_000,
+        );
+      }),
+    );
+    t.true(await until(async () => (await post(client, { naam: 'x', customerId })).status === 201, 30_000, 50));
+  });
+
+test('a CONNECTION LIMIT of the role that leaves no connection is named with its remedy', async (t) => {
+  await setUp.sql(
+    `alter role gateway_writer connection limit 0; select pg_terminate_backend(pid) from pg_stat_activity where usename = 'gateway_writer'`,
+  );
+  const said = async () => fault.gateway.readiness().primary?.reason ?? '';
+  const isNamed = async () =>
+    /^it does not answer \(PostgreSQL error 53300: no connection is free: raise the CONNECTION LIMIT of the role/.test(
+      await said(),
+    );
+  t.true(await until(isNamed, 20_000, 50), await said());
+  await setUp.sql('alter role gateway_writer connection limit 2'); // for the probe and one more
+  t.true(await until(() => fault.gateway.readiness().primary?.healthy === true, 20_000, 50));
+  let isOver = false;
+  const writing = writesUntil(() => isOver);
+  await statusSays(t, /^Writes wait: no login: PostgreSQL error 53300: .*CONNECTION LIMIT/);
+  isOver = true;
+  await writing;
+  await setUp.sql('alter role gateway_writer connection limit -1');
+});
 
 test('a deadlock with the app, 40P01, is tried again inside, and the client sees nothing of it', async (t) => {
   const { primary } = setUp.cluster;

@@ -13,6 +13,10 @@ export interface Readiness {
   readonly replicas: readonly ReplicaStatus[];
   /** Null without a primary. */
   readonly primary: ServerStatus | null;
+  /** The cause for which writes wait, or have no connection. */
+  readonly writesObstacle?: string | undefined;
+  /** Host and port of all servers, none of which can be used. */
+  readonly onlyAddress?: string | undefined;
   /** Faults of the start that did not refuse it. */
   readonly unfit: readonly UnfitServer[];
   /** Answered 503. */
@@ -44,7 +48,8 @@ interface ReplicaStatus {
 export interface ReadinessSources {
   readonly replicas: readonly Replica[];
   /** Null without PRIMARY_URLS. */
-  readonly primary: { readonly reachable: boolean; readonly reason: string | null } | null;
+  readonly primary: { readonly reachable: boolean; readonly reason: string | null; readonly server?: string } | null;
+  readonly writesObstacle?: () => string | undefined;
   readonly unfit: readonly UnfitServer[];
   readonly refused: () => readonly RefusedResource[];
   readonly lacks: () => readonly Lack[];
@@ -78,6 +83,8 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
       };
     }),
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
+    writesObstacle: sources.writesObstacle?.(),
+    onlyAddress: healthy ? undefined : addressOfAll(sources),
     unfit,
     refused: refused(),
     locked: replicas.flatMap(({ locked }) => locked),
@@ -86,6 +93,15 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
     reloadRefused: null,
     redis: redis(),
   };
+}
+
+/** Where the primary cannot be used either: servers of one address are behind a pooler or a proxy. */
+function addressOfAll({ replicas, primary }: ReadinessSources): string | undefined {
+  if (primary === null || primary.reachable || primary.server === undefined) return undefined;
+  const [address, ...others] = new Set(
+    [primary.server, ...replicas.map(({ name }) => name)].map((name) => name.split('/')[0]),
+  );
+  return others.length === 0 ? address : undefined;
 }
 
 /** While another one can be read. */
@@ -176,14 +192,18 @@ function refusals(refused: readonly RefusedResource[]): Named[] {
 const ended = (sentence: string): string => sentence.replace(/\.*$/, '.');
 const notJudged = 'The gateway does not judge it, because it is at its own limits';
 
-function failures({ reasons, primary, refused, locked, lacks }: Readiness): Named[] {
+function failures({ reasons, primary, writesObstacle, onlyAddress, refused, locked, lacks }: Readiness): Named[] {
   const reason = canJudge(lacks) ? primary?.reason : notJudged;
   const sentence = ended(`Writes fail: the primary cannot be used: ${reason}`);
   const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
+  if (writesObstacle !== undefined) noWrites.push(['writes-wait', `Writes wait: ${writesObstacle}.`]);
   const locks = locked.map(({ resource, server, seconds }): Named => {
     return ['locked', `A lock on ${server} has held ${resource} for ${seconds} s: its reads are refused with 503.`];
   });
-  return [...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
+  const pooler: Named[] = onlyAddress
+    ? [['replica-out', `All servers are reached through ${onlyAddress}: look at this pooler or proxy first.`]]
+    : [];
+  return [...pooler, ...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
 }
 
 /** As in the alert GatewayDataOld. */

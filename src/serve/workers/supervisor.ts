@@ -131,7 +131,8 @@ export class Supervisor {
     const locks = all.flatMap(({ locked }) => locked.map((each) => [`${each.server} ${each.resource}`, each] as const));
     const [refused, locked] = [[...new Map(refusals).values()], [...new Map(locks).values()]];
     const lacks = [...new Map(all.flatMap((each) => each.lacks.map((lack) => [lack.what, lack]))).values()];
-    const ofAll = { lacks, recent, refused, locked, reloadRefused: this.reloadRefused };
+    const writesObstacle = all.find((each) => each.writesObstacle !== undefined)?.writesObstacle;
+    const ofAll = { lacks, recent, refused, locked, writesObstacle, reloadRefused: this.reloadRefused };
     if (!this.#isStopping && best !== undefined) return { ...best, ...ofAll };
     const reason = this.#isStopping ? 'stopping' : 'no worker';
     const none = { replicas: [], primary: null, unfit: [], redis: null };
