@@ -78,6 +78,8 @@ export interface Origin {
   readonly workspaceId: string;
   readonly base: string;
   readonly tokenExpiresAt: string | null;
+  /** In which the days of the API begin. */
+  readonly timeZone: string | null;
 }
 
 /** Notes of the runs before about a resource. */

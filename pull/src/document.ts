@@ -48,9 +48,10 @@ export interface PartTable extends Table {
   readonly member: string;
   /** Column with the id of the record. */
   readonly owner: string;
+  readonly references: readonly Reference[];
 }
 
-/** A column whose values are ids of another resource. */
+/** A column whose values are ids of another resource, or of the same one. */
 export interface Reference {
   readonly column: string;
   readonly resource: string;
@@ -138,13 +139,12 @@ function resourceOf(document: Schema, name: string, { hasWorkspace }: TableOptio
     if (!isObject(schema) || path.length > groupsMax) throw unfit(name);
     const elements = path.length === 1 ? elementsOf(document, schema) : null;
     const inner = typesOf(schema).join() === 'object' ? own(schema, 'properties') : undefined;
-    const comment = String(schema.description ?? '');
     if (elements !== null) {
       const member = path[0] as string;
       parts.push({
         ...partOf(shortened(`${recordName}_id`), elements, added),
         name: joined([tableName, member]),
-        comment,
+        comment: String(schema.description ?? ''),
         member,
       });
     } else if (isObject(inner)) {
@@ -172,26 +172,31 @@ function partOf(
   owner: string,
   variants: readonly Schema[],
   added: readonly string[],
-): Pick<PartTable, 'owner' | 'columns'> {
+): Pick<PartTable, 'owner' | 'columns' | 'references'> {
   const taken = new Set([owner, 'position', ...added]);
   const members = new Map<string, Schema[]>();
   for (const variant of variants)
     for (const [member, schema] of Object.entries(own(variant, 'properties') as Schema))
       members.set(member, [...(members.get(member) ?? []), schema as Schema]);
+  const references: Reference[] = [];
   const columns = [...members].map(([member, schemas]): Column => {
     const isRequired = variants.every((variant) => requiredOf(variant).includes(member));
     const made = schemas.map((schema) => columnOf('', [member], schema, isRequired));
     const [first] = made as [Column];
     const isOne = made.every(({ kind }) => kind === first.kind);
+    const name = free(snake(member), taken);
+    const reference = schemas.map((schema) => own(schema, 'x-references')).find((each) => typeof each === 'string');
+    if (typeof reference === 'string') references.push({ column: name, resource: reference });
     return {
       ...first,
-      name: free(snake(member), taken),
+      name,
       kind: isOne ? first.kind : 'json',
       isRequired: made.every((each) => each.isRequired),
       digits: made.length === 1 ? first.digits : null,
+      comment: [...new Set(made.map(({ comment }) => comment).filter((comment) => comment !== ''))].join(' '),
     };
   });
-  return { owner, columns };
+  return { owner, columns, references };
 }
 
 function columnOf(name: string, path: readonly string[], schema: Schema, isRequired: boolean): Column {
@@ -203,8 +208,30 @@ function columnOf(name: string, path: readonly string[], schema: Schema, isRequi
     // Any type includes null.
     isRequired: isRequired && !isNullable(schema) && typesOf(schema).length > 0,
     digits: kind === 'number' ? digitsIn(schema) : null,
-    comment: String(schema.description ?? ''),
+    comment: meaningOf(schema),
   };
+}
+
+/** The meaning of a column by the document, in sentences: people, dbt and assistants read them. */
+function meaningOf(schema: Schema): string {
+  const values = own(schema, 'enum');
+  const listed = Array.isArray(values) ? values.filter((value) => value !== null).join(', ') : '';
+  const [example] = [own(schema, 'examples')].flat();
+  const reference = own(schema, 'x-references');
+  return [
+    String(schema.description ?? ''),
+    ...(listed === '' ? [] : [`One of: ${listed}.`]),
+    ...(listed === '' && typeof example === 'string' ? [`For example ${example}.`] : []),
+    ...(typeof reference === 'string' ? [`Refers to the id in ${snake(reference)}.`] : []),
+  ]
+    .filter((sentence) => sentence !== '')
+    .join(' ');
+}
+
+/** The time zone in which the days of the API begin; null: the document does not say. */
+export function timeZoneOf(document: OpenApiDocument): string | null {
+  const zone = own(document, 'x-time-zone');
+  return typeof zone === 'string' && /^[A-Za-z0-9_+/-]{1,64}$/.test(zone) ? zone : null;
 }
 
 /** The schemas of the elements, if they are objects with known members; their references are followed. */

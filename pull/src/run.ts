@@ -7,7 +7,14 @@ import { type Api, api, memberOf, plain, Refused } from './api.js';
 import { type ChangeFiles, changeFiles, noChangeFiles } from './changes.js';
 import { type Destination, type Known, OutOfMemory, Unusable } from './destination.js';
 import type { Display } from './display.js';
-import { type OpenApiDocument, type Resource, refuseTwins, resourcesOf, UnfitDocument } from './document.js';
+import {
+  type OpenApiDocument,
+  type Resource,
+  refuseTwins,
+  resourcesOf,
+  timeZoneOf,
+  UnfitDocument,
+} from './document.js';
 import { canPass, inWords, isOfOneResource, ResourcesFailed } from './errors.js';
 import { isDatabase, type Options, UsageError } from './options.js';
 import { pass } from './pass.js';
@@ -73,7 +80,11 @@ async function runOnce(
   warnOfExpiry(tokenExpiresAt, screen);
   let { isReplaced } = options;
   const claim = async (destination: Destination): Promise<void> => {
-    await destination.claim({ workspaceId: token.workspaceId, base: options.base, tokenExpiresAt }, isReplaced);
+    const timeZone = timeZoneOf(document);
+    await destination.claim(
+      { workspaceId: token.workspaceId, base: options.base, tokenExpiresAt, timeZone },
+      isReplaced,
+    );
     isReplaced = false;
     onClaimed();
   };

@@ -280,6 +280,12 @@ test('requests without a route are limited per client address, as the documents 
     t.is(await ask(method, path, '192.0.2.1'), status, `${method} ${path}`);
   for (const [method, path] of requests) t.is(await ask(method, path, '192.0.2.1'), 429, `${method} ${path}`);
   t.is(await ask('GET', '/api/v1/openapi.json', '192.0.2.1'), 429);
+  for (const path of ['/api/v1/openapi.json', '/api/v1/nothing']) {
+    const headers = { 'x-forwarded-for': '192.0.2.1', authorization: `Bearer ${await t.context.database.token()}` };
+    const counted = await fetch(`${gateway.url}${path}`, { headers });
+    t.regex(counted.headers.get('ratelimit') ?? '', /^"default";r=\d/, 'a valid token counts instead of its address');
+    t.is(counted.status, path.endsWith('json') ? 200 : 404);
+  }
   t.is(await ask('GET', '/api/v1/nothing', '192.0.2.2'), 404);
   t.is(await ask('GET', '/api/v1/klanten', '192.0.2.1'), 401, 'a failed authentication has its own limit');
 });

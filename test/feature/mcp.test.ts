@@ -11,6 +11,7 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest();
 const folder = mkdtempSync(join(tmpdir(), 'mcp-'));
 const file = join(folder, 'copy.duckdb');
+const log = join(mkdtempSync(join(tmpdir(), 'mcp-log-')), 'questions.ndjson');
 const assistant = new Client({ name: 'assistant', version: '1.0.0' });
 
 test.before(async (t) => {
@@ -20,7 +21,8 @@ test.before(async (t) => {
   const pulled = await runPull(['--base', base, '--token-file', join(folder, 'token'), '--to', file]);
   if (pulled.code !== 0) throw new Error(pulled.stderr);
   const program = join(projectRoot, 'dist/pull/src/mcp/main.js');
-  await assistant.connect(new StdioClientTransport({ command: process.execPath, args: [program, '--copy', file] }));
+  const args = [program, '--copy', file, '--log', log];
+  await assistant.connect(new StdioClientTransport({ command: process.execPath, args }));
 });
 test.after.always(async () => {
   await assistant.close();
@@ -73,6 +75,170 @@ test.serial('an assistant counts by SQL, and an answer says when rows are missin
   t.deepEqual([few.rows.length, few.cut], [1000, null]);
   const long = (await ask("select repeat('x', 50000) from range(10)")).json<{ rows: unknown[]; cut: string | null }>();
   t.true(long.rows.length < 10 && long.cut !== null);
+});
+
+test.serial('all that leaves has a bound: errors, names of columns, and rows; texts leave as they are', async (t) => {
+  const failed = await ask("select error(repeat('x', 1000000))");
+  t.true(failed.isError && failed.text.length <= 1000);
+  const named = await ask(`select 1 as "${'x'.repeat(300_000)}"`);
+  t.true(named.isError && named.text.length <= 1000, named.text.slice(0, 100));
+  const marked = (await ask("select chr(65279) || 'a' as a")).json<{ rows: string[][] }>();
+  t.is(marked.rows[0]?.[0], '\ufeffa');
+});
+
+interface Order {
+  readonly id: string;
+  readonly installationId: string;
+  readonly datum: string;
+  readonly status: string;
+  readonly ondertekendOp: string | null;
+  readonly uren: readonly { readonly medewerker: string; readonly datum: string; readonly uren: number }[];
+}
+interface Installation {
+  readonly id: string;
+  readonly customerId: string;
+  readonly bouwjaar: number | null;
+  readonly koudemiddel: string | null;
+  readonly vullingKg: number | null;
+}
+interface Customer {
+  readonly id: string;
+  readonly adres: { readonly plaats: string | null };
+}
+interface Entry {
+  readonly entity: string;
+  readonly entityId: string;
+  readonly tijdstip: string;
+  readonly wijzigingen: readonly { readonly veld: string }[];
+}
+interface Api {
+  readonly orders: readonly Order[];
+  readonly installations: readonly Installation[];
+  readonly customers: readonly Customer[];
+  readonly entries: readonly Entry[];
+}
+
+const counted = (keys: readonly string[], amounts: readonly number[] = keys.map(() => 1)): Record<string, number> => {
+  const sums: Record<string, number> = {};
+  for (const [i, key] of keys.entries()) sums[key] = (sums[key] ?? 0) + Math.round((amounts[i] as number) * 1000);
+  return Object.fromEntries(Object.entries(sums).map(([key, sum]) => [key, sum / 1000]));
+};
+const numbered = (ids: readonly string[]): Record<string, number> =>
+  Object.fromEntries([...new Set(ids)].map((id) => [id, 1]));
+const localDay = new Intl.DateTimeFormat('sv-SE', { timeZone: 'Europe/Amsterdam' });
+
+/** Questions, the SQL that follows from what list_tables and describe_table say, and the answer from the API: a number for each name. */
+const questions: Readonly<Record<string, readonly [sql: string, right: (api: Api) => Record<string, number>]>> = {
+  'work orders that are open': [
+    "select 'open', count(*) from werkbonnen where status in ('gepland', 'in_uitvoering')",
+    ({ orders }) => ({ open: orders.filter(({ status }) => /^(gepland|in_uitvoering)$/.test(status)).length }),
+  ],
+  'work orders by state': [
+    'select status, count(*) from werkbonnen group by 1',
+    ({ orders }) => counted(orders.map(({ status }) => status)),
+  ],
+  'hours of each technician in March': [
+    'select medewerker, sum(uren) from werkbonnen_uren where month(datum) = 3 group by 1',
+    ({ orders }) => {
+      const hours = orders.flatMap(({ uren }) => uren).filter(({ datum }) => datum.slice(5, 7) === '03');
+      return counted(
+        hours.map(({ medewerker }) => medewerker),
+        hours.map(({ uren }) => uren),
+      );
+    },
+  ],
+  'entries of the log by local month': [
+    "select left(cast(tijdstip at time zone 'Europe/Amsterdam' as varchar), 7), count(*) from logboeken group by 1",
+    ({ entries }) => counted(entries.map(({ tijdstip }) => localDay.format(new Date(tijdstip)).slice(0, 7))),
+  ],
+  'customers by town that have an installation older than ten years': [
+    `select k.adres_plaats, count(distinct k.id) from klanten k join installaties i on i.customer_id = k.id
+     where i.bouwjaar < 2016 and k.adres_plaats is not null group by 1`,
+    ({ customers, installations }) => {
+      const old = new Set(
+        installations.filter((i) => i.bouwjaar !== null && i.bouwjaar < 2016).map((i) => i.customerId),
+      );
+      return counted(customers.filter(({ id }) => old.has(id)).flatMap(({ adres }) => adres.plaats ?? []));
+    },
+  ],
+  'installations whose refrigerant changed': [
+    `select distinct l.entity_id, 1 from logboeken l join logboeken_wijzigingen w on w.logboekregel_id = l.id
+     where l.entity = 'installatie' and w.veld = 'koudemiddel'`,
+    ({ entries }) =>
+      numbered(
+        entries
+          .filter(
+            (each) => each.entity === 'installatie' && each.wijzigingen.some(({ veld }) => veld === 'koudemiddel'),
+          )
+          .map(({ entityId }) => entityId),
+      ),
+  ],
+  'installations without a work order': [
+    'select id, 1 from installaties i where not exists (select 1 from werkbonnen w where w.installation_id = i.id)',
+    ({ installations, orders }) => {
+      const worked = new Set(orders.map(({ installationId }) => installationId));
+      return numbered(installations.map(({ id }) => id).filter((id) => !worked.has(id)));
+    },
+  ],
+  'kilograms of each refrigerant': [
+    'select koudemiddel, sum(vulling_kg) from installaties where koudemiddel is not null and vulling_kg is not null group by 1',
+    ({ installations }) => {
+      const filled = installations.filter(({ koudemiddel, vullingKg }) => koudemiddel !== null && vullingKg !== null);
+      return counted(
+        filled.map(({ koudemiddel }) => String(koudemiddel)),
+        filled.map(({ vullingKg }) => Number(vullingKg)),
+      );
+    },
+  ],
+  'work orders done without a signature, by year': [
+    "select cast(year(datum) as varchar), count(*) from werkbonnen where status = 'afgerond' and ondertekend_op is null group by 1",
+    ({ orders }) =>
+      counted(
+        orders
+          .filter((each) => each.status === 'afgerond' && each.ondertekendOp === null)
+          .map(({ datum }) => datum.slice(0, 4)),
+      ),
+  ],
+  'hours by customer': [
+    `select i.customer_id, sum(u.uren) from werkbonnen_uren u join werkbonnen w on w.id = u.werkbon_id
+     join installaties i on i.id = w.installation_id group by 1`,
+    ({ orders, installations }) => {
+      const owners = new Map(installations.map(({ id, customerId }) => [id, customerId]));
+      const hours = orders.flatMap(({ installationId, uren }) =>
+        uren.map((hour) => [owners.get(installationId), hour.uren] as const),
+      );
+      return counted(
+        hours.map(([customer]) => String(customer)),
+        hours.map(([, amount]) => amount),
+      );
+    },
+  ],
+};
+
+test.serial('an assistant that knows only what the tools say answers ten questions as the API does', async (t) => {
+  const { client } = t.context;
+  const [orders, installations, customers, entries] = await Promise.all([
+    records<Order>(client, '/werkbonnen?perPage=10000'),
+    records<Installation>(client, '/installaties?perPage=10000'),
+    records<Customer>(client, '/klanten?perPage=10000'),
+    records<Entry & { id: string }>(client, '/logboeken?perPage=10000'),
+  ]);
+  const listed = await call('list_tables');
+  const { tables } = listed.json<{ tables: { name: string }[] }>();
+  let said = listed.text;
+  for (const { name } of tables) said += (await call('describe_table', { table: name })).text;
+  for (const [question, [sql, right]] of Object.entries(questions)) {
+    for (const [, value] of sql.matchAll(/'([^']+)'/g))
+      if (value !== 'open') t.true(said.includes(value as string), `${question}: no tool says ${value}`);
+    const answer = (await ask(sql)).json<{ rows: [string, string][]; time_zone: string; age_seconds: number }>();
+    const expected = right({ orders, installations, customers, entries });
+    t.deepEqual(Object.fromEntries(answer.rows.map(([name, n]) => [name, Number(n)])), expected, question);
+    t.true(answer.time_zone === 'Europe/Amsterdam' && answer.age_seconds >= 0);
+  }
+  const lines = readFileSync(log, 'utf8').trim().split('\n');
+  const last = JSON.parse(lines.at(-1) as string) as { tool: string; argument: string; rows: number };
+  t.is(last.tool, 'query');
+  t.true(last.argument.includes('customer_id') && last.rows > 0);
 });
 
 const secret = join(folder, 'token');

@@ -289,7 +289,7 @@ withTools(
     const files = programs.map((_, i) => join(folder, `${i}.pq`));
     const calls = JSON.parse(await output(process.execPath, ['powerquery.mjs', ...files])) as Call[];
     const names = ['RelativePath', 'Query', 'Headers'];
-    t.like(calls[0], { kind: 'IdentifierExpression', text: 'base', names });
+    t.like(calls[0], { kind: 'IdentifierExpression', text: 'base', names: [...names, 'ManualStatusHandling'] });
     t.deepEqual(calls[1], {
       kind: 'LiteralExpression',
       literalKind: 'Text',

@@ -1,36 +1,51 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Reply, Tool } from './copy.js';
+import type { Message, Tool } from './copy.js';
 
+/** Milliseconds until the copy is open, and for the statement then: a busy machine takes long to start a process. */
+const startMsMax = 60_000;
 const msMax = 10_000;
 
 /** A question without an answer. The message is for the assistant. */
 export class NotAnswered extends Error {}
 
+/** The answer as JSON text, and its number of rows. */
+export interface Answered {
+  readonly answer: string;
+  readonly rows: number;
+}
+
 /** The question before: the memory of two would add up. */
 let before: Promise<unknown> = Promise.resolve();
 
 /** The answer of the copy. Rejects with NotAnswered. */
-export function ask(tool: Tool, file: string, argument = ''): Promise<unknown> {
+export function ask(tool: Tool, file: string, argument = ''): Promise<Answered> {
   const mine = before.then(() => askAlone([tool, file, argument]));
   before = mine.catch(() => undefined);
   return mine;
 }
 
 /** Asks in a process that can be killed: DuckDB does not interrupt all of its functions. */
-function askAlone(question: readonly string[]): Promise<unknown> {
+function askAlone(question: readonly string[]): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const child = fork(fileURLToPath(new URL('./copy.js', import.meta.url)), {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     const refuse = (reason: string): void => reject(new NotAnswered(reason));
-    const timer = setTimeout(() => {
-      refuse(`The statement took longer than ${msMax / 1000} seconds and was stopped.`);
-      child.kill('SIGKILL');
-    }, msMax);
-    child.once('message', (reply: Reply) => {
-      if ('answer' in reply) resolve(reply.answer);
-      else refuse(reply.refusal);
+    const stopAfter = (ms: number, reason: string): NodeJS.Timeout =>
+      setTimeout(() => {
+        refuse(reason);
+        child.kill('SIGKILL');
+      }, ms);
+    let timer = stopAfter(startMsMax, 'The copy could not be opened within a minute: the machine is busy. Ask again.');
+    child.on('message', (message: Message) => {
+      if (message === 'begun') {
+        clearTimeout(timer);
+        timer = stopAfter(msMax, `The statement took longer than ${msMax / 1000} seconds and was stopped.`);
+        return;
+      }
+      if ('answer' in message) resolve(message);
+      else refuse(message.refusal);
       child.kill('SIGKILL');
     });
     child.once('error', (error) => refuse(error.message));

@@ -4,14 +4,23 @@ import { stateTable, statusTable } from '../document.js';
 import { quoted } from '../sql/dialect.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 
-/** Bounds of one question; ask.ts bounds its time. */
-const bounds = { rows: 1000, characters: 200_000, memoryMb: 512 };
+/** Bounds of one question, of all that leaves; ask.ts bounds its time. */
+const bounds = { rows: 1000, characters: 200_000, refusal: 1000, memoryMb: 512 };
 
 /** A statement that the copy does not run. The message is for the assistant. */
 class NotAnswered extends Error {}
 
+/** The age of the copy, in each answer. */
+interface Age {
+  /** The copy has everything that was committed before this moment; null: unknown. */
+  readonly data_as_of: string | null;
+  readonly age_seconds: number | null;
+  /** In which the days of the API begin. Moments of the copy are in UTC. */
+  readonly time_zone: string | null;
+}
+
 /** The rows of a query, in the order of its columns. */
-interface Answer {
+interface Answer extends Age {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
   /** Why rows are missing; null: all are there. */
@@ -47,6 +56,7 @@ async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Pr
     await copy.connection.run(
       `set temp_directory = ''; set enable_external_access = false; set disabled_filesystems = 'LocalFileSystem'; set lock_configuration = true`,
     );
+    process.send?.('begun' satisfies Message);
     return await work(copy);
   } catch (error) {
     if (error instanceof OutOfMemory || /out of memory/i.test((error as Error).message))
@@ -57,9 +67,19 @@ async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Pr
   }
 }
 
-/** The tables with their descriptions, and the moment of the oldest of them: the copy has everything committed before it. */
-function tablesOf(file: string): Promise<{ data_as_of: string | null; tables: CopiedTable[] }> {
-  return open(file, async ({ session }) => {
+async function ageOf({ session }: OpenDuckdb): Promise<Age> {
+  const [age] = await session.rows<Age>(
+    `select strftime(min(data_as_of), '%Y-%m-%dT%H:%M:%SZ') as data_as_of, any_value(time_zone) as time_zone,
+       cast(greatest(0, floor(extract(epoch from current_timestamp - min(data_as_of)))) as integer) as age_seconds
+     from main.${statusTable} having count(*) = count(data_as_of)`,
+  );
+  return age ?? { data_as_of: null, age_seconds: null, time_zone: null };
+}
+
+/** The tables with their descriptions. */
+function tablesOf(file: string): Promise<Age & { tables: CopiedTable[] }> {
+  return open(file, async (copy) => {
+    const { session } = copy;
     const found = await session.rows<{ name: string; description: string | null }>(
       `select table_name as name, comment as description from duckdb_tables()
        where schema_name = 'main' and not internal and table_name not in ($1, $2) order by 1`,
@@ -70,24 +90,21 @@ function tablesOf(file: string): Promise<{ data_as_of: string | null; tables: Co
       const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main.${quoted(name)}`);
       tables.push({ name, description, rows: Number(row?.rows) });
     }
-    const [status] = await session.rows<{ moment: string | null }>(
-      `select strftime(min(data_as_of), '%Y-%m-%dT%H:%M:%SZ') as moment from main.${statusTable}`,
-    );
-    return { data_as_of: status?.moment ?? null, tables };
+    return { ...(await ageOf(copy)), tables };
   });
 }
 
 /** The columns of a table. Rejects with NotAnswered where there is none of that name. */
-function columnsOf(file: string, table: string): Promise<{ table: string; columns: CopiedColumn[] }> {
-  return open(file, async ({ session }) => {
-    const columns = await session.rows<CopiedColumn>(
+function columnsOf(file: string, table: string): Promise<Age & { table: string; columns: CopiedColumn[] }> {
+  return open(file, async (copy) => {
+    const columns = await copy.session.rows<CopiedColumn>(
       `select column_name as name, data_type as type, not is_nullable as required, comment as description
        from duckdb_columns() where schema_name = 'main' and table_name = $1 order by column_index`,
       [table],
     );
     if (columns.length === 0)
       throw new NotAnswered(`There is no table "${table}". list_tables names those that exist.`);
-    return { table, columns };
+    return { ...(await ageOf(copy)), table, columns };
   });
 }
 
@@ -97,22 +114,28 @@ const comments = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+/;
 
 /** Runs one SELECT. Rejects with NotAnswered, whose message says why. */
 function query(file: string, sql: string): Promise<Answer> {
-  return open(file, async ({ connection }) => {
+  return open(file, async (copy) => {
+    const { connection } = copy;
     const refused = new NotAnswered('Only SELECT is answered: the copy is read only.');
     if (!questions.test(sql.replace(comments, ''))) throw refused;
     const statements = await connection.extractStatements(sql);
     if (statements.count !== 1) throw new NotAnswered('Give exactly one statement.');
     const statement = await statements.prepare(0);
     if (statement.statementType !== StatementType.SELECT) throw refused;
+    const age = await ageOf(copy);
     const result = await statement.stream();
-    return { columns: result.columnNames(), ...(await shownOf(result)) };
+    const columns = result.columnNames();
+    const length = JSON.stringify(columns).length;
+    if (length > bounds.characters)
+      throw new NotAnswered('The names of the columns are too long: give them shorter ones.');
+    return { ...age, columns, ...(await shownOf(result, length)) };
   });
 }
 
 /** Row by row: a thousand rows of large values would take gigabytes at once. */
-async function shownOf(result: DuckDBResult): Promise<Pick<Answer, 'rows' | 'cut'>> {
+async function shownOf(result: DuckDBResult, lengthBefore: number): Promise<Pick<Answer, 'rows' | 'cut'>> {
   const rows: (readonly unknown[])[] = [];
-  let characters = 0;
+  let characters = lengthBefore;
   for await (const chunk of result)
     for (let at = 0; at < chunk.rowCount; at++) {
       if (rows.length === bounds.rows) return { rows, cut: cutOf(rows.length, 'aggregate, or add a condition') };
@@ -132,15 +155,24 @@ const answers = { list_tables: tablesOf, describe_table: columnsOf, query };
 /** The name of a tool. */
 export type Tool = keyof typeof answers;
 
-/** The answer of the process to its question. */
-export type Reply = { readonly answer: unknown } | { readonly refusal: string };
+/** Messages of the process: the copy is open, and then the answer or why there is none. */
+export type Message = 'begun' | { readonly answer: string; readonly rows: number } | { readonly refusal: string };
+
+function messageOf(answer: object): Message {
+  const text = JSON.stringify(answer);
+  if (text.length > 2 * bounds.characters) return { refusal: `An answer has at most ${bounds.characters} characters.` };
+  const { rows, tables, columns } = answer as Readonly<Record<string, readonly unknown[] | undefined>>;
+  return { answer: text, rows: (rows ?? tables ?? columns ?? []).length };
+}
 
 // A process for one question: ask.ts starts it, and ends it.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 process.once('message', async ([tool, file, argument]: [Tool, string, string]) => {
-  const reply = await answers[tool](file, argument).then(
-    (answer): Reply => ({ answer }),
-    (error: Error): Reply => ({ refusal: error.message }),
+  const message = await answers[tool](file, argument).then(
+    messageOf,
+    (error: Error): Message => ({
+      refusal: error.message.slice(0, bounds.refusal),
+    }),
   );
-  process.send?.(reply);
+  process.send?.(message);
 });

@@ -58,7 +58,8 @@ function testsOf(
     return `relationships: {to: "source('${source}', '${target.table.name}')", field: ${field}, config: {severity: ${severity}}}`;
   };
   const isOfRecord = table.owner === null;
-  const reference = resource.references.find((each) => isOfRecord && each.column === column.name);
+  const { references = [] } = isOfRecord ? resource : (resource.parts.find(({ name }) => name === table.name) ?? {});
+  const reference = references.find((each) => each.column === column.name);
   const target = resources.find(({ name }) => name === reference?.resource);
   return [
     ...(isOfRecord && table.key[0] === column.name ? ['unique'] : []),

@@ -26,7 +26,7 @@ export async function prepareState(session: Session, { schema, at }: Dialect): P
   await session.rows(`create table if not exists ${at(statusTable)} (resource varchar primary key, table_name varchar,
     workspace_id varchar, data_as_of timestamp with time zone, updated_at timestamp with time zone,
     compared_at timestamp with time zone, verified_at timestamp with time zone, hidden_references bigint,
-    failed_at timestamp with time zone, failure varchar, token_expires_at timestamp with time zone)`);
+    failed_at timestamp with time zone, failure varchar, token_expires_at timestamp with time zone, time_zone varchar)`);
   for (const [column, comment] of Object.entries(statusComments))
     await session.rows(`comment on column ${at(statusTable)}.${column} is '${comment}'`);
   const [row] = await session.rows<{ files: number | string | null }>(
@@ -44,6 +44,7 @@ const statusComments = {
   failed_at: 'When the resource failed since it was last compared.',
   failure: 'Why it failed.',
   token_expires_at: 'When the access token ends.',
+  time_zone: 'In which the days of the API begin; moments are stored in UTC.',
 };
 
 /**
@@ -172,8 +173,9 @@ export class CopyState {
         failed_at: 'null',
         failure: 'null',
         token_expires_at: expiry as string,
+        time_zone: '$6',
       },
-      [dataAsOf, this.#place.origin.tokenExpiresAt],
+      [dataAsOf, this.#place.origin.tokenExpiresAt, this.#place.origin.timeZone],
     );
   }
 }

@@ -20,6 +20,7 @@ interface Status {
   readonly failedAt: string | null;
   readonly failure: string | null;
   readonly tokenExpiresAt: string | null;
+  readonly timeZone: string | null;
   /** Tables and columns that the document no longer has. */
   readonly gone: readonly string[];
 }
@@ -57,6 +58,7 @@ const columns = {
   failedAt: 'failed_at',
   failure: 'failure',
   tokenExpiresAt: 'token_expires_at',
+  timeZone: 'time_zone',
 } as const;
 
 async function readStatus(session: Session, schema: string): Promise<Status[]> {

@@ -57,7 +57,7 @@ export function tablesOf(resource: Resource, hasWorkspace: boolean): WholeTable[
 
 function wholePart(part: PartTable, record: string, workspace: readonly Column[]): WholeTable {
   const staged = [
-    added(part.owner, 'text', `Id of the record in ${record}.`),
+    added(part.owner, 'text', `Refers to the id in ${record}.`),
     added('position', 'integer', 'Place in the record, from 1.'),
     ...part.columns,
   ];

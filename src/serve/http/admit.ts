@@ -70,8 +70,12 @@ async function countWrite(token: Limiter, write: Limiter, tokenId: string): Prom
   ];
 }
 
-/** Throws 429 beyond the limit of the client's address. */
+/** Throws 429 beyond the limit of a valid token, without one beyond the limit of the address, which an office can share. */
 export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
+  if (ctx.req.headers.authorization !== undefined) {
+    const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx).catch(() => null));
+    if (access !== null) return void (await admit(deps, ctx, 'read'));
+  }
   const result = await deps.limits.public.consume(addressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
   if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
