@@ -5,7 +5,7 @@ import { runProgram, type Usage } from '../src/cli/program.js';
 import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
 import { loadResources } from '../src/resource/definition/load.js';
-import { fill } from '../src/serve/openapi/template.js';
+import { fill } from '../src/serve/openapi/texts.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import {
   bringUpToDate,
@@ -173,7 +173,7 @@ export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
   const template = projectText('demo/demo.txt').trimEnd();
   const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');
   const tokens = workspaces.map(tokensText).join('');
-  return String(fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all }));
+  return fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all });
 }
 
 function tokensText({ name, tokens }: DemoWorkspace): string {

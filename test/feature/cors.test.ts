@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import { projectText } from '../../src/base/paths.js';
 import { exposedHeaders } from '../../src/serve/http/cors.js';
 import { listen } from '../../src/serve/http/listeners.js';
+import { headerOf } from '../../src/serve/openapi/responses.js';
 import { browserMissing, launchBrowser, openPage } from '../support/browser.js';
 import type { ApiReply } from '../support/client.js';
 import { idsOf, records } from '../support/lists.js';
@@ -66,10 +67,10 @@ allowing('a preflight of a listed origin is answered without token and limit, of
 });
 
 test('pages may read every header of a response that says something about its record, page or limit', (t) => {
-  const { headers, names } = JSON.parse(projectText('config/openapi/headers.json'));
+  const { headers } = JSON.parse(projectText('config/openapi/components.json'));
   const hidden = ['Cache-Control', 'X-Content-Type-Options', 'Content-Security-Policy', 'Referrer-Policy', 'Vary'];
   const described = Object.keys(headers).filter(
-    (name) => !(name in names) && ![...hidden, 'Accept-Encoding'].includes(name),
+    (name) => !(name in headerOf) && ![...hidden, 'Accept-Encoding'].includes(name),
   );
   t.deepEqual(exposedHeaders.split(', ').sort(), described.sort());
 });

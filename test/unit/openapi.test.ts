@@ -3,13 +3,15 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import test from 'ava';
 import { problems } from '../../src/base/errors.js';
+import { projectText } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { readSchema } from '../../src/resource/definition/record-schema.js';
 import { leaves } from '../../src/resource/definition/resource.js';
 import { compileBodyChecks } from '../../src/resource/definition/write-validators.js';
-import { type ApiResponse, type Method, type OpenApiDocument, resolve } from '../../src/serve/openapi/document.js';
+import { type ApiResponse, type Method, resolve } from '../../src/serve/openapi/document.js';
 import { openapi } from '../../src/serve/openapi/openapi.js';
-import { fill, readText } from '../../src/serve/openapi/template.js';
+import { errorResponses } from '../../src/serve/openapi/responses.js';
+import { fill } from '../../src/serve/openapi/texts.js';
 import { loadSettings } from '../../src/serve/settings.js';
 import { sourcesIn } from '../support/sources.js';
 import { words } from '../support/words.js';
@@ -229,43 +231,30 @@ test('page has no default: a client that sent it beside cursor would get 400', (
   t.false('default' in (document.components.parameters.page?.schema ?? {}));
 });
 
-test('no template and no code of the document names a resource: names come from the definitions', (t) => {
+test('no text and no code of the document names a resource: names come from the definitions', (t) => {
   const names = new RegExp(resources.flatMap(({ name, record }) => [name, record]).join('|'), 'i');
   const files = [...sourcesIn('config/openapi', ''), ...sourcesIn('src/serve/openapi', '.ts')];
-  t.true(files.length > 10);
+  t.true(files.length > 10, String(files.length));
   const named = files.filter(({ text }) => names.test(text)).map(({ path }) => path);
   t.deepEqual(named, []);
 });
 
-test('the document uses every component of the templates', (t) => {
-  const held = (file: string, kind: string): string[] =>
-    Object.keys((JSON.parse(readText(file)) as Record<string, Record<string, object>>)[kind] as object);
-  const { headers, responses, parameters } = document.components;
-  const { components } = JSON.parse(readText('document.json')) as OpenApiDocument;
-  const templates = readText('document.json') + readText('resource.json');
-  const unused = [
-    ...held('headers.json', 'headers').filter((name) => !(name in headers)),
-    ...held('errors.json', 'responses').filter((name) => !(name in responses)),
-    ...Object.keys(components.responses).filter((name) => !templates.includes(`responses/${name}"`)),
-    ...Object.keys(components.parameters).filter((name) => !(name in parameters)),
-  ].filter((name) => name !== '...');
-  t.deepEqual(unused, ['Allow', 'NoSuchPath', 'MethodNotAllowed'], 'these stand in x-other-responses');
+test('the document uses every component of the texts, and of the table of errors', (t) => {
+  const fixed = JSON.parse(projectText('config/openapi/components.json')) as Record<string, Record<string, object>>;
+  const { headers, responses, parameters, schemas } = document.components;
+  const used: Record<string, object> = { headers, parameters, schemas };
+  const unused = Object.entries(used).flatMap(([kind, members]) =>
+    Object.keys(fixed[kind] as object).filter((name) => !(name in members)),
+  );
+  const errors = Object.keys(errorResponses()).filter((name) => !(name in responses));
+  t.deepEqual([...unused, ...errors], ['Allow', 'NoSuchPath', 'MethodNotAllowed'], 'these stand in x-other-responses');
   const other = JSON.stringify(document['x-other-responses']);
   for (const text of ['not_found', 'method_not_allowed', 'Methods of the path']) t.true(other.includes(text), text);
 });
 
-test('a template is filled with texts and values, spread, and cut by conditions', (t) => {
-  const values = { name: 'a', list: [1, 2], more: { x: 1 }, no: undefined, 'set.y': 3 };
-  t.deepEqual(fill({ '{{name}}s': 'all {{name}}s', list: [0, '{{list}}'], '...': '{{more}}' }, values), {
-    as: 'all as',
-    list: [0, 1, 2],
-    x: 1,
-  });
-  t.deepEqual(fill({ a: '{{no}}', b: { when: 'no', c: 1 }, d: [{ when: 'no' }, '{{set.y}}', null] }, values), {
-    d: [3, null],
-  });
-  t.throws(() => fill('{{nothing}}', values), { message: /\{\{nothing\}\}/ });
-  t.throws(() => fill({ when: 'nothing' }, values), { message: /nothing/ });
+test('a text is filled with values by their names', (t) => {
+  t.is(fill('{{name}}s and {{count}}', { name: 'a', count: 2 }), 'as and 2');
+  t.throws(() => fill('{{nothing}}', {}), { message: /\{\{nothing\}\}/ });
 });
 
 interface ObjectSchema {

@@ -4,7 +4,10 @@ export interface OpenApiDocument {
   readonly openapi: string;
   /** In which the days of filters by moments begin: a day of the API is not a day in UTC. */
   readonly 'x-time-zone': string;
-  readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & { readonly contact?: object };
+  readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & {
+    readonly contact?: object;
+    readonly license: object;
+  };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Paths;
@@ -58,6 +61,8 @@ export interface Parameter extends MediaType {
   readonly required?: boolean;
   readonly name: string;
   readonly in: 'query' | 'path' | 'header';
+  readonly style?: 'form';
+  readonly explode?: boolean;
 }
 
 export interface ApiResponse {

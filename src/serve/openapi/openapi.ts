@@ -1,8 +1,7 @@
-import { type ProblemCode, problems, problemType } from '../../base/errors.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import {
-  type ApiResponse,
   type CodeSample,
+  type Components,
   component,
   type OpenApiDocument,
   type Operation,
@@ -10,41 +9,117 @@ import {
   type Responses,
   resolve,
 } from './document.js';
-import { expand, fill, mapValues, readData, readText, type Sets, type Values } from './template.js';
-import { commonValues, filterValues, type OpenApiOptions, resourceValues } from './values.js';
+import { operation, resourcePart } from './operations.js';
+import { errorResponses, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
+import { mapValues, readData, readText, type Values } from './texts.js';
+import { apiTitle, contactOf, documentValues, type OpenApiOptions } from './values.js';
 
-type HeaderData = { readonly headers: object; readonly sets: Sets; readonly names: Readonly<Record<string, string>> };
-
-/** The templates in config/openapi, filled from definitions, settings and the table of problems. */
+/** Of definitions, settings, the table of problems, and the components and texts in config/openapi. */
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
-  const values = commonValues(resources, options);
-  const { headers, names, sets } = fill(readData('headers.json'), values) as HeaderData;
-  // A later component replaces an earlier component of the same header.
-  const reference = (name: string) => [names[name] ?? name, component('headers', name)];
-  const headersOf = (set: readonly string[]): ApiResponse['headers'] =>
-    Object.fromEntries(expand(['every', ...set], sets).map(reference));
-  const errors = errorParts(headersOf);
-  const common: Values = {
-    ...values,
-    introduction: fill(readText('introduction.md').trim(), values),
-    headers,
-    ...prefixed('headers', mapValues(sets, headersOf)),
-    ...prefixed('errors', errors.references),
+  const { version, publicUrl, apiContact, timeZone } = options;
+  const values = documentValues(resources, options);
+  const fixed = readData('components.json', values) as Omit<Components, 'securitySchemes'>;
+  const parts = resources.map((resource) => resourcePart(resource, options));
+  const merged = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
+    Object.assign({}, ...parts.map((part) => part[kind])) as (typeof parts)[number][Kind];
+  const { Problem, Pagination, ...ofSync } = fixed.schemas as Record<string, object>;
+  const hasSync = resources.some(({ sync }) => sync !== undefined);
+  const document: OpenApiDocument = {
+    openapi: '3.1.0',
+    'x-time-zone': timeZone,
+    info: {
+      title: apiTitle,
+      version,
+      description: readText('introduction.md', values).trim(),
+      ...(apiContact !== '' && { contact: contactOf(apiContact) }),
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: `${publicUrl}/api/v1`, description: publicUrl ? 'Version 1 of the API.' : unnamedHost }],
+    tags: [documentTag, ...parts.map(({ tag }) => tag), ...(hasSync ? [syncTag] : [])],
+    paths: { ...merged('paths'), ...fixedPaths(options) },
+    components: {
+      securitySchemes: securitySchemes(options, values),
+      schemas: { Problem, Pagination, ...merged('schemas'), ...ofSync } as Components['schemas'],
+      parameters: { ...fixed.parameters, ...merged('parameters') },
+      headers: fixed.headers,
+      responses: { ...merged('responses'), ...errorResponses(), ...withHeaders(fixed.responses) },
+    },
+    'x-other-responses': { 204: component('responses', 'Options'), ...errorsOf('other') },
   };
-  const parts = resources.map((resource) =>
-    resourcePart(resource, { ...common, ...resourceValues(resource, options) }),
-  );
-  const merged = (kind: keyof ResourcePart): object => Object.assign({}, ...parts.map((part) => part[kind]));
-  const document = fill(readData('document.json'), {
-    ...common,
-    tags: parts.map(({ tag }) => tag),
-    hasSync: resources.some(({ sync }) => sync !== undefined),
-    paths: merged('paths'),
-    schemas: merged('schemas'),
-    parameters: merged('parameters'),
-    responses: { ...merged('responses'), ...errors.components },
-  });
-  return withUsedComponents(withSamples(document as OpenApiDocument));
+  return withUsedComponents(withSamples(document));
+}
+
+const unnamedHost =
+  'Version 1, on the host from which you read this description. The operator names the host by PUBLIC_URL.';
+const documentTag = {
+  name: 'Token and description',
+  description: 'The token of the request, the index of the API, and this description.',
+};
+const syncTag = {
+  name: 'Sync',
+  description:
+    'Keeps a copy of a resource and misses no change: a full sync, then passes over what changed, and a digest that finds deletions.',
+};
+
+function securitySchemes(
+  { basicAuth }: OpenApiOptions,
+  { rateLimitPerMinute, writeLimit }: Values,
+): Components['securitySchemes'] {
+  const bearer = {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'wdg_ and 49 letters and digits',
+    description: `An access token of a workspace, in the Authorization header only. Each operation names the scope that the token must have (\`x-required-scope\`). A token has ${rateLimitPerMinute} requests a minute, over all operations${writeLimit}.`,
+  };
+  const basic = { type: 'http', scheme: 'basic', description: 'The same token as password, with any user name.' };
+  return { bearer, ...(basicAuth && { basic }) };
+}
+
+function fixedPaths(options: OpenApiOptions) {
+  const describe = (operationId: string, summary: string, description: string, response: string) => {
+    const isDocument = response !== 'Token';
+    const get = operation(options, {
+      ...{ operationId, summary, description, tag: documentTag.name, ...(isDocument && { scope: null }) },
+      parameters: isDocument ? ['ifNoneMatch'] : [],
+      responses: { 200: response, ...(isDocument && { 304: 'DocumentNotModified' }) },
+      errors: isDocument ? 'public' : 'token',
+    });
+    return { get };
+  };
+  return {
+    '/': describe(
+      ...(['getIndex', 'Read the index of the API'] as const),
+      'The name and the version of the API, and the addresses of its lists, with and without the slash. It needs no token.',
+      'Index',
+    ),
+    '/token': describe(
+      ...(['getToken', 'Read the token'] as const),
+      'The name, the workspace, the scopes, the expiry and the limits of the token that the request carries.',
+      'Token',
+    ),
+    '/openapi.json': describe(
+      ...(['getOpenapi', 'Read this document'] as const),
+      'The OpenAPI 3.1 description of this API. It needs no token.',
+      'OpenApi',
+    ),
+  };
+}
+
+/** Of the responses in config/openapi/components.json. */
+const fixedHeaders: Readonly<Record<string, SuccessKind>> = {
+  NotModified: 'versioned',
+  Options: 'options',
+  Token: 'token',
+  Index: 'document',
+  OpenApi: 'document',
+  DocumentNotModified: 'documentNotModified',
+  Digest: 'sync',
+  Ids: 'sync',
+};
+
+function withHeaders(responses: Components['responses']): Components['responses'] {
+  const namesOf = (name: string) => successHeaders[fixedHeaders[name] as SuccessKind];
+  return mapValues(responses, (response, name) => ({ ...response, headers: headersOf(namesOf(name)) }));
 }
 
 /** Responses of success are inlined: of references some generators make clients that return no data. */
@@ -92,27 +167,10 @@ function samplesOf(document: OpenApiDocument, path: string, method: string, oper
       relativePath,
       perPage: Math.min(samplePerPage, Number(perPageMax)),
       headers: headers.map(({ name, example }) => header?.(name, String(example))).join(''),
-      body: body && JSON.stringify(body, null, 2).replaceAll("'", '\\u0027'), // which would end the text in a shell
+      body: body ? JSON.stringify(body, null, 2).replaceAll("'", '\\u0027') : '', // which would end the text in a shell
     };
-    return { lang, label, source: String(fill(readText(`samples/${lang}-${kind}.txt`).trimEnd(), values)) };
+    return { lang, label, source: readText(`samples/${lang}-${kind}.txt`, values).trimEnd() };
   });
-}
-
-type ResourcePart = Readonly<Record<'tag' | 'paths' | 'schemas' | 'parameters' | 'responses', object>>;
-
-function resourcePart(resource: Resource, values: Values): ResourcePart {
-  const { name, filters } = resource;
-  const { filter: filterTemplate, ...template } = readData('resource.json') as Record<string, object>;
-  const part = fill(template, values) as ResourcePart;
-  const filterParameters = Object.entries(filters).map(([filter, each]) => [
-    `${name}.${filter}`,
-    fill(filterTemplate, { filter, ...filterValues(each, resource, String(values.timeZone)) }),
-  ]);
-  return { ...part, parameters: { ...part.parameters, ...Object.fromEntries(filterParameters) } };
-}
-
-function prefixed(prefix: string, values: Values): Values {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
 /** Tools do not follow references from extensions: what only `x-other-responses` uses is written out there. */
@@ -131,44 +189,4 @@ function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const smaller = { ...rest, components: Object.fromEntries(components), 'x-other-responses': writtenOut(other) };
   const isDone = JSON.stringify(smaller) === JSON.stringify(document);
   return isDone ? document : withUsedComponents(smaller as OpenApiDocument);
-}
-
-type ErrorResponse = { readonly codes: readonly ProblemCode[]; readonly headers: readonly string[] };
-
-function errorParts(headersOf: (names: readonly string[]) => ApiResponse['headers']): {
-  readonly components: Record<string, ApiResponse>;
-  readonly references: Record<string, Responses>;
-} {
-  const { responses, sets } = readData('errors.json') as { responses: Record<string, ErrorResponse>; sets: Sets };
-  const statuses = mapValues(responses, statusOf);
-  const reference = (name: string) => [statuses[name], component('responses', name)] as const;
-  return {
-    components: mapValues(responses, (response) => errorResponse(response, headersOf(response.headers))),
-    references: mapValues(sets, (names) => Object.fromEntries(expand(names, sets).map(reference))),
-  };
-}
-
-function errorResponse({ codes }: ErrorResponse, headers: ApiResponse['headers']): ApiResponse {
-  const rows = codes.map((code) => ({ code, type: problemType(code), ...problems[code] }));
-  const properties = {
-    type: { type: 'string', enum: rows.map(({ type }) => type) },
-    title: { type: 'string', enum: rows.map(({ title }) => title) },
-    status: { type: 'integer', enum: [...new Set(rows.map(({ status }) => status))] },
-    detail: { type: 'string' },
-    code: { type: 'string', enum: codes },
-  };
-  const [{ type, title, status, code }] = rows as [(typeof rows)[number]];
-  const example = { type, title, status, detail: `${title}.`, code, requestId: '0b1d6f0e-7f5c-4b7e-9d5f-1f0c8f1f5d0a' };
-  const schema = { type: 'object', allOf: [component('schemas', 'Problem')], properties };
-  return {
-    description: rows.map((row) => `\`${row.code}\`: ${row.title}.`).join(' '),
-    headers,
-    content: { 'application/problem+json': { schema, example } },
-  };
-}
-
-function statusOf({ codes }: ErrorResponse): number {
-  const [status, ...others] = new Set(codes.map((code) => problems[code].status));
-  if (status === undefined || others.length > 0) throw new Error(`${codes.join(', ')} do not have the same status.`);
-  return status;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { projectText } from '../../base/paths.js';
 import type { OpenApiDocument } from './document.js';
-import { fill, readText } from './template.js';
+import { readText } from './texts.js';
 
 export interface Page {
   readonly html: string;
@@ -18,7 +18,7 @@ export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
     `<script>${projectText('dist/bundle/openapi-explorer.js')}</script>`,
     `<script>document.querySelector('openapi-explorer').loadSpec(${json.replaceAll('<', '\\u003c')})</script>`,
   ].join('\n');
-  const page = fill(readText('page.html'), { title, version, body }) as string;
+  const page = readText('page.html', { title, version, body });
   const policy = pagePolicy(page, servedByApi, "'unsafe-inline'"); // for the style attributes of the library
   const head = `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`;
   return { html: page.replace('<head>', () => head), policy };

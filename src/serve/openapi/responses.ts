@@ -1,0 +1,149 @@
+import { type ProblemCode, problems, problemType } from '../../base/errors.js';
+import { type ApiResponse, component, type Responses } from './document.js';
+import { mapValues } from './texts.js';
+
+const everywhere = [
+  ...['X-Request-Id', 'API-Version', 'Cache-Control', 'X-Content-Type-Options', 'Content-Security-Policy'],
+  ...['Referrer-Policy', 'Deprecation', 'Sunset', 'Vary'],
+];
+const counted = ['RateLimit-Policy', 'RateLimit'];
+const countedWithToken = ['RateLimitPolicyWithToken', 'RateLimitWithToken'];
+const read = [...counted, 'Server-Timing', 'Data-As-Of'];
+const written = [...counted, 'ETag', 'Idempotent-Replayed', 'Server-Timing'];
+const compressed = ['NegotiatedVary', 'Content-Encoding'];
+const documentNotModified = ['Server-Timing', 'NegotiatedVary', 'DocumentETag'];
+
+/** Components of the headers of successful responses. */
+export const successHeaders = {
+  page: [...read, 'Link', ...compressed],
+  sync: [...read, ...compressed],
+  detail: read,
+  versioned: [...read, 'ETag'],
+  token: [...counted, 'Server-Timing'],
+  created: [...written, 'Location'],
+  updated: written,
+  options: ['Allow'],
+  document: [...documentNotModified, 'Content-Encoding'],
+  documentNotModified,
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+export type SuccessKind = keyof typeof successHeaders;
+
+/** Components that describe a header in another case than the component of its name. */
+export const headerOf: Readonly<Record<string, string>> = {
+  NegotiatedVary: 'Vary',
+  RateLimitWithToken: 'RateLimit',
+  RateLimitPolicyWithToken: 'RateLimit-Policy',
+  DocumentETag: 'ETag',
+};
+
+/** A later component replaces an earlier one of the same header. */
+export function headersOf(names: readonly string[]): ApiResponse['headers'] {
+  const all = [...everywhere, ...names];
+  return Object.fromEntries(all.map((name) => [headerOf[name] ?? name, component('headers', name)]));
+}
+
+type ErrorRow = readonly [codes: readonly ProblemCode[], headers?: readonly string[]];
+
+/** Codes of one status, and headers. */
+const errors = {
+  BadRequest: [['invalid_request', 'if_match_invalid'], countedWithToken],
+  BadWrite: [
+    ['invalid_request', 'malformed_json', 'idempotency_key_missing', 'idempotency_key_invalid', 'if_match_invalid'],
+    countedWithToken,
+  ],
+  BadPublicRequest: [['invalid_request']],
+  Unauthorized: [['token_missing', 'token_invalid'], ['WWW-Authenticate']],
+  Forbidden: [['insufficient_scope'], [...counted, 'WWW-Authenticate']],
+  NotFound: [['not_found'], counted],
+  NoSuchPath: [['not_found']],
+  MethodNotAllowed: [['method_not_allowed'], ['Allow']],
+  NotAcceptable: [['not_acceptable'], counted],
+  PublicNotAcceptable: [['not_acceptable']],
+  RequestTimeout: [['request_timeout'], countedWithToken],
+  Conflict: [['idempotency_in_progress'], [...counted, 'Retry-After']],
+  SyncExpired: [['sync_expired'], counted],
+  PreconditionFailed: [['precondition_failed'], [...counted, 'ETag', 'Data-As-Of']],
+  PayloadTooLarge: [['payload_too_large'], countedWithToken],
+  UriTooLong: [['uri_too_long'], countedWithToken],
+  UnsupportedMediaType: [['unsupported_media_type'], [...counted, 'Accept-Encoding', 'Accept-Patch']],
+  ExpectationFailed: [['expectation_failed'], countedWithToken],
+  KeyReused: [['idempotency_key_reused'], counted],
+  PreconditionRequired: [['precondition_required'], counted],
+  TooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
+  PublicTooManyRequests: [['rate_limited'], ['Retry-After']],
+  HeadersTooLarge: [['headers_too_large'], countedWithToken],
+  NotImplemented: [['not_implemented'], countedWithToken],
+  InternalError: [['internal'], countedWithToken],
+  ReadTimeout: [['query_timeout'], countedWithToken],
+  ReadUnavailable: [
+    ['replica_unavailable', 'overloaded'],
+    [...countedWithToken, 'Retry-After'],
+  ],
+  WriteUnavailable: [
+    ['replica_unavailable', 'primary_unavailable', 'overloaded'],
+    [...countedWithToken, 'Retry-After'],
+  ],
+  PublicUnavailable: [['overloaded'], ['Retry-After']],
+} as const satisfies Readonly<Record<string, ErrorRow>>;
+
+export type ErrorName = keyof typeof errors;
+
+const transport: readonly ErrorName[] = [
+  ...(['PayloadTooLarge', 'RequestTimeout', 'UriTooLong', 'ExpectationFailed'] as const),
+  ...(['HeadersTooLarge', 'NotImplemented', 'InternalError'] as const),
+];
+const ofToken: readonly ErrorName[] = ['Unauthorized', 'NotAcceptable', 'TooManyRequests', ...transport];
+const list: readonly ErrorName[] = ['BadRequest', 'Forbidden', ...ofToken, 'ReadUnavailable', 'ReadTimeout'];
+const create: readonly ErrorName[] = [
+  ...(['BadWrite', 'Forbidden', ...ofToken, 'Conflict', 'UnsupportedMediaType', 'KeyReused'] as const),
+  'WriteUnavailable',
+];
+const ofAddress: readonly ErrorName[] = ['PublicTooManyRequests', ...transport, 'PublicUnavailable'];
+
+/** Errors of an operation, by its kind. */
+const errorSets = {
+  token: ['BadRequest', ...ofToken, 'ReadUnavailable'],
+  list,
+  detail: [...list, 'NotFound'],
+  sync: [...list, 'SyncExpired'],
+  create,
+  update: [...create, 'NotFound', 'PreconditionFailed', 'PreconditionRequired'],
+  public: ['BadPublicRequest', 'PublicNotAcceptable', ...ofAddress],
+  other: ['BadPublicRequest', 'NoSuchPath', 'MethodNotAllowed', ...ofAddress],
+} as const satisfies Readonly<Record<string, readonly ErrorName[]>>;
+
+export type ErrorSet = keyof typeof errorSets;
+
+export function errorsOf(set: ErrorSet): Responses {
+  return Object.fromEntries(errorSets[set].map((name) => [statusOf(errors[name]), component('responses', name)]));
+}
+
+export function errorResponses(): Record<string, ApiResponse> {
+  return mapValues<ErrorRow, ApiResponse>(errors, errorResponse);
+}
+
+function errorResponse([codes, headers = []]: ErrorRow): ApiResponse {
+  const rows = codes.map((code) => ({ code, type: problemType(code), ...problems[code] }));
+  const properties = {
+    type: { type: 'string', enum: rows.map(({ type }) => type) },
+    title: { type: 'string', enum: rows.map(({ title }) => title) },
+    status: { type: 'integer', enum: [...new Set(rows.map(({ status }) => status))] },
+    detail: { type: 'string' },
+    code: { type: 'string', enum: codes },
+  };
+  const [{ type, title, status, code }] = rows as [(typeof rows)[number]];
+  const example = { type, title, status, detail: `${title}.`, code, requestId: '0b1d6f0e-7f5c-4b7e-9d5f-1f0c8f1f5d0a' };
+  const schema = { type: 'object', allOf: [component('schemas', 'Problem')], properties };
+  return {
+    description: rows.map((row) => `\`${row.code}\`: ${row.title}.`).join(' '),
+    headers: headersOf(headers),
+    content: { 'application/problem+json': { schema, example } },
+  };
+}
+
+function statusOf([codes]: ErrorRow): number {
+  const [status, ...others] = new Set(codes.map((code) => problems[code].status));
+  if (status === undefined || others.length > 0) throw new Error(`${codes.join(', ')} do not have the same status.`);
+  return status;
+}

@@ -1,0 +1,33 @@
+import { projectText } from '../../base/paths.js';
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** With values in the place of their names, as {{name}}. */
+export function fill(text: string, values: Values): string {
+  return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(valueNamed(name, values)));
+}
+
+export function readText(file: string, values: Values): string {
+  return fill(projectText(`config/openapi/${file}`), values);
+}
+
+/** A text that is "{{name}}" alone becomes the value itself. */
+export function readData(file: string, values: Values): unknown {
+  return JSON.parse(projectText(`config/openapi/${file}`), (_, value) => {
+    if (typeof value !== 'string') return value;
+    const [, name] = /^\{\{(\w+)\}\}$/.exec(value) ?? [];
+    return name === undefined ? fill(value, values) : valueNamed(name, values);
+  });
+}
+
+function valueNamed(name: string, values: Values): unknown {
+  if (!Object.hasOwn(values, name)) throw new Error(`A text names {{${name}}}, which has no value.`);
+  return values[name];
+}
+
+export function mapValues<T, U>(
+  members: Readonly<Record<string, T>>,
+  map: (value: T, name: string) => U,
+): Record<string, U> {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, map(value, name)]));
+}
