@@ -25,6 +25,7 @@ export const adoptCommand = command(
     outLine(`Workspaces: ${drafted.tenant}.`);
     outLine('');
     for (const file of drafted.files) outLine(`wrote ${file}`);
+    section('Rows', drafted.rows);
     section('Left out', drafted.leftOut);
     section('Indexes', drafted.indexes);
     section('Open points, marked OPEN: in the files', drafted.open);

@@ -1,17 +1,22 @@
 import { type Finding, findingAt, type Level, titleOf, warning } from '../doctor/finding.js';
 import { checkThoroughly } from '../doctor/thorough/check.js';
+import { countRows } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings, misspeltNames } from '../serve/settings.js';
+import { adminUrl } from './admin.js';
 import { command, outLine, outText } from './command.js';
 
-export const check = command({ json: { type: 'boolean' } }, async ({ json }) => {
+export const check = command({ json: { type: 'boolean' }, rows: { type: 'boolean' } }, async ({ json, rows }) => {
   const settings = loadSettings(process.env);
+  const resources = loadResources(settings.resourcesDir);
+  const counted = rows ? await countRows(adminUrl(), resources) : undefined;
   const findings = [
     ...misspeltNames(process.env).map((sentence) => findingAt('settings', warning('environment', sentence))),
-    ...(await checkThoroughly(settings, loadResources(settings.resourcesDir))),
+    ...(await checkThoroughly(settings, resources)),
+    ...(counted?.items ?? []).map((item) => findingAt('rows', item)),
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
-  if (json) outText(JSON.stringify({ ok: isOk, findings }, null, 2));
+  if (json) outText(JSON.stringify({ ok: isOk, findings, ...(counted && { rows: counted.ledgers }) }, null, 2));
   else for (const line of report(findings)) outLine(line);
   return isOk ? 0 : 1;
 });

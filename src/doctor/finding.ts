@@ -59,6 +59,7 @@ export const advice = {
   write_view: 'Correct the grants, the write view, or the fields of the definition that have "write".',
   writes:
     'Run migrate for missing grants; raise the version in a trigger; make the write view updatable; make the constraints of the app accept valid client input.',
+  rows: 'Compare the conditions of the view with the rows named; docs/adopt/adapting.md shows how to read the numbers.',
   unique:
     'Add the column of the workspace to the index, or remove "write" from the field. Otherwise a workspace can learn which values another workspace has.',
 } as const satisfies Readonly<Record<string, string>>;

@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ExecutionContext } from 'ava';
+import type { ResourceLedger } from '../../src/operate/adopt/rows.js';
 import { asAdmin } from '../../src/postgres/admin.js';
-import { adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
+import { type Adopted, type Ask, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Rows that the app has deleted and that stay in its tables: by any mark, through records above them, and as workspaces and users.
@@ -54,6 +58,49 @@ const app = shopOf(`
     (1, 'kept', null, 1, null, null, null, null), (1, 'kept', null, 0, 'archived', null, null, null), (1, 'kept', null, 0, null, false, '2020-01-01', 'void');
   insert into job_lines values (1, 1, 'kept', false, null), (1, 2, 'gone', true, null), (1, 3, 'gone', false, '2026-01-01')`);
 
+async function compareLedgers(
+  t: ExecutionContext,
+  { folder, output, settings, run }: Adopted,
+  asks: readonly Ask[],
+): Promise<void> {
+  const admin = <Row extends object>(sql: string) =>
+    asAdmin(settings.adminUrl as string, async (client) => (await client.query<Row>(sql)).rows);
+  for (const { resource, table, rows, shown, hidden } of JSON.parse(
+    readFileSync(join(folder, 'ledger.json'), 'utf8'),
+  ) as ResourceLedger[]) {
+    const lists = await Promise.all(asks.map((ask) => ask<{ data: unknown[] }>(`/${resource}`)));
+    const [all] = await admin<{ count: number }>(`select count(*)::int from ${table}`);
+    const seen = lists.reduce((sum, { body }) => sum + body.data.length, 0);
+    t.deepEqual(
+      [rows, shown, hidden.reduce((sum, cause) => sum + cause.rows, shown)],
+      [all?.count, seen, rows],
+      resource,
+    );
+  }
+  t.regex(
+    output,
+    /tasks: 6 rows, 3 shown; hidden: 2 by the record in shop\.tasks, 1 by the record in shop\.projects\n/,
+  );
+  t.regex(output, /tasks\.sql: 3 of 6 rows are not shown: 2 by the record in shop\.tasks, such as 5, 6; 1 by /);
+  t.regex(
+    output,
+    /visits\.sql: rows are shown although a record .* is not: 1 by order_id \(shop\.orders\), such as 2\. /,
+  );
+  const [visits] = await admin<{ sql: string }>(`select rtrim(pg_get_viewdef('records.visits'), ';') as sql`);
+  await admin(`create or replace view records.visits as select v.* from (${visits?.sql}) v where id <> 1;
+    create or replace view records.projects as select company_id as workspace_id, id, title, created_at, xmin as row_xid from shop.projects`);
+  const { rows } = JSON.parse((await run('check', '--rows', '--json')).stdout) as { rows: ResourceLedger[] };
+  const ledgerOf = (name: string) => rows.find(({ resource }) => resource === name);
+  t.like(ledgerOf('projects'), {
+    rows: 2,
+    shown: 2,
+    hidden: [],
+    shownAlthough: [{ by: 'deleted_at', rows: 1, ids: ['2'] }],
+  });
+  const by = 'another condition of the view, or a policy';
+  t.like(ledgerOf('visits'), { rows: 2, shown: 1, hidden: [{ by, rows: 1, ids: ['1'] }] });
+}
+
 test('no row that counts as deleted is shown, by whichever mark of its own or of a record above it', async (t) => {
   const draft = await adoptedShop(t, app, {
     findings: ['documents', 'recipients', 'task-lines'].map((name) => `warning sorted_lists ${name}`),
@@ -75,12 +122,14 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
     ],
     ...['tasks', 'visits'],
   ]);
-  const ask = await (await apiOf(t, draft))(`${names.map((name) => `read:${name}`)}`);
+  const [api, scopes] = [await apiOf(t, draft), names.map((name) => `read:${name}`).join()];
+  const ask = await api(scopes);
   t.false(/whatever (deleted_at|status|title) says/.test(draft.output));
   for (const name of names) {
     const { body } = await ask<{ data: { title: string }[] }>(`/${name}`);
     t.true(body.data.length > 0 && body.data.every(({ title }) => title === 'kept'), `${name} ${JSON.stringify(body)}`);
   }
+  await compareLedgers(t, draft, [ask, await api(scopes, 'South')]);
   t.like((await ask('/jobs/1')).body, { lines: [{ no: 1, title: 'kept' }] });
   t.is((await ask('/recipients/2')).status, 404);
   t.is((await ask('/places/2')).status, 404);

@@ -47,6 +47,7 @@ function stepsOfRecords({ table, steps }: Row): number {
   return person < 0 ? steps.length : person;
 }
 
+type Unshown = Omit<Subject, 'shown'>;
 type Known = Pick<Survey, 'tables' | 'tenant' | 'workspaces'>;
 
 /**
@@ -82,7 +83,7 @@ function stepTo(step: Step, view: string): Step {
 }
 
 /** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
-export function withHidings(subjects: readonly Omit<Subject, 'shown'>[], known: Known): Subject[] {
+export function withHidings(subjects: readonly Unshown[], known: Known): Subject[] {
   const conditions = new Conditions(subjects, known);
   return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
 }
@@ -93,7 +94,7 @@ class Conditions {
   readonly #views: ReadonlyMap<Table, { readonly id: Column; readonly view: string }>;
   readonly #rows = new Map<Table, Rows>();
 
-  constructor(subjects: readonly Omit<Subject, 'shown'>[], known: Known) {
+  constructor(subjects: readonly Unshown[], known: Known) {
     const viewOf = (table: Table): string => `records.${namesOf({ table }, { subjects }).view}`;
     this.#known = known;
     this.#above = acyclic(known);

@@ -9,6 +9,7 @@ import { draftsMax } from './choice.js';
 import { type Draft, draftOf } from './draft.js';
 import { keyIdsFile, tokensFile } from './files.js';
 import { sizeText } from './indexes.js';
+import { ledgerText } from './ledger.js';
 import type { SharedPoint } from './schema.js';
 import { AdoptRefused, type Survey } from './schema.js';
 import { type Points, printed, type SqlFile } from './sql.js';
@@ -53,8 +54,11 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
         : openDescriptions(file.definition);
     open.push(...points.map((point) => `${path}${point}`));
   }
+  const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
+  files.set('ledger.json', `${JSON.stringify(ledgers, null, 2)}\n`);
   writeNew(out, files);
-  return { files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open, indexes: indexLines(drafts) };
+  const rows = ledgers.map((ledger) => `${ledger.resource}: ${ledgerText(ledger)}`);
+  return { rows, files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open, indexes: indexLines(drafts) };
 }
 
 function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {

@@ -6,12 +6,13 @@ import { crossingsPoint } from './crossings.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { idPoint } from './keys.js';
+import { emptiedBy, ledgerText, oddities } from './ledger.js';
 import { leadOf, listOf } from './lists.js';
 import { deletedPoints, markColumns } from './marks.js';
 import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
-import type { SharedPoint, Subject, Survey, Table } from './schema.js';
+import type { Ledger, SharedPoint, Subject, Survey, Table } from './schema.js';
 import { as, fromOf, type Points, policiesSql, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
@@ -24,6 +25,7 @@ export interface Draft {
   readonly files: readonly SqlFile[];
   /** Its writes are entries of the app's audit log. */
   readonly isLogged: boolean;
+  readonly ledger: Ledger;
   /** Not drafted, because each needs an index. */
   readonly unindexed: readonly string[];
 }
@@ -52,18 +54,22 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
     : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
-  const shape = { subject, survey, names, list, drafted, parts, sync, entity, write, version, columns };
+  const emptied = drafted.columns.flatMap(({ of, field: { show } }) =>
+    Array.isArray(show) ? [emptiedBy(of.name, of.values, show as string[])] : [],
+  );
+  const ledger = { ...(subject.ledger as Ledger), emptied };
+  const shape = { subject, survey, names, list, drafted, parts, sync, entity, write, version, columns, ledger };
   const isLogged = write !== undefined && write.write.audit !== false;
   const indexes = withoutPrefixes([...list.files, ...sync.files]);
   return {
-    ...{ subject, name, columns, isLogged, unindexed: list.unindexed },
+    ...{ subject, name, columns, isLogged, ledger, unindexed: list.unindexed },
     definition: definitionOf(shape),
     files: [viewFile(shape), ...indexes],
   };
 }
 
 /** The decisions from which the definition and the view of a draft are written. */
-interface Shape extends Pick<Draft, 'subject' | 'columns'> {
+interface Shape extends Pick<Draft, 'subject' | 'columns' | 'ledger'> {
   readonly survey: Survey;
   readonly names: ReturnType<typeof namesOf>;
   readonly list: ReturnType<typeof listOf>;
@@ -118,6 +124,7 @@ function viewFile(shape: Shape): SqlFile {
     about: [
       `${view.charAt(0).toUpperCase()}${view.slice(1).replaceAll('_', ' ')}: drafted from ${table.quoted} by \`adopt\`.`,
       `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
+      `Rows on the day of the draft: ${ledgerText(shape.ledger)}.`,
     ],
     open: [...viewPoints(shape), ...hidden.map(rowSecurityPoint)],
     sql: [
@@ -129,7 +136,7 @@ function viewFile(shape: Shape): SqlFile {
   };
 }
 
-function viewPoints({ subject, survey, list, drafted, parts, write }: Shape): Points {
+function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Shape): Points {
   const { table, id, tenant } = subject;
   const of = `${table.name} (${tenant.name})`;
   return [
@@ -150,6 +157,7 @@ function viewPoints({ subject, survey, list, drafted, parts, write }: Shape): Po
     ...drafted.open,
     ...deletedPoints('rows', table),
     ...abovePoint(table, subject.shown),
+    ...oddities(ledger),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
     list.order.length === 1 && {

@@ -161,6 +161,8 @@ export interface Subject extends WorkspaceOf {
   /** Shown as lists in each record. */
   readonly parts: readonly Table[];
   readonly shown: Shown;
+  /** Of a subject that has been counted. */
+  readonly ledger?: Ledger;
 }
 
 /** A condition that holds for a row that is shown, and what hides the others: a column, or a table. */
@@ -178,6 +180,37 @@ export interface Shown {
   readonly above: readonly Hiding[];
   /** By references of which nothing tells whether a deleted record takes the row with it: such rows are shown. */
   readonly open: readonly Hiding[];
+}
+
+/** Rows that one cause hides, or that are shown although it should hide them. */
+export interface Cause {
+  readonly by: string;
+  readonly rows: number;
+  /** Three of them. */
+  readonly ids: readonly string[];
+}
+
+/** `shown` and the rows of `hidden` add up to `rows`. */
+export interface Ledger {
+  readonly table: string;
+  readonly rows: number;
+  /** The number of rows in the whole table, about, where some pages of it were counted. */
+  readonly sampledOf?: number;
+  readonly shown: number;
+  readonly hidden: readonly Cause[];
+  /** Only of a view that exists. */
+  readonly shownAlthough: readonly Cause[];
+  /** Shown although the record that they refer to is not; nothing tells whether it takes them with it. */
+  readonly open: readonly Cause[];
+  readonly emptied: readonly Emptied[];
+}
+
+/** Values of a JSON column of which `show` leaves nothing, or a part. */
+export interface Emptied {
+  readonly column: string;
+  readonly values: number;
+  readonly whole: number;
+  readonly part: number;
 }
 
 /** They make users owners of workspaces. */

@@ -6,6 +6,7 @@ import { chooseTables, otherRelations } from './choice.js';
 import { crossingsOf } from './crossings.js';
 import { openReferences, withGuessedKeys } from './guesses.js';
 import { idColumn } from './keys.js';
+import { ledgerOf } from './ledger.js';
 import { findOwners, findUsers } from './owners.js';
 import { workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
@@ -59,7 +60,11 @@ export async function survey(
   const judged: Subject[] = [];
   const drafted = withHidings(subjects, { tables, tenant, workspaces });
   for (const subject of drafted)
-    judged.push({ ...subject, crossings: await crossingsOf(client, subject, { subjects: drafted }) });
+    judged.push({
+      ...subject,
+      crossings: await crossingsOf(client, subject, { subjects: drafted }),
+      ledger: await ledgerOf(client, subject, drafted),
+    });
   return { tenant, subjects: judged, tables, leftOut, users, owners, workspaces, allFilters };
 }
 

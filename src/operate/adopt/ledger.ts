@@ -1,0 +1,189 @@
+import type pg from 'pg';
+import { viewConditions } from './above.js';
+import { shownId } from './columns.js';
+import { namesOf } from './names.js';
+import type { Cause, Emptied, Hiding, Ledger, Subject } from './schema.js';
+import { fromOf, sampled, workspaceSql } from './sql.js';
+
+// How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
+
+const rowsMax = 20_000;
+const otherwise = 'another condition of the view, or a policy';
+
+/** A view as it is in the database; its id is \`id\` of the row. */
+export interface View {
+  readonly name: string;
+  /** With the alias of the table before the column. */
+  readonly id: string;
+}
+
+/** As the draft would show it, or as the view does. */
+export async function ledgerOf(
+  client: pg.Client,
+  subject: Subject,
+  subjects: readonly Subject[],
+  view?: View,
+): Promise<Ledger> {
+  const { table, id, shown } = subject;
+  const causes = causesOf(subject);
+  const rows = fromOf(`(select * from ${sampled(table, rowsMax)})`, shown.way).replaceAll(
+    '\n    join ',
+    '\n    left join ',
+  );
+  const isShown = view ? `exists (select from ${view.name} v where v.id = ${view.id})` : 'null::boolean';
+  const open = shown.open.map(({ kept }, i) => `(${kept}) is not true as open${i}`);
+  const counted = shown.open.map(
+    (_, i) =>
+      `count(*) filter (where open${i})::int as open${i}, (array_agg(id) filter (where open${i}))[1:3] as ids${i}`,
+  );
+  const text = `select cause, "isShown", ${['count(*)::int as rows', '(array_agg(id order by id))[1:3] as ids', ...counted].join(', ')}
+    from (select ${[`${shownId(id).select}::text as id`, `${isShown} as "isShown"`, ...open].join(', ')},
+      case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2`;
+  const { rows: groups } = await client.query<Group>(readingTables(text, subjects));
+  const causeOf = ({ cause }: Group): string | undefined => causes[cause]?.by;
+  const isSeen = (group: Group): boolean => group.isShown ?? causeOf(group) === undefined;
+  const sum = (some: readonly Group[]): number => some.reduce((all, each) => all + each.rows, 0);
+  const merged = (some: readonly Group[]): Cause[] =>
+    some.map((group) => ({ by: causeOf(group) ?? otherwise, rows: group.rows, ids: group.ids }));
+  const seen = groups.filter(isSeen);
+  const all = sum(groups);
+  return {
+    table: table.quoted,
+    rows: all,
+    ...(table.rows > rowsMax && { sampledOf: Math.round(table.rows) }),
+    shown: sum(seen),
+    hidden: merged(groups.filter((group) => !isSeen(group))),
+    shownAlthough: merged(seen.filter((group) => causeOf(group) !== undefined)),
+    open: shown.open.flatMap(({ by }, i) => {
+      const own = seen.filter((group) => Number(group[`open${i}`]) > 0);
+      const count = own.reduce((total, group) => total + Number(group[`open${i}`]), 0);
+      return count > 0
+        ? [{ by, rows: count, ids: own.flatMap((group) => group[`ids${i}`] as string[]).slice(0, 3) }]
+        : [];
+    }),
+    emptied: [],
+  };
+}
+
+interface Group {
+  readonly cause: number;
+  readonly isShown: boolean | null;
+  readonly rows: number;
+  readonly ids: readonly string[];
+  readonly [open: string]: unknown;
+}
+
+/** The first that does not hold is why a row is hidden. */
+function causesOf({ tenant, steps, shown }: Subject): Hiding[] {
+  const [step, ...further] = steps;
+  if (step === undefined)
+    return [
+      { by: `no ${tenant.name}`, kept: `t.${tenant.quoted} is not null` },
+      ...shown.own,
+      ...inRecords(shown.above),
+    ];
+  const way = { steps: further, tenant };
+  const above = `(select ${workspaceSql(way, 'b')}\n${fromOf(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1)`;
+  return [
+    {
+      by: `${step.from.name} leads to no row of ${step.table.quoted}`,
+      kept: above.replace(/^\(select \S+/, 'exists (select'),
+    },
+    { by: `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`, kept: `${above} is not null` },
+    ...shown.own,
+    ...inRecords(shown.above),
+  ];
+}
+
+const inRecords = (above: readonly Hiding[]): Hiding[] =>
+  above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
+
+/** The views that a draft of the subject reads, and those that they read, as the draft makes them: none need exist. */
+function viewsBelow(sql: string, subjects: readonly Subject[]): string[] {
+  const names = [...new Set([...sql.matchAll(/\brecords\.(\w+)/g)].map(([, name]) => name as string))];
+  return names.flatMap((name) => {
+    const { table, id, shown } = subjects.find((each) => namesOf(each, { subjects }).view === name) as Subject;
+    const where = viewConditions(shown).join(' and ') || 'true';
+    const body = `select ${workspaceSql(shown.way)} as workspace_id, ${shownId(id).select} as id\n${fromOf(table.quoted, shown.way)} where ${where}`;
+    return [...viewsBelow(body, subjects), `"${name}" as not materialized (${body})`];
+  });
+}
+
+/** In place of views, so that it reads the tables of the app alone. */
+function readingTables(sql: string, subjects: readonly Subject[]): string {
+  const views = [...new Set(viewsBelow(sql, subjects))];
+  return `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`.replace(/\brecords\.(\w+)/g, '"$1"');
+}
+
+export function ledgerText({ rows, sampledOf, shown, hidden }: Ledger): string {
+  const of = sampledOf === undefined ? '' : ` in some pages of about ${sampledOf}`;
+  const causes = hidden.map(({ by, rows: count }) => `${count} by ${by}`).join(', ');
+  return `${rows} rows${of}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}`;
+}
+
+export const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
+
+/** Odd numbers: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
+export function oddities({
+  rows,
+  shown,
+  hidden,
+  open,
+  emptied,
+  shownAlthough,
+}: Ledger): { text: string; rows: number }[] {
+  const isOdd = rows > 0 && (shown === 0 || (rows - shown) * 10 > rows);
+  const texts = (some: readonly Cause[]): string => some.map(causeText).join('; ');
+  const lost = emptied.filter(({ whole }) => whole > 0);
+  return [
+    ...(isOdd
+      ? [{ text: `${rows - shown} of ${rows} rows are not shown: ${texts(hidden)}.`, rows: rows - shown }]
+      : []),
+    ...shownAlthough.map((cause) => ({
+      text: `rows are shown that should be hidden: ${causeText(cause)}.`,
+      rows: cause.rows,
+    })),
+    ...open.map((cause) => ({
+      text: `rows are shown although a record that they refer to is not: ${causeText(cause)}. Where it takes them with it, hide them by a condition.`,
+      rows: cause.rows,
+    })),
+    ...lost.map(({ column, whole, values }) => ({
+      text: `"show" leaves nothing of ${whole} of ${values} values of ${column}: list their members, or leave the column out.`,
+      rows: whole,
+    })),
+  ];
+}
+
+/** Leaves of a JSON value, as pointers through lists. */
+function leavesOf(value: unknown, at = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => leavesOf(item, at));
+  if (typeof value !== 'object' || value === null) return [at];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    leavesOf(inner, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+  );
+}
+
+export function emptiedBy(column: string, texts: readonly string[], show: readonly string[]): Emptied {
+  const isKept = (leaf: string): boolean => show.some((pointer) => leaf === pointer || leaf.startsWith(`${pointer}/`));
+  const kept = texts
+    .flatMap(jsonIn)
+    .map((value) => leavesOf(value))
+    .filter((leaves) => leaves.length > 0)
+    .map((leaves) => leaves.filter(isKept).length / leaves.length);
+  const count = (holds: (share: number) => boolean): number => kept.filter(holds).length;
+  return {
+    column,
+    values: kept.length,
+    whole: count((share) => share === 0),
+    part: count((share) => share > 0 && share < 1),
+  };
+}
+
+/** A sample cuts long values. */
+function jsonIn(text: string): unknown[] {
+  try {
+    return [JSON.parse(text)];
+  } catch {
+    return [];
+  }
+}
