@@ -25,7 +25,7 @@ begin
       ('default_transaction_isolation', 'read committed', 'read committed'),
       ('default_transaction_deferrable', 'off', 'off'),
       ('default_transaction_read_only', 'on', null),
-      ('plan_cache_mode', 'force_generic_plan', null),
+      ('plan_cache_mode', 'force_generic_plan', 'force_generic_plan'),
       ('random_page_cost', '1.1', null),
       ('enable_indexscan', 'on', 'on'),
       ('enable_indexonlyscan', 'on', 'on'),

@@ -7,7 +7,13 @@ with recursive wall as (
 ), applied as (
   select *, root || '/' || name as file from gateway.applied_files where $2::text[] is null or root || '/' || name = any ($2)
 ), altered as (
-  select a.* from (select *, gateway.digest_of(objects) as now from applied where digest is not null) a where digest is distinct from now
+  select a.* from (select *, gateway.digest_of(objects) as now from applied where digest is not null and root <> 'core') a where digest is distinct from now
+), core (object, differs) as ( -- of the objects of core each that is gone or differs, and in what
+  select e.object, coalesce(string_agg(k.key, ', ' order by k.key desc), 'it is gone')
+  from applied a cross join gateway.states_of(a.objects) now cross join jsonb_each(a.sources) e (object, state)
+    left join jsonb_each(now -> e.object) k on e.state -> k.key is distinct from k.value
+  where a.root = 'core' and a.digest is not null and now -> e.object is distinct from e.state
+  group by e.object
 ), below (name, relation) as (
   select w.name, to_regclass(v.name)::oid from wall w cross join unnest(w.views) v (name)
   union
@@ -32,8 +38,9 @@ with recursive wall as (
         where not s.sources -> 'columns' @> jsonb_build_array(e) and s.sources -> 'tables' ? r.name) o (name)) swapped (names)
   where a.root = 'views' and a.now is not null
 ), fault (code, level, object, text) as (
-  select 'migrated', 'refused', case root when 'core' then '' else name end, 'changed since `migrate` made them: ' || case root when 'core' then 'the functions of ' else 'the views of ' end || file
-  from altered where root = 'core' or root = 'gateway' and now is not null
+  select 'migrated', 'refused', '', 'changed since `migrate` made it: ' || replace(object, 'pg_catalog.', '') || ' (' || differs || ')' from core
+  union all
+  select 'migrated', 'refused', name, 'changed since `migrate` made them: the views of ' || file from altered where root = 'gateway' and now is not null
   union all
   select 'dropped', 'failed', name, 'dropped since `migrate` made them: the views of ' || file
   from altered where root = 'gateway' and now is null and name not in (select name from wall where views <> '{}') -- sql/check/views.sql has those
@@ -49,6 +56,8 @@ with recursive wall as (
   from wall w left join gateway.applied_files a on a.root = 'gateway' and a.name = w.name
   where a.hash is distinct from w.hash and ($2 is null or 'gateway/' || w.name = any ($2))
 )
-select level, code, object, string_agg(text, '; ' order by text) || '.' as detail from fault group by level, code, object
+select level, code, object, string_agg(text, '; ' order by text) || '.' as detail,
+  case when level = 'refused' and object = '' and exists (select from core) then 'Run migrate --repair, which makes functions, privileges and owners of the gateway again.' end as advice
+from fault group by level, code, object
 union all
-select 'ok', 'migrated', '', 'The views are those that `migrate` made.' where not exists (select from fault)
+select 'ok', 'migrated', '', 'The views are those that `migrate` made.', null where not exists (select from fault)

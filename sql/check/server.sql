@@ -9,7 +9,7 @@ with recursive need as (
 ), setting as (
   select json_object_agg(name, setting) as of from pg_settings
 ), fact as (
-  select need.*, kind = 'replica' as is_replica, me.oid as me, me.rolname as login, me.rolsuper as is_super, me.rolconnlimit, d.datconnlimit,
+  select need.*, kind = 'replica' as is_replica, me.oid as me, me.rolname as login, me.rolsuper as is_super, me.rolvaliduntil, me.rolconnlimit, d.datconnlimit,
     d.datname, pg_is_in_recovery() as recovers, current_setting('transaction_read_only') = 'on' as reads_only,
     (of->>'max_standby_streaming_delay')::integer as conflict_ms,
     (of->>'max_connections')::integer - (of->>'superuser_reserved_connections')::integer
@@ -25,7 +25,10 @@ with recursive need as (
   select r.* from pg_roles r where r.oid in (select me from fact union all select oid from member_of)
 ), fault (code, level, text) as (
   select f.code, f.level, f.text
-  from fact cross join lateral (select least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), server_limit) as allowed) l cross join lateral (values
+  from fact cross join lateral (select least(nullif(rolconnlimit, -1), nullif(datconnlimit, -1), server_limit) as allowed) l cross join lateral (
+    select concat_ws(', ', case when of->>'auto_explain.log_min_duration' <> '-1' and of->>'auto_explain.log_parameter_max_length' <> '0' then 'auto_explain' end,
+      case when of->>'log_parameter_max_length' <> '0' and (of->>'log_statement' = 'all' or of->>'log_min_duration_statement' = '0')
+        then 'log_statement or log_min_duration_statement' end) as by from setting) logs cross join lateral (values
     ('recovery', 'refused', is_replica and not recovers, 'it is not in recovery: this is no replica but a primary'),
     ('recovery', 'refused', is_replica and recovers and not reads_only, 'transactions can write'),
     ('recovery', 'failed', not is_replica and recovers, 'It is in recovery: no primary now, so writes will be answered 503'),
@@ -41,7 +44,10 @@ with recursive need as (
         || ': every change is shown that much later, and a read after a write finds no replica that has it'),
     ('session', 'refused', current_setting('server_encoding') <> 'UTF8',
       'the database''s encoding is ' || current_setting('server_encoding') || ', not UTF8, which only a new database can change'),
-    ('clock', 'failed', distance_ms > 2000, 'It is ' || distance || '; expiry of tokens is judged by the gateway''s clock'),
+    ('clock', 'failed', distance_ms > 2000, 'It is ' || distance || '; expiry of tokens is judged by the gateway''s clock'
+      || case when distance_ms > 300000 then ', and the MAC of a workspace holds for an hour and five minutes around it: requests will be answered 503' else '' end),
+    ('role', 'warning', rolvaliduntil < now() + interval '14 days', 'the password of ' || login || ' expires ' || to_char(rolvaliduntil at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC (rolvaliduntil): set another time'),
+    ('role_settings', 'warning', logs.by <> '', logs.by || ' logs parameters of statements, among them the MAC of a workspace, which opens it for up to an hour'),
     ('connections', case when allowed < connections then 'failed' else 'warning' end, not pooled and allowed < peak,
       connections || ' are needed, ' || sum || '; up to ' || peak || ' while statements wait for locks; ' || concat_ws(', ',
         case when nullif(rolconnlimit, -1) < peak then 'the role allows ' || rolconnlimit end,
@@ -131,6 +137,15 @@ with recursive need as (
       and n.nspname <> 'information_schema' and n.nspname <> 'pg_catalog'
       and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')) e) counted
   where place <= 21 order by place)
+  union all
+  -- Every login of a database may LISTEN on the primary, and no privilege keeps it from a channel.
+  select 'privileges', 'warning', string_agg(p.oid::regprocedure::text, ', ' order by p.oid::regprocedure::text)
+    || ' sends more than an id to listeners: a stolen login that listens hears it, of all workspaces'
+  from fact, pg_proc p join pg_namespace n on n.oid = p.pronamespace
+  where not is_replica and n.nspname not in ('information_schema', 'gateway', 'pg_catalog') and p.prosrc ~* '\m(pg_notify|notify)\M'
+    and p.prosrc ~* '\m(row_to_json|to_jsonb?|jsonb?_build_object|hstore)\M|\m(new|old)([.][*])?\s*(::|\))|concat_ws|\|\|'
+    and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+  having count(*) > 0
   union all
   select 'privileges', 'failed', concat_ws(', ', case a.grantee when 0 then 'PUBLIC' else pg_get_userbyid(a.grantee)::text end || ' may use ' || name, shows)
   from (

@@ -61,6 +61,10 @@ with recursive need as (
   -- that is for every role is `true`; or one that restricts is for every role. A policy for the role itself is deliberate, unless it is `false`.
   select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows from ' || b.rolname || ', the role that reads them'
     || e'\x1f' || string_agg(distinct format($2, t.oid::regclass, quote_ident(b.rolname)), ' ')
+    || coalesce(' Restrictive policies hide rows from that role, too; bind them to the roles of the app (alter policy … to …): ' || string_agg(distinct (
+      select string_agg(format('%I on %s', p.polname, t.oid::regclass), ', ' order by p.polname) from pg_policy p
+      where p.polrelid = t.oid and not p.polpermissive and p.polcmd in ('r', '*') and pg_get_expr(p.polqual, t.oid) <> 'true'
+        and exists (select from unnest(p.polroles) role where role = 0 or pg_has_role(b.oid, role, 'usage'))), ', ') || '.', '')
   from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation join pg_roles b on b.oid = below.reader
   where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
     and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage'))
@@ -101,7 +105,10 @@ with recursive need as (
 select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) in (10004, 10007) or bool_and(d.is_so) then 'failed' else 'refused' end as level,
   case when bool_and(d.is_so) then 'dropped' else n.code end as code, n.object,
   coalesce(string_agg(split_part(f.text, e'\x1f', 1), '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
-  case min(f.rank) when 10003 then 'Create the policy, or disable row-level security there; nothing else is to be done.'
+  case min(f.rank) when 10003 then 'Disable row-level security there, or create the policy, also in the file of the view: '
+      || string_agg(split_part(f.text, e'\x1f', 2), ' ') filter (where f.rank = 10003)
+    when 10006 then 'Drop the policy; `migrate` creates the policies of the files again, which only the roles of the gateway meet.'
+    when 10007 then 'Drop the policy, or name in its condition who may see all rows, such as using (current_user = ''reports'').'
     when 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.'
     when 10005 then 'Grant it again to the role; nothing else is to be done.' end as advice
 from need n cross join lateral (select bool_and(is_dropped) from missing m where m.place = n.place) d (is_so)

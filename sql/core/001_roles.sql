@@ -71,8 +71,9 @@ begin
       ('default_transaction_isolation', 'read committed', 'read committed'),
       ('default_transaction_deferrable', 'off', 'off'),
       ('default_transaction_read_only', 'on', null),
-      -- One plan per statement shape, the same for every workspace and at every hour: no planning per request, no plan flips.
-      ('plan_cache_mode', 'force_generic_plan', null),
+      -- One plan per statement shape, the same for every workspace and at every hour: no planning per request, no plan flips,
+      -- and no value in a printed plan.
+      ('plan_cache_mode', 'force_generic_plan', 'force_generic_plan'),
       -- With the default of 4 the planner prefers a scan and a sort to the (workspace_id, …) index.
       ('random_page_cost', '1.1', null),
       ('enable_indexscan', 'on', 'on'),

@@ -1,23 +1,51 @@
 -- The keys of the wall: HMAC-SHA-256 (RFC 2104) needs a key only as two blocks of 64 bytes, the key XOR ipad and the key XOR opad. `migrate`
--- stores them of WALL_KEY, from which they are derived one way. Two keys are valid while gateways with the one are replaced by gateways with
--- the other. No login can read them: a login that knows one can name any workspace.
+-- stores them of WALL_KEY, from which they are derived one way. Several keys are valid while gateways with the one are replaced by gateways with
+-- the other; their fingerprints name them. No login can read them: a login that knows one can name any workspace.
+-- `sync_key` opens sync tokens and cursors, which lead to no workspace: gateways with another WALL_KEY read them by the function below.
 create table gateway.wall_keys (
   inner_pad bytea primary key check (length(inner_pad) = 64),
   outer_pad bytea not null check (length(outer_pad) = 64),
-  stored_at timestamptz not null default clock_timestamp()
+  sync_key bytea not null check (length(sync_key) = 32),
+  fingerprint text not null generated always as (left(encode(sha256(inner_pad), 'hex'), 8)) stored,
+  stored_at timestamptz not null default clock_timestamp(),
+  used_at timestamptz
 );
 alter table gateway.wall_keys owner to gateway_owner;
 
--- The workspace of the running statement where its MAC is right, else no row. The gateway sets both for the transaction only, as 64
--- hexadecimal digits, U+001F and the id, in the same message as the statement that they guard. A view, so that it is planned with the
+create function gateway.sync_keys() returns setof pg_catalog.bytea
+  language sql stable security definer set search_path = ''
+  as $$ select sync_key from gateway.wall_keys order by stored_at desc $$;
+alter function gateway.sync_keys() owner to gateway_owner;
+revoke all on function gateway.sync_keys() from public;
+grant execute on function gateway.sync_keys() to gateway_reader;
+
+-- Notes that a gateway with this key runs, each minute: `migrate --retire-wall-keys` keeps what is in use. Several gateways report the same key.
+create function gateway.note_wall_key_use(of_key pg_catalog.text) returns void
+  language sql security definer set search_path = ''
+  as $$
+    update gateway.wall_keys set used_at = pg_catalog.now()
+    where fingerprint = of_key and (used_at is null or used_at < pg_catalog.now() - interval '25 seconds')
+  $$;
+alter function gateway.note_wall_key_use(text) owner to gateway_owner;
+revoke all on function gateway.note_wall_key_use(text) from public;
+grant execute on function gateway.note_wall_key_use(text) to gateway_writer;
+
+-- The workspace of the running statement where its MAC is right, else no row. The gateway sets MAC, hour and workspace for the transaction only,
+-- in the same message as the statement that they guard: 64 hexadecimal digits, U+001F, the number of the hour since 1970, U+001F and the id. The
+-- MAC is over hour, U+001F and id, and holds in its hour and five minutes around it, so that one that stands in a log opens nothing later.
+-- A view, so that it is planned with the
 -- statement: the function below costs twice as much. 64 bits of a hash of both MACs are compared, because the time that a comparison of texts
 -- takes tells where they differ; a forger needs 2^63 statements. Every name has its schema, whatever the search_path of the admin.
 create view gateway.sealed_workspace as
-  select pg_catalog.split_part(s.sealed, e'\x1f', 2) as id
+  select pg_catalog.split_part(s.sealed, e'\x1f', 3) as id
   from gateway.wall_keys k cross join (select pg_catalog.current_setting('gateway.workspace_id', true)) s (sealed)
   where pg_catalog.hashtextextended(pg_catalog.split_part(s.sealed, e'\x1f', 1), 0) operator(pg_catalog.=)
     pg_catalog.hashtextextended(pg_catalog.encode(pg_catalog.sha256(k.outer_pad operator(pg_catalog.||) pg_catalog.sha256(
-      k.inner_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.split_part(s.sealed, e'\x1f', 2), 'UTF8'))), 'hex'), 0);
+      k.inner_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.split_part(s.sealed, e'\x1f', 2) operator(pg_catalog.||) e'\x1f'
+        operator(pg_catalog.||) pg_catalog.split_part(s.sealed, e'\x1f', 3), 'UTF8'))), 'hex'), 0)
+    and pg_catalog.split_part(s.sealed, e'\x1f', 2) operator(pg_catalog.=) any (array[
+      pg_catalog.floor((pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) operator(pg_catalog.-) 300) operator(pg_catalog./) 3600)::pg_catalog.text,
+      pg_catalog.floor((pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) operator(pg_catalog.+) 300) operator(pg_catalog./) 3600)::pg_catalog.text]);
 alter view gateway.sealed_workspace owner to gateway_owner;
 
 -- The same, or NULL without a workspace, which equals nothing: then there are no rows. A wrong MAC is an error and not NULL, because a client
@@ -35,7 +63,7 @@ create function gateway.workspace() returns pg_catalog.text
     workspace pg_catalog.text := (select id from gateway.sealed_workspace);
   begin
     if workspace is null and pg_catalog.current_setting('gateway.workspace_id', true) operator(pg_catalog.<>) '' then
-      raise sqlstate 'WG006' using message = 'The MAC of the workspace is of no key that the database has.';
+      raise sqlstate 'WG006' using message = 'The MAC of the workspace is of no key that the database has, or of another hour.';
     end if;
     return workspace;
   end $$;
@@ -87,4 +115,31 @@ create function gateway.sources_of(objects text[]) returns jsonb
       'tree', (select md5(string_agg(ev_action::text, '' order by ev_class::regclass::text, rulename)) from rule),
       'tables', (select coalesce(jsonb_agg(distinct relation), '[]') from read),
       'columns', (select coalesce(jsonb_agg(jsonb_build_array(relation, name)), '[]') from read where name is not null))
+  $$;
+
+-- The states of these objects of the schema gateway, for `check` to name what differs, and for `migrate --repair`: of each its text (of a table its
+-- policies), its owner, and the privileges of PUBLIC and of the gateway's roles.
+create function gateway.states_of(objects text[]) returns jsonb
+  language sql stable set search_path = '' set quote_all_identifiers = off
+  as $$
+    select coalesce(jsonb_object_agg(concat(o.type, ' ', o.identity), jsonb_build_object('text', md5(s.text), 'owner', s.owner, 'privileges', r.privileges)), '{}')
+    from pg_catalog.pg_depend d
+      join pg_catalog.pg_namespace n on n.oid = d.refobjid and n.nspname = 'gateway'
+      cross join lateral pg_catalog.pg_identify_object(d.classid, d.objid, 0) o
+      cross join lateral (
+        select concat_ws(' ', case c.relkind when 'v' then pg_catalog.pg_get_viewdef(c.oid) end, c.reloptions, c.relrowsecurity, array(
+            select concat_ws(' ', p.polname, p.polcmd, p.polpermissive, p.polroles::regrole[], pg_catalog.pg_get_expr(p.polqual, c.oid), pg_catalog.pg_get_expr(p.polwithcheck, c.oid))
+            from pg_catalog.pg_policy p where p.polrelid = c.oid order by p.polname)), c.relowner::regrole::text,
+            coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner)), array(
+            select concat_ws(' ', a.attname, x.grantee::regrole, x.privilege_type) from pg_catalog.pg_attribute a, pg_catalog.aclexplode(a.attacl) x where a.attrelid = c.oid order by 1)
+          from pg_catalog.pg_class c where d.classid = 'pg_catalog.pg_class'::regclass and c.oid = d.objid
+        union all
+        select concat_ws(' ', p.prosrc, pg_catalog.pg_get_function_result(p.oid), p.prosecdef, p.provolatile, p.procost, p.proconfig), p.proowner::regrole::text,
+            coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner)), '{}'
+          from pg_catalog.pg_proc p where d.classid = 'pg_catalog.pg_proc'::regclass and p.oid = d.objid) s (text, owner, acl, columns)
+      cross join lateral (
+        select array(
+          select concat_ws(' ', case x.grantee when 0 then 'public' else x.grantee::regrole::text end, x.privilege_type) from pg_catalog.aclexplode(s.acl) x
+          where x.grantee = 0 or x.grantee::regrole::text ~ '^gateway_(owner|reader|writer|issuer)$' order by 1) || s.columns) r (privileges)
+    where d.refclassid = 'pg_catalog.pg_namespace'::regclass and d.deptype = 'n' and concat(o.type, ' ', o.identity) = any (objects)
   $$;

@@ -1,5 +1,6 @@
 import { SettingsError } from '../base/errors.js';
-import { loadSettings } from '../serve/settings.js';
+import { loadSettings, type Settings } from '../serve/settings.js';
+import { UsageError } from './command.js';
 
 /** Only commands of the operator use it. Throws SettingsError when it is not set. */
 export function adminUrl(): string {
@@ -8,4 +9,18 @@ export function adminUrl(): string {
   throw new SettingsError(
     'ADMIN_URL is not set: the connection URL of the primary for a role that may migrate and manage tokens.',
   );
+}
+
+/** Throws SettingsError without the folder of the definitions: the example of the program is of another app. */
+export function settingsOfApp(given: Partial<Settings> = {}): Settings {
+  const settings = loadSettings(process.env, given);
+  if (settings.resourcesDir !== '') return settings;
+  throw new SettingsError(
+    'RESOURCES_DIR is not set: the folder of the definitions of your app, such as config/resources of a draft.',
+  );
+}
+
+export function requireViews(views: string | undefined): string {
+  if (views !== undefined) return views;
+  throw new UsageError('--views DIR is missing: the folder of the views of your app, such as sql/views of a draft.');
 }

@@ -30,12 +30,12 @@ export const adoptCommand = command(
     section('Indexes', drafted.indexes);
     section('Open points, marked OPEN: in the files', drafted.open);
     section('Next, after a look at each file', [
-      'export WALL_KEY=$(openssl rand -base64 32)',
+      `export WALL_KEY=$(openssl rand -base64 32) RESOURCES_DIR=${folder(out, resourcesFolder)}`,
       `${program} migrate --views ${folder(out, viewsFolder)}`,
       ...(drafted.files.some((file) => file.startsWith(`${viewsFolder}/indexes/`))
         ? [`${program} migrate --views ${folder(out, viewsFolder)} --indexes`]
         : []),
-      `RESOURCES_DIR=${folder(out, resourcesFolder)} ${program} check`,
+      `${program} check`,
     ]);
     return 0;
   },

@@ -2,12 +2,12 @@ import { type Finding, findingAt, type Level, titleOf, warning } from '../doctor
 import { checkThoroughly } from '../doctor/thorough/check.js';
 import { countRows } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
-import { loadSettings, misspeltNames } from '../serve/settings.js';
-import { adminUrl } from './admin.js';
+import { misspeltNames } from '../serve/settings.js';
+import { adminUrl, settingsOfApp } from './admin.js';
 import { command, outLine, outText } from './command.js';
 
 export const check = command({ json: { type: 'boolean' }, rows: { type: 'boolean' } }, async ({ json, rows }) => {
-  const settings = loadSettings(process.env);
+  const settings = settingsOfApp();
   const resources = loadResources(settings.resourcesDir);
   const counted = rows ? await countRows(adminUrl(), resources) : undefined;
   const findings = [

@@ -5,12 +5,12 @@ import { apiVersion } from '../serve/http/render.js';
 import { openapi } from '../serve/openapi/openapi.js';
 import { docsPage } from '../serve/openapi/page.js';
 import { documentSettings } from '../serve/openapi/values.js';
-import { loadSettings } from '../serve/settings.js';
+import { settingsOfApp } from './admin.js';
 import { command, errLine, outLine, UsageError } from './command.js';
 
 export const docsCommand = command({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');
-  const settings = loadSettings(process.env);
+  const settings = settingsOfApp();
   const document = openapi(loadResources(settings.resourcesDir), {
     version: apiVersion,
     ...pick(settings, ...documentSettings),

@@ -1,5 +1,5 @@
 import { exportWorkspace } from '../operate/export/export.js';
-import { loadSettings } from '../serve/settings.js';
+import { settingsOfApp } from './admin.js';
 import { command, outLine, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
@@ -11,7 +11,7 @@ export const exportCommand = command(
     if (from !== 'replica' && from !== 'primary') throw new UsageError('--from takes replica or primary.');
     const names = resources.split(',').flatMap((name) => name.trim() || []);
     const { onProgress, end } = progressLine();
-    const manifest = await exportWorkspace(loadSettings(process.env), {
+    const manifest = await exportWorkspace(settingsOfApp(), {
       ...{ workspace, out, resources: names, from, gzip, onProgress },
     }).finally(end);
     const { server, takenAt } = manifest.snapshot;

@@ -1,11 +1,18 @@
 import { createInterface } from 'node:readline/promises';
 import { createIndexes } from '../operate/migrate/indexes.js';
-import { dropOtherWallKeys, dropViewsOf, type LockOptions, listFiles, migrate } from '../operate/migrate/migrations.js';
-import { defaultViewsDir } from '../operate/migrate/sql-files.js';
+import {
+  addWallKey,
+  dropOtherWallKeys,
+  dropViewsOf,
+  type LockOptions,
+  listFiles,
+  migrate,
+  repair,
+} from '../operate/migrate/migrations.js';
 import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../serve/settings.js';
-import { adminUrl } from './admin.js';
+import { adminUrl, requireViews, settingsOfApp } from './admin.js';
 import { command, errLine, Failure, outLine, UsageError, wholeNumber } from './command.js';
 
 const flag = { type: 'boolean' } as const;
@@ -33,40 +40,71 @@ async function agrees(): Promise<boolean> {
   return answer.trim() === 'yes';
 }
 
-export const migrateCommand = command(
-  { ...shared, list: flag, pending: flag, indexes: flag, 'retire-wall-keys': flag, uninstall: flag, yes: flag },
-  async (given) => {
-    const { views: viewsDir = defaultViewsDir, list, pending, indexes, 'retire-wall-keys': retires } = given;
-    if ([list, pending, indexes, retires, given.uninstall].filter(Boolean).length > 1)
-      throw new UsageError('Give one of --list, --pending, --indexes, --retire-wall-keys and --uninstall.');
-    if (given.yes && !given.uninstall) throw new UsageError('--yes goes with --uninstall.');
-    if (given.uninstall) return removeGateway(given.yes === true);
-    const settings = loadSettings(process.env);
-    const { resourcesDir, wallKey } = settings;
-    const options = { viewsDir, resourcesDir, wallKey };
-    if (!indexes) loadResources(settings.resourcesDir);
-    if (list || pending) {
-      const isDone = /^applied |^removed core\//; // files of a newer version stay
-      const files = (await listFiles(adminUrl(), options)).filter((file) => list || !isDone.test(file));
-      for (const file of files) outLine(file);
-      if (files.length === 0) outLine('nothing to do');
-      return files.length === 0 || list ? 0 : 1;
-    }
-    const wait = lockOptions(given.wait);
-    let changes = 0;
-    const note = (change: string): void => {
-      changes++;
-      outLine(change);
-    };
-    if (indexes) await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
-    else if (retires) {
-      const dropped = await dropOtherWallKeys(adminUrl(), wallKey, wait);
-      if (dropped > 0) note(`dropped ${dropped} other key of the tenant wall`);
-    } else await migrate(adminUrl(), { ...options, onChange: note, ...wait });
-    if (changes === 0) outLine('nothing to do');
-    return 0;
+type Note = (change: string) => void;
+
+/** Instead of the migration itself. Each needs no file of the app. */
+const instead = {
+  uninstall: ({ yes }: MigrateGiven) => removeGateway(yes === true),
+  repair: async ({ wait }: MigrateGiven, note: Note) => {
+    for (const change of await repair(adminUrl(), lockOptions(wait))) note(change);
   },
-);
+  'wall-key': async (given: MigrateGiven, note: Note) => {
+    const [changes, keys] = await addWallKey(adminUrl(), loadSettings(process.env).wallKey, lockOptions(given.wait));
+    for (const change of changes) note(change);
+    for (const key of keys) outLine(key);
+  },
+  'retire-wall-keys': async ({ force, wait }: MigrateGiven, note: Note) => {
+    const { wallKey } = loadSettings(process.env);
+    const gone = await dropOtherWallKeys(adminUrl(), wallKey, force === true, lockOptions(wait));
+    if (gone.length > 0) note(`retired the key ${gone.join(', ')} of the tenant wall`);
+  },
+} as const;
+
+const migrateOptions = {
+  ...{ ...shared, list: flag, pending: flag, indexes: flag, force: flag, yes: flag },
+  ...{ uninstall: flag, repair: flag, 'wall-key': flag, 'retire-wall-keys': flag },
+} as const;
+type MigrateGiven = { readonly wait: string; readonly yes?: boolean; readonly force?: boolean };
+const choices = ['list', 'pending', 'indexes', 'uninstall', 'repair', 'wall-key', 'retire-wall-keys'] as const;
+
+export const migrateCommand = command(migrateOptions, async (given) => {
+  const [choice, another] = choices.filter((name) => given[name]);
+  if (another) throw new UsageError(`Give one of ${choices.map((name) => `--${name}`).join(', ')}.`);
+  if (given.yes && !given.uninstall) throw new UsageError('--yes goes with --uninstall.');
+  if (given.force && !given['retire-wall-keys']) throw new UsageError('--force goes with --retire-wall-keys.');
+  let changes = 0;
+  const note = (change: string): void => {
+    changes++;
+    outLine(change);
+  };
+  const run = Object.entries(instead).find(([name]) => name === choice)?.[1];
+  if (run) {
+    const code = await run(given, note);
+    if (changes === 0 && code === undefined) outLine('nothing to do');
+    return code ?? 0;
+  }
+  const viewsDir = requireViews(given.views);
+  const wait = lockOptions(given.wait);
+  if (choice === 'indexes')
+    await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
+  else {
+    const { resourcesDir, wallKey } = settingsOfApp();
+    const options = { viewsDir, resourcesDir, wallKey };
+    loadResources(resourcesDir);
+    if (choice !== undefined) return listed(await listFiles(adminUrl(), options), choice === 'list');
+    await migrate(adminUrl(), { ...options, onChange: note, ...wait });
+  }
+  if (changes === 0) outLine('nothing to do');
+  return 0;
+});
+
+/** Files of a newer version stay. */
+function listed(states: readonly string[], isWhole: boolean): number {
+  const files = states.filter((file) => isWhole || !/^applied |^removed core\//.test(file));
+  for (const file of files) outLine(file);
+  if (files.length === 0) outLine('nothing to do');
+  return files.length === 0 || isWhole ? 0 : 1;
+}
 
 const ofViews = { ...shared, drop: flag, create: flag, tables: { type: 'string' } } as const;
 
@@ -74,15 +112,16 @@ export const viewsCommand = command(ofViews, async ({ drop, create, views, table
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
   if (create && tables !== undefined) throw new UsageError('--tables goes with --drop.');
-  const { resourcesDir, wallKey } = loadSettings(process.env);
   const wait = lockOptions(given.wait);
   if (drop) {
     const names = tables?.split(',').map((name) => name.trim()) ?? null;
     const files = await dropViewsOf(adminUrl(), names, wait);
     outLine(files.length > 0 ? `dropped the views: ${files.join(', ')}` : 'nothing to do: no view reads them');
   } else {
+    const viewsDir = requireViews(views);
+    const { resourcesDir, wallKey } = settingsOfApp();
     loadResources(resourcesDir);
-    await migrate(adminUrl(), { viewsDir: views ?? defaultViewsDir, resourcesDir, wallKey, ...wait });
+    await migrate(adminUrl(), { viewsDir, resourcesDir, wallKey, ...wait });
     outLine('created the views');
   }
   return 0;

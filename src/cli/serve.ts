@@ -7,6 +7,7 @@ import { sendToParent } from '../serve/peers/channel.js';
 import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
 import { type FromWorker, readStart, serveParent } from '../serve/workers/messages.js';
 import type { Workers } from '../serve/workers/workers.js';
+import { settingsOfApp } from './admin.js';
 import { command, errLine, outText, wholeNumber } from './command.js';
 
 const text = { type: 'string' } as const;
@@ -15,9 +16,9 @@ export const serve = command(
   { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...given }) => {
     if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) errLine(`Warning: ${sentence}`);
-    const read = (): Settings => loadSettings(process.env, ports(given));
+    const read = (): Settings => settingsOfApp(ports(given));
     if (!isPrinted) return serveUntilStopped(read(), read);
-    outText(JSON.stringify(printableSettings(read()), null, 2));
+    outText(JSON.stringify(printableSettings(loadSettings(process.env, ports(given))), null, 2));
     return 0;
   },
 );

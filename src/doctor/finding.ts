@@ -31,14 +31,14 @@ export const advice = {
   privileges: 'Revoke it, from the role or from PUBLIC.',
   wall_key:
     'Give `migrate`, `serve` and `check` the same WALL_KEY, the base64 of 32 random bytes, as `openssl rand -base64 32` prints it.',
-  token_look_up: 'Run migrate, or grant EXECUTE on the function to gateway_reader.',
+  token_look_up: 'Run migrate --repair, which grants EXECUTE on the functions of the gateway again.',
   keyring:
     'Add the missing key to DATA_KEYS, or the key with which the app sealed the values, or grant EXECUTE on gateway.key_ids() to gateway_reader.',
-  schema_usage: 'Run migrate, or grant usage on schema gateway to gateway_reader, gateway_writer.',
+  schema_usage: 'Run migrate --repair, which grants USAGE on the schema gateway again.',
   view: 'Correct the view in the folder of views, or the definition, and run migrate --views DIR.',
   dropped: 'Run views --create --views DIR when the migrations of the app are done, or migrate --views DIR.',
   migrated:
-    'Write changed names into the files of the views; then run migrate --views DIR with the same RESOURCES_DIR, which makes the views again. Create functions of core again as sql/core has them.',
+    'Write changed names into the files of the views; then run migrate --views DIR with the same RESOURCES_DIR, which makes the views again.',
   scans:
     'Compare the column of the workspace in each subquery and join of the view, for example h.workspace_id = w.workspace_id.',
   workspaces: 'Give `check` the ADMIN_URL of `migrate`, run migrate, or create the policy.',

@@ -16,5 +16,6 @@ export type PolicyCommand = keyof typeof clauses;
 
 /** `reader` owns the view; gateway_owner owns the function that samples sealed values. */
 export function policyOn(table: string, command: PolicyCommand, reader = 'current_user'): string {
-  return `create policy gateway_${command} on ${table} for ${command} to ${reader}, gateway_owner ${clauses[command]};`;
+  const name = `gateway_${command} on ${table}`;
+  return `drop policy if exists ${name};\ncreate policy ${name} for ${command} to ${reader}, gateway_owner ${clauses[command]};`;
 }

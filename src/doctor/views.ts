@@ -32,10 +32,12 @@ interface NeededColumn {
   readonly may: boolean;
 }
 
+const policy = policyOn('%1$s', 'select', '%2$s').replaceAll(/\s+/g, ' ');
+
 /** An item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
-    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policyOn('%1$s', 'select', '%2$s')])).rows;
+    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policy])).rows;
   return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 

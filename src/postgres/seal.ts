@@ -1,28 +1,40 @@
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
-/** 64 hexadecimal digits of the MAC, U+001F, and the id (sql/core/002_workspace.sql). */
+/** MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
 export type Seal = (workspace: WorkspaceId) => string;
 
-/** Sealed by a key that the database does not have. */
+/** Sealed by a key that the database does not have, or in another hour. */
 export const wallRefusal = 'WG006';
 
 /** The database has its pads alone. */
 const macKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
-export function sealWith(wallKey: string): Seal {
+const hourMs = 3_600_000;
+
+export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
   const key = macKey(wallKey);
-  const sealed = new LRUCache<string, string>(atMost(10_000));
+  const ofHour = new LRUCache<string, string>(atMost(10_000));
+  let hour = 0;
   return (workspace) => {
-    const known = sealed.get(workspace);
+    const hourNow = Math.floor(now() / hourMs);
+    if (hourNow !== hour) ofHour.clear();
+    hour = hourNow;
+    const known = ofHour.get(workspace);
     if (known !== undefined) return known;
-    const made = `${createHmac('sha256', key).update(workspace).digest('hex')}\x1f${workspace}`;
-    sealed.set(workspace, made);
-    return made;
+    const text = `${hour}\x1f${workspace}`;
+    const sealed = `${createHmac('sha256', key).update(text).digest('hex')}\x1f${text}`;
+    ofHour.set(workspace, sealed);
+    return sealed;
   };
+}
+
+/** Names the key: gateway.wall_keys computes the same. */
+export function fingerprintOf(wallKey: string): string {
+  return createHash('sha256').update(padsOf(wallKey)[0]).digest('hex').slice(0, 8);
 }
 
 /** RFC 2104, for SHA-256's blocks of 64 bytes. */

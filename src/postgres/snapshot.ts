@@ -37,7 +37,7 @@ const begin = `begin isolation level repeatable read, read only;
 
 export async function withSnapshot<T>(
   url: string,
-  sealed: string,
+  seal: () => string,
   { connectTimeoutMs, session }: { readonly connectTimeoutMs: number; readonly session: readonly SessionSetting[] },
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
@@ -46,12 +46,14 @@ export async function withSnapshot<T>(
   try {
     const [isReplica, position, takenAt] = (await rowOf(client, originStatement)) as [string, string, string];
     await client.query(begin);
-    await rowOf(client, guard, { sealed });
     const origin = { isReplica: isReplica === 't', position, takenAt };
     return await work({
       origin,
-      cursor: (statement, values, onRow) =>
-        client.query(new RowCursor(statement.text, boundValues(statement, values), onRow)),
+      cursor: (statement, values, onRow) => {
+        // Sealed again for each, because a MAC holds for an hour. After a failure the cursor fails, too.
+        rowOf(client, guard, { sealed: seal() }).catch(() => undefined);
+        return client.query(new RowCursor(statement.text, boundValues(statement, values), onRow));
+      },
     });
   } finally {
     client.end().catch(() => undefined);

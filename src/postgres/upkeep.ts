@@ -2,6 +2,7 @@ import { correctionOf, sqlStateOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { Primary } from './primary.js';
 import type { TextRow } from './row.js';
+import { fingerprintOf } from './seal.js';
 import { prepared, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
@@ -11,18 +12,27 @@ const tokensMax = 10_000;
 const expire = prepared('idempotency.expire', `select gateway.expire_idempotency_keys(${rowsPerRun})`);
 const noteUses = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[])', ['ids']);
 
-/** Deletes expired stored answers, and stores which tokens were used. The next round repeats a failure; lost uses are noted again. */
+const noteKey = prepared('wall-key.use', 'select gateway.note_wall_key_use($1)', ['fingerprint']);
+
+interface UpkeepSettings {
+  readonly wallKey: string;
+  readonly upkeepIntervalMs: number;
+}
+
+/** Deletes expired stored answers, and stores which tokens and which key of the wall were used. The next round repeats a failure; lost uses are noted again. */
 export class Upkeep {
   readonly #primary: Primary;
+  readonly #fingerprint: string;
   readonly #intervalMs: number;
   readonly #observe: Observe;
   readonly #used = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(primary: Primary, intervalMs: number, observe: Observe) {
+  constructor(primary: Primary, { wallKey, upkeepIntervalMs }: UpkeepSettings, observe: Observe) {
     this.#primary = primary;
-    this.#intervalMs = intervalMs;
+    this.#fingerprint = fingerprintOf(wallKey);
+    this.#intervalMs = upkeepIntervalMs;
     this.#observe = observe;
     this.#later(false);
   }
@@ -46,6 +56,7 @@ export class Upkeep {
 
   async #round(): Promise<boolean> {
     await this.#storeUses();
+    await this.#run(noteKey, { fingerprint: this.#fingerprint });
     const [row] = await this.#run(expire, {});
     return Number(row?.[0]) === rowsPerRun;
   }

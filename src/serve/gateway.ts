@@ -25,6 +25,7 @@ import {
 import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
 import { sealWith } from '../postgres/seal.js';
+import { syncKeys } from '../postgres/sync-keys.js';
 import { Upkeep } from '../postgres/upkeep.js';
 import { sessionSettings } from '../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../resource/definition/compiled.js';
@@ -148,7 +149,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   openings.add(() => databases.close());
   await databases.start();
   if (opening.isDoubtful) await watch.look();
-  const upkeep = primary && new Upkeep(primary.writes, settings.upkeepIntervalMs, observe);
+  const upkeep = primary && new Upkeep(primary.writes, settings, observe);
   openings.add(() => upkeep?.close());
   const pages = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   const readBody = primary && (await bodyReader(settings.bodyBytesMax));
@@ -234,7 +235,7 @@ function depsOf(
       primary: readsOfPrimary,
     },
     latestTimeline: latestTimeline(() => heartbeat.newest),
-    syncSeal: sealedParts(settings.wallKey),
+    syncSeal: sealedParts(settings.wallKey, () => syncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') })),
     ...pages,
     docs: settings.docs === 'public' ? pages.docs(true) : null,
     tokens: new Tokens({

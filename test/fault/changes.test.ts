@@ -192,8 +192,8 @@ const changes: Readonly<Record<string, Change>> = {
   'a function of the wall is revoked': {
     of: 'klanten',
     sql: 'revoke execute on function gateway.workspace() from gateway_reader',
-    finds: /migrated: changed since `migrate` made them: the functions of core/,
-    mend: ['grant execute on function gateway.workspace() to gateway_reader'],
+    finds: /migrated: changed since `migrate` made it: function gateway\.workspace\(\) \(privileges\)/,
+    mend: ['gateway migrate --repair'],
     all: true,
   },
   'a view of tokens shows no owner, so that valid tokens look unknown': {

@@ -1,13 +1,16 @@
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { projectText } from '../../src/base/paths.js';
+import { projectRoot, projectText } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { misspeltNames, type Settings } from '../../src/serve/settings.js';
 import { commandLine, connections, programLine } from '../support/command-line.js';
+import { environmentOf } from '../support/environment.js';
 import { until } from '../support/patience.js';
 import { serveProcess } from '../support/serve-process.js';
 import { wallKey } from '../support/walls.js';
@@ -27,7 +30,7 @@ const wrong: readonly (readonly [args: string, message: string, hint: string])[]
   ['migrate --lst', "Unknown option '--lst': did you mean --list?", ' migrate'],
   [
     'migrate --list --pending',
-    'Give one of --list, --pending, --indexes, --retire-wall-keys and --uninstall.',
+    'Give one of --list, --pending, --indexes, --uninstall, --repair, --wall-key, --retire-wall-keys.',
     ' migrate',
   ],
   ['tokens lst', 'tokens needs one of: create, list, rotate, revoke: did you mean list?', ' tokens'],
@@ -157,6 +160,21 @@ test('README, docs/operate/deployment.md and image name the same versions of Nod
 });
 
 // The settings as an operator gives them: in the environment of a process.
+
+test('no command takes the files of the reference app because a setting is missing', async (t) => {
+  const settings = environmentOf(connections(t.context.database));
+  const withoutFiles = (...args: string[]): Promise<string> =>
+    promisify(execFile)(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
+      env: { PATH: process.env.PATH, ...settings, RESOURCES_DIR: '' },
+    }).then(
+      () => 'done',
+      ({ stderr }: { stderr: string }) => stderr,
+    );
+  for (const args of ['serve', 'export --workspace x --out x', 'migrate --views x'])
+    t.regex(await withoutFiles(...args.split(' ')), /^RESOURCES_DIR is not set: the folder of the definitions/, args);
+  for (const args of ['migrate --pending', 'views --create'])
+    t.regex(await withoutFiles(...args.split(' ')), /^--views DIR is missing: the folder of the views/, args);
+});
 
 test('every unusable setting is named at once, a secret without its value, and the exit code is 2', async (t) => {
   const settings = {

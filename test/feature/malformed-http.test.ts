@@ -199,6 +199,15 @@ test('a target in absolute form, and Expect: 100-continue, are answered as usual
   const rest = `Host: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
   const expecting = await send(gateway.url, `GET ${path} HTTP/1.1\r\n${rest}Expect: 100-continue\r\n\r\n`);
   t.is(expecting.answer.match(/HTTP\/1\.1 200/g)?.length, 1);
+  const large = `POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n`;
+  for (const [status, authorization] of [
+    [401, ''],
+    [415, `Authorization: Bearer ${token}\r\n`],
+  ] as const)
+    t.regex(
+      (await send(gateway.url, `${large}${authorization}Connection: close\r\n\r\n`)).answer,
+      new RegExp(`^HTTP/1.1 ${status} `),
+    );
   const absolute = await send(gateway.url, `GET http://b.example:81${path} HTTP/1.1\r\n${rest}\r\n`);
   t.is(absolute.status, 200);
   t.regex(

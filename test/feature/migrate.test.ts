@@ -7,9 +7,12 @@ import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectRoot, projectText } from '../../src/base/paths.js';
+import { checkApplied } from '../../src/doctor/views.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
 import { sessionSettings } from '../../src/postgres/wire/session.js';
-import { commandLine } from '../support/command-line.js';
+import { loadResources } from '../../src/resource/definition/load.js';
+import { commandLine, withViews } from '../support/command-line.js';
+import { environmentOf } from '../support/environment.js';
 import { until } from '../support/patience.js';
 import { wallKey } from '../support/walls.js';
 import { shared } from '../support/workspace.js';
@@ -27,8 +30,8 @@ async function run<Row extends object>(url: string, sql: string): Promise<Row[]>
 }
 
 function commandTo(stdout: 'nothing' | number, args: string[]): Promise<{ code: number | null; stderr: string }> {
-  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...args], {
-    env: { PATH: process.env.PATH, ADMIN_URL: adminUrl, WALL_KEY: wallKey },
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/src/main.js'), ...withViews(args)], {
+    env: { PATH: process.env.PATH, ...environmentOf({ adminUrl, wallKey }) },
     stdio: ['ignore', stdout === 'nothing' ? 'pipe' : stdout, 'pipe'],
   });
   child.stdout?.destroy();
@@ -180,3 +183,59 @@ test('deploy/roles.sql gives the roles the settings of sql/core/001_roles.sql, w
   const value = (setting: string) => sent.find(({ name }) => name === setting)?.value;
   t.deepEqual(['statement_timeout', 'synchronous_commit', 'jit'].map(value), ['40000', 'on', undefined]);
 });
+
+const byHand: readonly (readonly [sql: string, object: string, differs: string])[] = [
+  [
+    'revoke execute on function gateway.find_token(bytea) from gateway_reader',
+    'function gateway.find_token(bytea)',
+    'privileges',
+  ],
+  [
+    `create or replace function gateway.is_token_owner(workspace text, owner text) returns boolean language sql as 'select true'`,
+    'function gateway.is_token_owner(text,text)',
+    'text',
+  ],
+  ['alter function gateway.workspace() owner to postgres', 'function gateway.workspace()', 'privileges, owner'],
+  ['drop function gateway.received_timeline()', 'function gateway.received_timeline()', 'it is gone'],
+  ['grant select on gateway.wall_keys to gateway_reader', 'table gateway.wall_keys', 'privileges'],
+  ['grant update (used_at) on gateway.token_uses to gateway_writer', 'table gateway.token_uses', 'privileges'],
+  ['drop policy own_workspace on gateway.idempotency', 'table gateway.idempotency', 'text'],
+];
+
+test.serial(
+  'migrate --repair makes again what was changed by hand in the schema gateway, and check names it until then',
+  async (t) => {
+    const states = () =>
+      run(adminUrl, `select objects, sources from gateway.applied_files where root = 'core' and digest is not null`);
+    const before = await states();
+    const finding = async () => {
+      const client = new pg.Client(adminUrl);
+      await client.connect();
+      return checkApplied(client, loadResources('')).finally(() => client.end());
+    };
+    t.deepEqual(
+      (await finding()).map(({ level }) => level),
+      ['ok'],
+    );
+    for (const [sql, object, differs] of byHand) {
+      await run(adminUrl, sql);
+      const [item] = await finding();
+      t.like(item, { level: 'refused', detail: `changed since \`migrate\` made it: ${object} (${differs}).` });
+      t.regex(item?.advice ?? '', /^Run migrate --repair,/);
+      const { stdout, stderr } = await commandLine(['migrate', '--repair'], { adminUrl });
+      const parts = differs === 'it is gone' ? 'it was gone' : differs.split(', ').reverse().join(', ');
+      t.is(stdout, `made again: ${object} (${parts})\n`, stderr);
+      t.deepEqual(
+        (await finding()).map(({ level }) => level),
+        ['ok'],
+      );
+    }
+    await run(adminUrl, 'revoke usage on schema gateway from gateway_reader');
+    t.is(
+      (await commandLine(['migrate', '--repair'], { adminUrl })).stdout,
+      'made again: schema gateway (privileges)\n',
+    );
+    t.is((await commandLine(['migrate', '--repair'], { adminUrl })).stdout, 'nothing to do\n');
+    t.deepEqual(await states(), before);
+  },
+);

@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import { asAdmin } from '../../src/postgres/admin.js';
+import { sealWith } from '../../src/postgres/seal.js';
+import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { viewsOf } from '../../src/resource/statements/walls.js';
+import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { commandLine, connections } from '../support/command-line.js';
 import type { Page } from '../support/lists.js';
+import { cloned } from '../support/template.js';
 import { sealed, wallKey } from '../support/walls.js';
 import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 
@@ -33,16 +39,23 @@ async function asThief<T>(
 test('a workspace without its MAC shows nothing, and neither does a forged one', async (t) => {
   const { database } = t.context;
   const [own, other] = database.workspaces.map(({ id }) => id) as [string, string];
-  const [mac = ''] = sealed(own).split('\x1f');
+  const [mac = '', hour = ''] = sealed(own).split('\x1f');
+  const away = (hours: number): string => sealWith(wallKey, () => Date.now() + hours * 3_600_000)(own as WorkspaceId);
   const forged = [
     own,
-    ...[mac.toUpperCase(), mac.slice(1), `0${mac}`, ` ${mac}`, '', '0'.repeat(64)].map((each) => `${each}\x1f${own}`),
-    `${mac.slice(0, 63)}${mac.endsWith('0') ? '1' : '0'}\x1f${own}`,
-    `${mac}\x1f${other}`,
-    `${sealed(other).split('\x1f')[0]}\x1f${own}`,
-    `${mac}\x1f${own} `,
-    `${mac}${own}`,
-    `${own}\x1f${mac}`,
+    ...[mac.toUpperCase(), mac.slice(1), `0${mac}`, ` ${mac}`, '', '0'.repeat(64)].map(
+      (each) => `${each}\x1f${hour}\x1f${own}`,
+    ),
+    `${mac.slice(0, 63)}${mac.endsWith('0') ? '1' : '0'}\x1f${hour}\x1f${own}`,
+    `${mac}\x1f${hour}\x1f${other}`,
+    `${sealed(other).split('\x1f')[0]}\x1f${hour}\x1f${own}`,
+    `${mac}\x1f${hour}\x1f${own} `,
+    `${mac}\x1f${hour}${own}`,
+    `${mac}\x1f${own}\x1f${hour}`,
+    `${mac}\x1f${Number(hour) + 1}\x1f${own}`,
+    away(-2),
+    away(2),
+    `${mac}\x1f${own}`,
     mac,
     `${mac}\x1f`,
     '\x1f',
@@ -131,6 +144,84 @@ test('no login can read the key, change the function that compares, or stand in 
   );
 });
 
+test.serial(
+  'no log, plan or view of PostgreSQL holds a MAC, whatever a role or an operator has it print without parameters',
+  async (t) => {
+    const { database } = t.context;
+    const own = `${database.name}_logged`;
+    await asAdmin(urlAs(shared.primary, 'postgres', 'postgres'), async (client) => {
+      await client.query(`create database ${own} template ${cloned.first} strategy file_copy`);
+      await client.query(`revoke temporary on database ${own} from public`);
+    });
+    t.teardown(() => database.primary.query(`drop database ${own} with (force)`));
+    const at = (url: string, login = 'postgres'): string => urlAs(url, login, own);
+    const settings = await asAdmin(at(shared.primary), async (client) => {
+      await client.query(`load 'auto_explain'`);
+      const { rows } = await client.query<{ name: string; context: string; value: string }>(
+        `select name, context, case when name ~ 'parameter_max_length' then '0' when vartype = 'bool' then 'on' when name ~ '_min_duration' then '0'
+          when name = 'log_statement' then 'all' when name = 'log_error_verbosity' then 'verbose' else setting end as value
+        from pg_settings where name ~ '^(log_|debug_|auto_explain[.])' and context in ('user', 'superuser') and name !~ '_(sample_rate|discard_caches|stats)$'`,
+      );
+      for (const { name, value } of rows) await client.query(`alter database ${own} set ${name} = '${value}'`);
+      await client.query(`alter database ${own} set session_preload_libraries = 'auto_explain'`);
+      return rows;
+    });
+    t.true(settings.length > 20, settings.map(({ name }) => name).join());
+    for (const login of logins)
+      await asAdmin(at(shared.primary, login), async (client) => {
+        await client.query('set default_transaction_read_only = off');
+        for (const { name, context, value } of settings)
+          if (context === 'user') await client.query(`alter role ${login} in database ${own} set ${name} = '${value}'`);
+      });
+    await database.caughtUp();
+    const files = Object.values(shared.logs);
+    const before = files.map((file) => statSync(file).size);
+    const { client } = await database.gateway({
+      replicaUrls: at(shared.replicas[0] as string, 'gateway_reader'),
+      primaryUrls: at(shared.primary, 'gateway_writer'),
+    });
+    const token = await tokenIn(at(shared.primary), database);
+    await database.caughtUp();
+    await eventually(
+      t,
+      'the replica has the token',
+      async () => (await client.get('/klanten?perPage=5', { token })).status === 200,
+    );
+    const [installatie] = (await client.get('/installaties', { token })).json<{ data: { id: string }[] }>().data;
+    const path = `/installaties/${installatie?.id}`;
+    for (const naam of ['een', 'twee']) {
+      const { headers } = await client.get(path, { token });
+      const sent = { 'if-match': headers.etag as string, 'idempotency-key': naam };
+      const patched = await client.request('PATCH', path, { token, body: { naam }, headers: sent });
+      t.is(patched.status, 200, patched.text);
+    }
+    const activity = await asAdmin(at(shared.primary), (admin) => admin.query('select query from pg_stat_activity'));
+    const logged = files
+      .map((file, i) => readFileSync(file).subarray(before[i]).toString())
+      .filter((text) => text.includes(own));
+    t.true(
+      logged.every((text) => text.includes(`set_config('gateway.workspace_id', $1, true)`)) && logged.length === 2,
+    );
+    t.regex(logged.join(''), /Query Text/, 'auto_explain printed its plans');
+    for (const { id } of database.workspaces) {
+      const [mac = ''] = sealed(id).split('\x1f');
+      t.false([...logged, JSON.stringify(activity.rows)].some((text) => text.includes(mac)));
+    }
+  },
+);
+
+async function tokenIn(adminUrl: string, { workspaces }: TestDatabase): Promise<string> {
+  const [text, { id, ownerId } = { id: '', ownerId: '' }] = [newToken(), workspaces[0]];
+  const scopes = ['klanten', 'installaties'].map((name) => `read:${name}`).concat('write:installaties');
+  await asAdmin(adminUrl, (client) =>
+    client.query(
+      `insert into gateway.api_tokens (id, workspace_id, created_by, name, token_hash, scopes) values (gen_random_uuid(), $1, $2, 'test', $3, $4)`,
+      [id, ownerId, tokenHash(text), scopes],
+    ),
+  );
+  return text;
+}
+
 test.serial('no text of a statement holds a MAC, which other sessions of the role could see', async (t) => {
   const texts: string[] = [];
   const { query } = pg.Client.prototype as { query: (...args: unknown[]) => unknown };
@@ -217,26 +308,49 @@ test.serial(
     );
     const next = newKey();
     const admin = { ...connections(database), wallKey: next };
-    const stored = await commandLine(['migrate'], admin);
-    t.deepEqual(stored, { code: 0, stdout: 'stored WALL_KEY\n', stderr: '' });
-    t.is((await commandLine(['migrate'], admin)).stdout, 'nothing to do\n');
+    const run = (...args: string[]) => commandLine(['migrate', ...args], { ...admin, resourcesDir: '/nowhere' });
+    const stored = await run('--wall-key');
+    t.is(stored.code, 0, stored.stderr);
+    const [, fingerprint = ''] = /^stored WALL_KEY ([0-9a-f]{8})\n/.exec(stored.stdout) ?? [];
+    t.regex(
+      stored.stdout,
+      new RegExp(`\nkey ${fingerprint} \\(this WALL_KEY\\): stored .* UTC, not used by a gateway yet\nkey `),
+    );
+    t.regex((await run('--wall-key')).stdout, /^key .*\nnothing to do\n$/s, 'a repetition makes no third key');
     await database.caughtUp();
     const { client: after } = await database.gateway({ wallKey: next });
     clients.push(after);
     const soFar = requests;
     await eventually(t, 'both gateways answer', () => requests > soFar + 20);
+    const { client: busy, gateway: old } = await database.gateway({ upkeepIntervalMs: 50 });
+    await eventually(t, 'a gateway notes the key that it uses', async () =>
+      /^key (?!.*this WALL_KEY).*, last used by a gateway .* UTC$/m.test((await run('--wall-key')).stdout),
+    );
     isOver = true;
     await load;
+    const sinceOf = async (client: typeof before): Promise<string> =>
+      (await client.get('/sync/klanten?perPage=10000')).json<{ pagination: { since: string } }>().pagination.since;
+    const since = await sinceOf(before);
+    for (const [reader, token] of [
+      [after, since],
+      [busy, await sinceOf(after)],
+    ] as const)
+      t.is((await reader.get(`/sync/klanten?since=${token}`)).status, 200, 'sealed with the other key');
+    await old.stop();
     const wrong = await commandLine(['migrate', '--retire-wall-keys'], { ...admin, wallKey: newKey() });
     t.is(wrong.code, 1);
     t.regex(wrong.stderr, /does not have this WALL_KEY/);
-    t.is(
-      (await commandLine(['migrate', '--retire-wall-keys'], admin)).stdout,
-      'dropped 1 other key of the tenant wall\n',
+    const inUse = await run('--retire-wall-keys');
+    t.is(inUse.code, 1);
+    t.regex(
+      inUse.stderr,
+      /^A gateway has used the key [0-9a-f]{8} within the last two minutes: restart it .*--force\.\n$/,
     );
+    t.regex((await run('--retire-wall-keys', '--force')).stdout, /^retired the key [0-9a-f]{8} of the tenant wall\n$/);
     await database.caughtUp();
     t.is((await after.get('/klanten?perPage=100')).json<Page>().data.length, customers);
     t.is((await before.get('/klanten?perPage=100')).status, 503, 'never an empty list');
-    t.is((await commandLine(['migrate'], { ...admin, wallKey })).code, 0);
+    t.is((await after.get(`/sync/klanten?since=${since}`)).json<{ code: string }>().code, 'sync_expired');
+    t.is((await commandLine(['migrate', '--wall-key'], { ...admin, wallKey })).code, 0);
   },
 );

@@ -10,6 +10,7 @@ import { docsCommand } from '../../src/cli/docs.js';
 import { migrateCommand, viewsCommand } from '../../src/cli/migrate.js';
 import { exitCodeOf } from '../../src/cli/program.js';
 import { tokens } from '../../src/cli/tokens.js';
+import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { environmentOf } from './environment.js';
 import { lateOptimizing } from './late-optimizing.js';
@@ -28,10 +29,16 @@ export function programLine(
   main = 'dist/src/main.js',
 ): Promise<CommandResult> {
   const options = { env: { PATH: process.env.PATH, ...environmentOf(settings) } };
-  return promisify(execFile)(process.execPath, [...lateOptimizing, join(root, main), ...args], options).then(
+  return promisify(execFile)(process.execPath, [...lateOptimizing, join(root, main), ...withViews(args)], options).then(
     ({ stdout, stderr }) => ({ stdout, stderr, code: 0 }),
     ({ stdout, stderr, code }: CommandResult) => ({ stdout, stderr, code }),
   );
+}
+
+/** Of the reference app, unless there are others. */
+export function withViews(args: string[]): string[] {
+  const isWithout = (args[0] === 'migrate' || args.includes('--create')) && !args.includes('--views');
+  return isWithout && !args.includes('--help') ? [...args, '--views', defaultViewsDir] : args;
 }
 
 const commands: Readonly<Record<string, Command>> = {
@@ -52,11 +59,11 @@ const running = new AsyncLocalStorage<Running>();
 
 /** The same result from the command in this process, where it is one of these: loading the program takes half a second of the processor. */
 export async function commandLine(args: string[], settings: Partial<Settings> = {}): Promise<CommandResult> {
-  const [name = '', ...rest] = args;
+  const [name = ''] = args;
   if (!(name in commands)) return programLine(args, settings);
   const own: Running = { env: environmentOf(settings), stdout: '', stderr: '' };
   const usage = { called: `workspace-data-gateway ${name}`, help: `config/help/${name}.txt` };
-  const code = await running.run(own, () => exitCodeOf(usage, rest, commands[name] as Command));
+  const code = await running.run(own, () => exitCodeOf(usage, withViews(args).slice(1), commands[name] as Command));
   return { stdout: own.stdout, stderr: own.stderr, code };
 }
 

@@ -1,8 +1,14 @@
+import { join } from 'node:path';
+import { projectRoot } from '../../src/base/paths.js';
 import { tuning } from '../../src/base/tuning.js';
 import { environmentName, type Settings } from '../../src/serve/settings.js';
 
+const resourcesDir = join(projectRoot, 'config/resources');
+
+/** With the definitions of the reference app, unless there are others. */
 export function environmentOf(settings: Partial<Settings>): Record<string, string> {
-  const given = Object.entries(settings).filter(([name]) => !Object.hasOwn(tuning, name));
+  const whole = { ...settings, resourcesDir: settings.resourcesDir || resourcesDir };
+  const given = Object.entries(whole).filter(([name]) => !Object.hasOwn(tuning, name));
   return Object.fromEntries(given.map(([name, value]) => [environmentName(name), String(value)]));
 }
 
@@ -12,6 +18,8 @@ export function tuningFlags(settings: Partial<Settings>): string[] {
   );
   if (changed.length === 0) return [];
   const module = new URL('../../src/base/tuning.js', import.meta.url).href;
-  const text = `import { tuning } from '${module}'; Object.assign(tuning, ${JSON.stringify(Object.fromEntries(changed))});`;
+  const text = `import { join } from 'node:path';
+import { projectRoot } from '../../src/base/paths.js';
+import { tuning } from '${module}'; Object.assign(tuning, ${JSON.stringify(Object.fromEntries(changed))});`;
   return ['--import', `data:text/javascript,${encodeURIComponent(text)}`];
 }

@@ -34,7 +34,7 @@ interface Manifest {
         readonly terminationGracePeriodSeconds: number;
         readonly initContainers: Container[];
         readonly containers: [Container];
-        readonly volumes: { name: string; configMap?: { name: string } }[];
+        readonly volumes: { name: string; configMap?: { name: string }; secret?: { secretName: string } }[];
       };
     };
   };
@@ -118,6 +118,12 @@ test('the job that migrates is what its API says, and runs migrate over the view
   const [{ command, volumeMounts }] = (job as Manifest).spec.template.spec.containers;
   const mounted = volumeMounts.find(({ name }) => name === 'views')?.mountPath;
   t.deepEqual(command, ['node', 'dist/bundle/gateway.cjs', 'migrate', '--views', mounted]);
+  const { volumes } = (job as Manifest).spec.template.spec;
+  const secrets = volumes.flatMap(({ secret }) => secret ?? []);
+  t.is(secrets.length, 1);
+  t.like(secrets[0], { secretName: 'gateway-keys', items: [{ key: 'wall_key', path: 'wall_key' }] });
+  const ofGateway = pod.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+  t.deepEqual(ofGateway, ['gateway', 'gateway-keys'], 'the keys are apart from the URLs');
 });
 
 test('Prometheus of the Operator scrapes under the name that the rules have, and has the same rules', (t) => {
@@ -179,7 +185,14 @@ test('the pod has settings that exist, time to drain, probes of paths that exist
   t.true(pod.terminationGracePeriodSeconds * 1000 > settings.drainMs + settings.notReadyMs);
   const probed = [startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path);
   t.deepEqual(probed, ['/livez', '/livez', '/readyz']);
-  t.deepEqual(pod.initContainers[0]?.command, ['node', 'dist/bundle/gateway.cjs', 'migrate', '--pending']);
+  t.deepEqual(pod.initContainers[0]?.command, [
+    'node',
+    'dist/bundle/gateway.cjs',
+    'migrate',
+    '--pending',
+    '--views',
+    '/etc/gateway/views',
+  ]);
   t.false(JSON.stringify(pod.containers).includes('ADMIN_URL'));
 });
 

@@ -73,7 +73,5 @@ export function policiesSql(
   commands: readonly PolicyCommand[],
 ): string[] {
   const hidden = new Set(tables.flatMap(({ quoted, rowSecurity }) => (rowSecurity ? [quoted] : [])));
-  return [...hidden].flatMap((table) =>
-    commands.flatMap((command) => [`drop policy if exists gateway_${command} on ${table};`, policyOn(table, command)]),
-  );
+  return [...hidden].flatMap((table) => commands.map((command) => policyOn(table, command)));
 }

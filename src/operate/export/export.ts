@@ -43,12 +43,17 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
   const forget = removeOnSignals(folder);
   try {
     const manifest = await onFirstServer(settings, options.from, (url) => {
-      const sealed = sealWith(settings.wallKey)(options.workspace as WorkspaceId);
+      const seal = sealWith(settings.wallKey);
       const login = { connectTimeoutMs: settings.connectTimeoutMs, session: sessionSettings('replica', settings) };
-      return withSnapshot(url, sealed, login, async (snapshot) => {
-        const files = await writeAll(snapshot, compiled, options, folder);
-        return { workspace: options.workspace, snapshot: { server: serverName(url), ...snapshot.origin }, files };
-      });
+      return withSnapshot(
+        url,
+        () => seal(options.workspace as WorkspaceId),
+        login,
+        async (snapshot) => {
+          const files = await writeAll(snapshot, compiled, options, folder);
+          return { workspace: options.workspace, snapshot: { server: serverName(url), ...snapshot.origin }, files };
+        },
+      );
     });
     await writeFile(join(folder, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
     await rename(folder, out); // replaces an empty folder

@@ -5,6 +5,7 @@ import { projectRoot } from '../../base/paths.js';
 import { checkSql } from '../../doctor/finding.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
+import { repairCore } from './repair.js';
 import {
   createObjects,
   defaultViewsDir,
@@ -12,7 +13,7 @@ import {
   inTransaction,
   MigrationFailed,
   noteApplied,
-  noteCoreFunctions,
+  noteCoreObjects,
   prepare,
   readSqlFiles,
   refused,
@@ -20,7 +21,7 @@ import {
   wallFiles,
 } from './sql-files.js';
 import { dropViews, replaceViews } from './views.js';
-import { requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
+import { listWallKeys, requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
 
 export interface LockOptions {
   readonly waitMs?: number | undefined;
@@ -59,7 +60,7 @@ export async function migrate(
       });
       onChange(`applied core/${file.name}`);
     }
-    if (pending.length > 0) await noteCoreFunctions(client);
+    if (pending.length > 0) await noteCoreObjects(client);
     for (const change of await storeWallKey(client, wallKey)) onChange(change);
     const states = await fileStates(client, viewRoots, views);
     const changes = states.filter(({ state }) => state !== 'applied');
@@ -83,8 +84,35 @@ export function dropViewsOf(adminUrl: string, tables: readonly string[] | null, 
   return withMigrationLock(adminUrl, wait, (client) => dropViews(client, tables));
 }
 
-export function dropOtherWallKeys(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<number> {
-  return withMigrationLock(adminUrl, wait, (client) => retireWallKeys(client, wallKey));
+/** Returns what changed. Throws MigrationFailed before the first `migrate`, and while files of core are pending. */
+export function repair(adminUrl: string, wait: LockOptions = {}): Promise<string[]> {
+  return withMigrationLock(adminUrl, wait, async (client) => {
+    if ((await pendingCore(client, () => undefined)).length > 0)
+      throw new MigrationFailed('The database lacks files of sql/core: run `migrate` first, which applies them.');
+    const changes = await repairCore(client, readSqlFiles('core', coreDir));
+    await noteCoreObjects(client);
+    return changes;
+  });
+}
+
+/** Stores nothing else. Returns what changed, and the keys that the database has. Throws MigrationFailed before the first `migrate`. */
+export function addWallKey(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<[string[], string[]]> {
+  return withMigrationLock(adminUrl, wait, async (client) => {
+    const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
+    if (!rows[0].isThere)
+      throw new MigrationFailed('The database has no gateway yet: run `migrate`, which stores WALL_KEY as well.');
+    await requireWallKey(client, wallKey);
+    return [await storeWallKey(client, wallKey), await listWallKeys(client, wallKey)];
+  });
+}
+
+export function dropOtherWallKeys(
+  adminUrl: string,
+  wallKey: string,
+  isForced: boolean,
+  wait: LockOptions = {},
+): Promise<string[]> {
+  return withMigrationLock(adminUrl, wait, (client) => retireWallKeys(client, wallKey, isForced));
 }
 
 /** Short locks, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */

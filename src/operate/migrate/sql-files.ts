@@ -145,17 +145,18 @@ export async function noteApplied(
   await client.query(text, [root, name, hash, objects ?? []]);
 }
 
-/** The wall is no better than the gateway's own functions, so their digest is kept with the last core file. */
-export async function noteCoreFunctions(client: pg.ClientBase): Promise<void> {
+/** The wall is no better than the gateway's own objects, so their states are kept with the last core file. */
+export async function noteCoreObjects(client: pg.ClientBase): Promise<void> {
   await client.query(`
     with own (objects) as (
-      select coalesce(array_agg(concat(o.type, ' ', o.identity) order by o.identity), '{}')
-      from pg_proc p, pg_identify_object('pg_proc'::regclass, p.oid, 0) o
-      where p.pronamespace = 'gateway'::regnamespace
-        and not exists (select from gateway.applied_files f where f.root <> 'core' and concat(o.type, ' ', o.identity) = any (f.objects))
+      select coalesce(array_agg(object order by object), '{}')
+      from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o, concat(o.type, ' ', o.identity) object
+      where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and d.refobjid = 'gateway'::regnamespace and o.type in ('function', 'table', 'view')
+        and object <> 'table gateway.migration_lock' -- which the running migration holds
+        and not exists (select from gateway.applied_files f where f.root in ('views', 'gateway') and object = any (f.objects))
     )
     update gateway.applied_files f set objects = case when f.name = last then own.objects else '{}' end,
-      digest = case when f.name = last then gateway.digest_of(own.objects) end
+      digest = case when f.name = last then '' end, sources = case when f.name = last then gateway.states_of(own.objects) end
     from own, (select max(name) as last from gateway.applied_files where root = 'core') newest where f.root = 'core'`);
 }
 

@@ -74,7 +74,7 @@ async function withDependents(client: pg.Client, keys: readonly string[]): Promi
   await client.query('savepoint trial');
   for (const statement of dropsOf(objectsOf(await appliedFiles(client, keys))))
     await client.query(`${statement} cascade`);
-  const gone = `select root, name from gateway.applied_files where digest is not null and gateway.digest_of(objects) is null`;
+  const gone = `select root, name from gateway.applied_files where root <> 'core' and digest is not null and gateway.digest_of(objects) is null`;
   const { rows } = await client.query<Applied>(gone);
   await client.query('rollback to savepoint trial');
   return appliedFiles(client, [...keys, ...rows.map(keyOf)]);

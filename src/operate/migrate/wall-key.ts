@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { wallKeyAdvice } from '../../base/wall-key.js';
-import { padsOf } from '../../postgres/seal.js';
+import { deriveKey, wallKeyAdvice } from '../../base/wall-key.js';
+import { fingerprintOf, padsOf } from '../../postgres/seal.js';
 import { MigrationFailed } from './sql-files.js';
 
 /** Throws MigrationFailed without any key: the views would show no record. */
@@ -11,25 +11,43 @@ export async function requireWallKey(client: pg.Client, wallKey: string): Promis
   throw new MigrationFailed(`WALL_KEY is not set, the key of the tenant wall: ${wallKeyAdvice}.`);
 }
 
-/** The last key stays valid for gateways that have it; older ones go. Returns what changed. */
+/** Beside those that gateways have: none goes but by `retireWallKeys`. Returns what changed. */
 export async function storeWallKey(client: pg.Client, wallKey: string): Promise<string[]> {
   if (wallKey === '') return [];
   const { rowCount: stored } = await client.query(
-    'insert into gateway.wall_keys (inner_pad, outer_pad) values ($1, $2) on conflict do nothing',
-    [...padsOf(wallKey)],
+    'insert into gateway.wall_keys (inner_pad, outer_pad, sync_key) values ($1, $2, $3) on conflict do nothing',
+    [...padsOf(wallKey), deriveKey(wallKey, 'sync')],
   );
-  if (stored === 0) return [];
-  const { rowCount: dropped } = await client.query(
-    `delete from gateway.wall_keys where inner_pad not in (select inner_pad from gateway.wall_keys order by stored_at desc limit 2)`,
-  );
-  return [`stored WALL_KEY${dropped === 0 ? '' : ', and dropped the key before the last'}`];
+  return stored === 0 ? [] : [`stored WALL_KEY ${fingerprintOf(wallKey)}`];
 }
 
-/** Throws MigrationFailed unless the database has this key. */
-export async function retireWallKeys(client: pg.Client, wallKey: string): Promise<number> {
+/** A sentence for each key that the database has, the newest first. Throws MigrationFailed without the table of keys. */
+export async function listWallKeys(client: pg.Client, wallKey: string): Promise<string[]> {
+  const text = `select fingerprint, to_char(stored_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as stored,
+      to_char(used_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') as used
+    from gateway.wall_keys order by stored_at desc`;
+  const { rows } = await client.query<{ fingerprint: string; stored: string; used: string | null }>(text);
+  return rows.map(({ fingerprint, stored, used }) => {
+    const given = wallKey !== '' && fingerprint === fingerprintOf(wallKey) ? ' (this WALL_KEY)' : '';
+    return `key ${fingerprint}${given}: stored ${stored} UTC, ${used ? `last used by a gateway ${used} UTC` : 'not used by a gateway yet'}`;
+  });
+}
+
+/** Throws MigrationFailed unless the database has this key, or while a gateway uses another one. Returns the fingerprints of those that went. */
+export async function retireWallKeys(client: pg.Client, wallKey: string, isForced: boolean): Promise<string[]> {
   const [inner] = padsOf(wallKey);
   const { rows } = await client.query('select from gateway.wall_keys where inner_pad = $1', [inner]);
   if (wallKey === '' || rows.length === 0)
-    throw new MigrationFailed('The database does not have this WALL_KEY: run `migrate` with it first.');
-  return (await client.query('delete from gateway.wall_keys where inner_pad <> $1', [inner])).rowCount ?? 0;
+    throw new MigrationFailed('The database does not have this WALL_KEY: run `migrate --wall-key` with it first.');
+  const used = await client.query<{ fingerprint: string }>(
+    `select fingerprint from gateway.wall_keys where inner_pad <> $1 and used_at > clock_timestamp() - interval '2 minutes'`,
+    [inner],
+  );
+  const inUse = used.rows.map(({ fingerprint }) => fingerprint).join(', ');
+  if (inUse !== '' && !isForced)
+    throw new MigrationFailed(
+      `A gateway has used the key ${inUse} within the last two minutes: restart it with this WALL_KEY, and wait two minutes. To retire the key nevertheless, add --force.`,
+    );
+  const dropped = 'delete from gateway.wall_keys where inner_pad <> $1 returning fingerprint';
+  return (await client.query<{ fingerprint: string }>(dropped, [inner])).rows.map(({ fingerprint }) => fingerprint);
 }

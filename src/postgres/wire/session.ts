@@ -39,8 +39,12 @@ export type Startup = Readonly<Record<string, string>>;
 /** Of later servers alone: of minor releases of 2024, and of PostgreSQL 17. */
 const later = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
 
-/** Set for the role, a missing library refuses the login, and failed statements log the MAC of their workspace. */
-const always = ['-c local_preload_libraries=', '-c log_parameter_max_length_on_error=0'];
+/** Set for the role, a missing library refuses the login, and the log has plans, or the MAC of a failed statement's workspace. */
+const always = [
+  '-c local_preload_libraries=',
+  '-c log_parameter_max_length_on_error=0',
+  ...['parse', 'rewritten', 'plan'].map((name) => `-c debug_print_${name}=off`),
+];
 
 /** To try in turn: older servers refuse what is later, and poolers pass on only some. */
 export function startupsOf(settings: readonly SessionSetting[]): readonly Startup[] {

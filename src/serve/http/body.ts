@@ -26,6 +26,7 @@ export async function bodyReader(bytesMax: number): Promise<BodyReader> {
   return async (ctx, mediaTypes) => {
     checkMediaType(ctx, mediaTypes);
     if (Number(ctx.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+    if (ctx.headers.expect !== undefined) ctx.res.writeContinue();
     await read(ctx as never, async () => {});
     const { body } = ctx.request as unknown as { body?: unknown };
     return Buffer.from(typeof body === 'string' ? body : '', 'latin1');

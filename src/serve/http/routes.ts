@@ -136,7 +136,8 @@ function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Compil
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,
   ): Middleware =>
     admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
-      const request = parse({ compiled, sync, seal: deps.syncSeal, ...callOf(deps, ctx, access) });
+      const call = { compiled, sync, seal: deps.syncSeal, ...callOf(deps, ctx, access) };
+      const request = await deps.syncSeal.reading(() => parse(call));
       await enterLargePage(deps, ctx, access);
       return inSpan('read', () => read(deps, request));
     });
@@ -187,18 +188,19 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
 };
 
 function tokenRoute(deps: RouteDeps): Middleware {
-  const { token, write } = deps.limits;
-  const writes = write === null ? [] : [{ name: 'writes', quota: write.quota, windowSeconds }];
+  const limits = Object.entries({ default: deps.limits.token, writes: deps.limits.write }).flatMap(([name, limiter]) =>
+    limiter === null ? [] : [{ name, quota: limiter.quota, windowSeconds }],
+  );
   return admitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
-    const { name, workspace, scopes, expiresAtMs, requestsPerMinute: quota = token.quota } = access;
+    const { name, workspace, scopes, expiresAtMs } = access;
     const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;
     const body = JSON.stringify({
       name,
       workspaceId: workspace,
       scopes: [...scopes].filter((scope) => scope !== '').sort(),
       expiresAt,
-      limits: [{ name: 'default', quota, windowSeconds }, ...writes], // as the `RateLimit-Policy` of its responses names them
+      limits, // as the `RateLimit-Policy` of its responses names them
     });
     return { status: 200, headers: {}, body, databaseMs: 0 };
   });

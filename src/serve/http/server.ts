@@ -18,6 +18,11 @@ const headerBytesMax = 16_384;
 export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ResponseOrder();
+  const answer = (request: IncomingMessage, response: ServerResponse): void =>
+    ends.inTurn(request, response, () => {
+      if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
+      void handle(request, response);
+    });
   const server = createServer(
     {
       maxHeaderSize: headerBytesMax,
@@ -28,12 +33,9 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
       requireHostHeader: false, // http/request-head checks it, so that the answer is a problem document
       noDelay: true,
     },
-    (request, response) =>
-      ends.inTurn(request, response, () => {
-        if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
-        void handle(request, response);
-      }),
+    answer,
   );
+  server.on('checkContinue', answer); // the reader of bodies sends 100, once the request is admitted
   server.maxConnections = bounds.clientConnectionsMax;
   server.on('drop', () => observe({ type: 'client_refused', max: bounds.clientConnectionsMax }));
   server.timeout = bounds.slowClientMs;

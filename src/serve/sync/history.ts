@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { lookStatement, sameHistory } from '../../postgres/wal-position.js';
 import type { RawRequest } from '../read/parse.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
-import { expired, type Pass, type SyncPosition } from './pass.js';
+import type { Pass, SyncPosition } from './pass.js';
+import { expired } from './sealed-parts.js';
 
 const pauseMs = 20;
 

@@ -1,11 +1,11 @@
-import { Problem, ServerFault } from '../../base/errors.js';
+import { ServerFault } from '../../base/errors.js';
 import type { Requirement } from '../../postgres/choice.js';
 import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
-import type { SealedParts } from './sealed-parts.js';
+import { expired, type SealedParts } from './sealed-parts.js';
 
 /** The read is repeated on another replica. */
 class NotCurrent extends ServerFault {
@@ -88,13 +88,6 @@ export class Pass {
   }
 }
 
-export function expired(): Problem {
-  const detail =
-    'The data has another history or the gateway another key than the token, after a failover, a restore or a change of keys: start with a pass over everything.';
-  return new Problem('sync_expired', detail);
-}
-
-/** The content of a sync token. */
 export interface SyncPosition extends WalHistory {
   /** A later pass must not read an older state. */
   readonly lsn: Lsn;
@@ -123,12 +116,7 @@ export function encodeToken(seal: SealedParts, context: string, position: SyncPo
 
 /** Undefined when it is damaged or of another context. Throws sync_expired when its key was replaced. */
 export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
-  return positionOf(opened(seal.decode(context, token)));
-}
-
-function opened(parts: string[] | undefined | null): string[] {
-  if (parts === null) throw expired();
-  return parts ?? [];
+  return positionOf(seal.decode(context, token) ?? []);
 }
 
 export function encodePlace(seal: SealedParts, context: string, place: SyncPlace): string {
@@ -145,7 +133,7 @@ export function decodePlace(
   cursor: string,
   orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],
 ): SyncPlace | undefined {
-  const parts = opened(seal.decode(context, cursor));
+  const parts = seal.decode(context, cursor) ?? [];
   const pass = positionOf(parts.slice(0, positionLength));
   const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
   if (pass === undefined) return undefined;

@@ -1,19 +1,36 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { Problem } from '../../base/errors.js';
 import { deriveKey } from '../../base/wall-key.js';
 import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 
 /** They hold WAL positions and transaction ids: no client can read or forge them. */
 export interface SealedParts {
   encode(context: string, parts: readonly string[]): string;
-  /** Undefined when damaged or of another context, null when sealed under another WALL_KEY. */
-  decode(context: string, encoded: string): string[] | undefined | null;
+  /** Undefined when damaged or of another context. Throws SealedOtherwise when sealed under a key that is not known here. */
+  decode(context: string, encoded: string): string[] | undefined;
+  /** Again with the keys of other gateways, where this one does not open a token. */
+  reading<T>(parse: () => T): Promise<T>;
+}
+
+const otherHistory =
+  'The data has another history or the gateway another key than the token, after a failover, a restore or a change of keys: start with a pass over everything.';
+
+export function expired(): Problem {
+  return new Problem('sync_expired', otherHistory);
+}
+
+class SealedOtherwise extends Problem {
+  constructor() {
+    super('sync_expired', otherHistory);
+  }
 }
 
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
-/** Under a key derived from WALL_KEY: every gateway reads the tokens of the others. */
-export function sealedParts(wallKey: string): SealedParts {
+/** Under a key derived from WALL_KEY: every gateway reads the tokens of the others, also while the key is replaced. */
+export function sealedParts(wallKey: string, learn: () => Promise<readonly Buffer[]> = async () => []): SealedParts {
   const key = deriveKey(wallKey, 'sync');
+  let others: readonly Buffer[] = []; // only while a call is read again, so that a retired key opens nothing
   return {
     encode: (context, parts) => {
       const iv = randomBytes(ivBytes);
@@ -24,13 +41,28 @@ export function sealedParts(wallKey: string): SealedParts {
     decode: (context, encoded) => {
       const bytes = decodeBytes(context, encoded);
       if (bytes === undefined || bytes.length < ivBytes + tagBytes) return undefined;
-      const opening = createDecipheriv(cipher, key, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
-      opening.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-tagBytes));
+      for (const known of [key, ...others]) {
+        const opening = createDecipheriv(cipher, known, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
+        opening.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-tagBytes));
+        try {
+          const opened = [opening.update(bytes.subarray(ivBytes, -tagBytes)), opening.final()];
+          return Buffer.concat(opened).toString().split('\0');
+        } catch {} // of another key
+      }
+      throw new SealedOtherwise();
+    },
+    reading: async (parse) => {
       try {
-        const opened = [opening.update(bytes.subarray(ivBytes, -tagBytes)), opening.final()];
-        return Buffer.concat(opened).toString().split('\0');
-      } catch {
-        return null;
+        return parse();
+      } catch (error) {
+        if (!(error instanceof SealedOtherwise)) throw error;
+        const learnt = await learn();
+        try {
+          others = learnt;
+          return parse();
+        } finally {
+          others = [];
+        }
       }
     },
   };

@@ -53,7 +53,7 @@ export const wrongViews: Configurations = {
   ),
   'the function of the wall is another': refused(
     'migrated',
-    /^changed since `migrate` made them: the functions of core[/]/,
+    /^changed since `migrate` made it: function gateway[.]workspace[(][)] [(]text/,
     {
       change: () =>
         `create table public.definition as select pg_get_functiondef('gateway.workspace()'::regprocedure) as text;

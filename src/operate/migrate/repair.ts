@@ -1,0 +1,91 @@
+import type pg from 'pg';
+import { inTransaction, type SqlFile } from './sql-files.js';
+
+type States = Readonly<Record<string, Readonly<Record<'text' | 'owner' | 'privileges', unknown>>>>;
+
+/** Each runs again over the objects that are there; those that are not listed made rows, roles and schemas, and stay as they are. */
+const repeated: readonly (readonly [RegExp, (statement: string) => string])[] = [
+  [/^create (function|view) /, (statement) => statement.replace(/^create /, 'create or replace ')],
+  [
+    /^create policy (\S+) on (\S+)/,
+    (statement) =>
+      `${statement.replace(/^create policy (\S+) on (\S+).*/s, 'drop policy if exists $1 on $2')};\n${statement}`,
+  ],
+  [/^(grant|revoke|alter (function|view|table)|set local) /, (statement) => statement],
+];
+
+/** Their owner is the admin at first, and PUBLIC has what it has by default, as for objects that have just been made. */
+const asNew = `do $$
+  declare
+    each record;
+    taken text;
+  begin
+    for each in
+      select case when c.relkind = 'v' then 'view' else 'table' end as kind, c.oid::regclass::text as name
+        from pg_class c where relnamespace = 'gateway'::regnamespace and relkind in ('r', 'v') and concat(case relkind when 'v' then 'view' else 'table' end, ' gateway.', quote_ident(relname)) = any (array[{objects}])
+      union all
+      select 'function', p.oid::regprocedure::text
+        from pg_proc p where pronamespace = 'gateway'::regnamespace and (select concat(o.type, ' ', o.identity) from pg_identify_object('pg_proc'::regclass, p.oid, 0) o) = any (array[{objects}])
+    loop
+      execute format('alter %s %s owner to current_user', each.kind, each.name);
+      for taken in
+        select rolname::text from pg_roles where rolname ~ '^gateway_(owner|reader|writer|issuer)$' union select 'public'
+      loop
+        execute format('revoke all on %s %s from %s', replace(each.kind, 'view', 'table'), each.name, taken);
+      end loop;
+      if each.kind = 'function' then execute format('grant execute on function %s to public', each.name); end if;
+    end loop;
+  end $$`;
+
+const statesText = `select gateway.states_of($1) || jsonb_build_object('schema gateway', jsonb_build_object('privileges', array(
+    select concat_ws(' ', grantee::regrole, privilege_type) from aclexplode(nspacl) order by 1))) as states
+  from pg_namespace where nspname = 'gateway'`;
+
+/** Makes functions, views, policies, privileges and owners of core again. Returns a sentence for each object that changed. */
+export async function repairCore(client: pg.Client, files: readonly SqlFile[]): Promise<string[]> {
+  const { rows } = await client.query<{ objects: string[] }>(
+    `select objects from gateway.applied_files where root = 'core' and digest is not null`,
+  );
+  const objects = rows[0]?.objects ?? [];
+  const statesNow = async (): Promise<States> => (await client.query(statesText, [objects])).rows[0].states;
+  const short = {
+    lockMs: 1000,
+    pauseMs: 500,
+    attempts: 30,
+    isPassing: ({ code = '' }) => /^(55P03|40P01|XX000)$/.test(code),
+  };
+  return inTransaction(client, short, async () => {
+    const statements = files.flatMap(({ sql }) => statementsIn(sql)).flatMap(again);
+    const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
+    for (const statement of states) await client.query(statement); // it says what the others change
+    const before = await statesNow();
+    await client.query(
+      asNew.replaceAll('{objects}', objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ')),
+    );
+    for (const statement of statements) await client.query(statement);
+    const after = await statesNow();
+    return Object.keys(after).flatMap((object) => {
+      const parts = (['text', 'owner', 'privileges'] as const).filter(
+        (part) => JSON.stringify(before[object]?.[part]) !== JSON.stringify(after[object]?.[part]),
+      );
+      return parts.length === 0
+        ? []
+        : [
+            `made again: ${object.replaceAll('pg_catalog.', '')} (${before[object] ? parts.join(', ') : 'it was gone'})`,
+          ];
+    });
+  });
+}
+
+function again(statement: string): string[] {
+  return repeated.flatMap(([form, change]) => (form.test(statement) ? [change(statement)] : []));
+}
+
+/** At each semicolon that ends a line outside of a body in dollar quotes. */
+function statementsIn(sql: string): string[] {
+  const parts = sql.replaceAll(/^--.*\n/gm, '').split('$$');
+  const marked = parts
+    .map((part, i) => (i % 2 === 0 ? part.replaceAll(/;[ \t]*(--[^\n]*)?\n/g, '\0') : part))
+    .join('$$');
+  return marked.split('\0').flatMap((statement) => statement.trim() || []);
+}
