@@ -7,7 +7,7 @@ import { words } from './support/words.js';
 
 const src = sourcesIn('src', '.ts');
 const hasBench = existsSync(join(projectRoot, 'bench'));
-const tools = [...sourcesIn('demo', '.ts'), ...sourcesIn('pull', '.ts')];
+const tools = ['demo', 'pull', 'client'].flatMap((folder) => sourcesIn(folder, '.ts'));
 const tests = [...sourcesIn('test', '.ts'), ...(hasBench ? sourcesIn('bench', '.ts') : [])];
 const all = [...src, ...tools, ...tests];
 const sql = sourcesIn('sql', '.sql');
@@ -140,7 +140,7 @@ const vagueWords = [
 ];
 /** A noun again says more than a pronoun; in the program and its SQL. */
 const emptyPronouns = /\b(?:that|those) of\b/;
-const ofProgram = /^(?:src|pull\/src|sql)\//;
+const ofProgram = /^(?:src|pull\/src|client\/src|sql)\//;
 /** Syntax of another language, and words that say more than is true, in texts for readers: help, errors, advice, descriptions, pages. */
 const mendedWords =
   /\b(?:that of|those of|of (?:its|their) own|by itself|of now|but for|for good|stands? still|(?:is|are) away|prove[ds]|as often|within seconds|goes back in time|things are wrong|can be produced|says (?:yes|no)|[Ll]et (?:the|a|an|each|your|NTP))\b/;

@@ -1,7 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import type { ExecutionContext } from 'ava';
 import pg from 'pg';
+import { ApiError, NoAnswer, type Request, workspaceClient } from '../../client/src/client.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { listNames, records } from '../support/lists.js';
@@ -53,6 +56,87 @@ const idsOf = (lines: string): string[] =>
 const idsIn = async ({ client }: TestContext, list: string): Promise<string[]> =>
   (await records(client, `/${list}?perPage=10000`)).map(({ id }) => id);
 
+interface Installation {
+  readonly locatie: string | null;
+  readonly version: number;
+}
+
+/** A proxy that breaks the connection at numbers of bytes, and instead of answers to writes. */
+async function losingProxy(t: ExecutionContext<TestContext>, breaks: number[] = []) {
+  const losses = { toWrites: 0, all: 0 };
+  let bytes = 0;
+  const proxy = await wireProxy(`${t.context.gateway.url}/api/v1`, (near, far) => {
+    let isWrite = false;
+    near.on('data', (sent) => {
+      isWrite = /^(PATCH|POST) /.test(String(sent.subarray(0, 6)));
+      far.write(sent);
+    });
+    far.on('data', (received) => {
+      bytes += received.length;
+      const isLost = isWrite ? losses.toWrites > 0 : bytes >= (breaks[0] ?? Number.POSITIVE_INFINITY);
+      if (!isLost) return void near.write(received);
+      if (isWrite) losses.toWrites--;
+      else breaks.shift();
+      losses.all++;
+      near.resetAndDestroy();
+    });
+  });
+  t.teardown(() => proxy.close());
+  const options = { base: proxy.url, token: () => t.context.token, firstPauseMs: 1 };
+  return { losses, client: workspaceClient(options), impatient: workspaceClient({ ...options, attemptsMax: 2 }) };
+}
+
+test.serial('the client reads a list whole over broken connections', async (t) => {
+  const { client, losses } = await losingProxy(t, [20_000, 60_000]);
+  const ids: string[] = [];
+  for await (const { id } of client.listAll<{ id: string }>('werkbonnen', { perPage: 500 })) ids.push(id);
+  t.deepEqual([ids, losses.all], [await idsIn(t.context, 'werkbonnen'), 2]);
+});
+
+test.serial(
+  'the client makes each change once, whatever answers are lost and also while another client changes the record',
+  async (t) => {
+    const { client, impatient, losses } = await losingProxy(t);
+    const [{ id }] = (await records(t.context.client, '/installaties?perPage=1')) as [{ id: string }];
+    const path = `installaties/${id}`;
+    const { version } = (await client.get<Installation>(path)).record;
+    losses.toWrites = 2;
+    const { record: changed } = await client.change<Installation>(path, () => ({ locatie: 'Dak' }));
+    t.like(changed, { locatie: 'Dak', version: version + 1 });
+    t.is(losses.all, 2);
+    // Another client changes the record between our read and our change.
+    const rival = (request: Request) =>
+      decided.length === 1
+        ? client.change(path, () => ({ merk: request.key?.slice(0, 8) })).then(() => undefined)
+        : undefined;
+    const decided: (string | null)[] = [];
+    const decide = ({ locatie }: Installation) => {
+      decided.push(locatie);
+      return { locatie: 'Kelder' };
+    };
+    t.is((await client.change<Installation>(path, decide, rival)).record.version, version + 3);
+    t.is(decided.length, 2);
+    // A change whose answers are all lost can be stored, and repeated later.
+    losses.toWrites = 2;
+    const change = impatient.change(path, () => ({ locatie: 'Hal' }));
+    const failed = await t.throwsAsync(change, { instanceOf: NoAnswer });
+    const repeated = await client.repeat<Installation>(JSON.parse(JSON.stringify(failed?.request)) as Request);
+    t.like(repeated.record, { locatie: 'Hal', version: version + 4 });
+    const missing = await t.throwsAsync(client.get('installaties/none'), { instanceOf: ApiError });
+    t.is(missing?.code, 'not_found');
+    const wrong = await t.throwsAsync(client.create('installaties', { naam: '', nummer: 1 }), { instanceOf: ApiError });
+    t.true((wrong?.errors.length ?? 0) >= 2, 'all faults');
+  },
+);
+
+/** A folder in which the package of the client is installed. */
+function withClient(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'with-client-'));
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(join(projectRoot, 'client'), join(folder, 'node_modules/workspace-data-client'));
+  return folder;
+}
+
 const filePrograms: readonly (readonly [page: string, language: string, file: string, command: readonly string[]])[] = [
   ['curl.md', 'sh', 'list.sh', ['sh', 'list.sh', 'werkbonnen']],
   ['node.md', 'js', 'list.mjs', [process.execPath, 'list.mjs', 'werkbonnen']],
@@ -63,7 +147,7 @@ for (const [page, language, file, command] of filePrograms) {
   (lacks ? test.serial.skip : test.serial)(
     `docs/use/${page} reads every work order once, over broken connections, and doubles nothing in a second run${lacks}`,
     async (t) => {
-      const folder = workFolder({ [file]: programs(page, language)[0] as string });
+      const folder = workFolder({ [file]: programs(page, language)[0] as string }, withClient());
       const expected = await idsIn(t.context, 'werkbonnen');
       for (const breaks of [[20_000, 60_000], [], [100_000]]) {
         const { broken } = await run(t.context, folder, breaks, command);

@@ -265,7 +265,9 @@ withTools(
 );
 
 const text = readFileSync(join(projectRoot, 'docs/use/power-bi.md'), 'utf8');
-const workspaceFunction = readFileSync(join(projectRoot, 'docs/use/WorkspaceData.pq'), 'utf8');
+const [workspaceFunction, versionFunction] = ['WorkspaceData.pq', 'WorkspaceVersion.pq'].map((name) =>
+  readFileSync(join(projectRoot, 'docs/use', name), 'utf8'),
+) as [string, string];
 const queries = [...text.matchAll(/^ *```powerquery\n(.*?)```/gms)].map(([, block]) =>
   (block as string).replace(/^ *= /, ''),
 );
@@ -284,21 +286,22 @@ withTools(
   `Microsoft's parser reads the function and every query, and each Web.Contents has an address that is not computed, RelativePath and Query${toolsMissing}`,
   async (t) => {
     const bad = 'let a = Web.Contents("https://" & Host, [Query = [perPage = "1"]]) in a';
-    const programs = [workspaceFunction, ...queries, bad];
+    const programs = [workspaceFunction, versionFunction, ...queries, bad];
     const folder = workFolder(Object.fromEntries(programs.map((program, i) => [`${i}.pq`, program])));
     const files = programs.map((_, i) => join(folder, `${i}.pq`));
     const calls = JSON.parse(await output(process.execPath, ['powerquery.mjs', ...files])) as Call[];
     const names = ['RelativePath', 'Query', 'Headers'];
     t.like(calls[0], { kind: 'IdentifierExpression', text: 'base', names: [...names, 'ManualStatusHandling'] });
-    t.deepEqual(calls[1], {
+    t.like(calls[1], { kind: 'IdentifierExpression', text: 'base', names });
+    t.deepEqual(calls[2], {
       kind: 'LiteralExpression',
       literalKind: 'Text',
       text: '"https://data.example.com"',
       names,
     });
-    t.is(calls.length, 3);
+    t.is(calls.length, 4);
     t.false(
-      ['IdentifierExpression', 'LiteralExpression'].includes(calls[2]?.kind ?? ''),
+      ['IdentifierExpression', 'LiteralExpression'].includes(calls[3]?.kind ?? ''),
       'a computed address is neither',
     );
   },

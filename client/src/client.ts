@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** The gateway refused a request. `code` is stable: compare it, not the text. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    /** Such as `not_found` or `insufficient_scope`; `unknown` where the answer is not the gateway's. */
+    readonly code: string,
+    detail: string,
+    readonly requestId: string | null,
+    /** All faults of the request. */
+    readonly errors: readonly Fault[],
+  ) {
+    super([`${status} ${code}: ${detail}`, ...errors.map((each) => `${whereOf(each)} ${each.detail}`)].join(' '));
+  }
+}
+
+/** A fault of a request: one of the places, its code, and a sentence. */
+export interface Fault {
+  readonly pointer?: string;
+  readonly parameter?: string;
+  readonly header?: string;
+  readonly code: string;
+  readonly detail: string;
+}
+
+const whereOf = ({ pointer, parameter, header }: Fault): string => pointer ?? parameter ?? header ?? '';
+
+/** No answer came, although the request was repeated. A change may have happened: `repeat` the request later. */
+export class NoAnswer extends Error {
+  constructor(
+    message: string,
+    readonly request: Request,
+  ) {
+    super(message);
+  }
+}
+
+/** A request, which can be stored as JSON and sent again: with the same key a change takes effect once. */
+export interface Request {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly path: string;
+  readonly body?: JsonObject;
+  readonly key?: string;
+  readonly etag?: string | null;
+}
+
+export interface ClientOptions {
+  /** With `/api/v1`, such as https://data.example.com/api/v1. */
+  readonly base: string;
+  /** Called for each request where it is a function, as a token can be replaced. */
+  readonly token: string | (() => string);
+  readonly signal?: AbortSignal;
+  /** A request is sent so often at most. */
+  readonly attemptsMax?: number;
+  /** Milliseconds before the first repetition; each next pause is twice as long, up to 30 s. */
+  readonly firstPauseMs?: number;
+}
+
+export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** A record with the version that a change of it is based on. */
+export interface Versioned<T> {
+  readonly record: T;
+  readonly etag: string | null;
+}
+
+/** Called with each write before it is sent: a program that stores it can repeat it after a crash. */
+export type Store = (request: Request) => Promise<void> | void;
+
+export interface Client {
+  /** The records of a list, such as `werkbonnen`, from its first page to its last. */
+  listAll<T = JsonObject>(list: string, query?: Query): AsyncGenerator<T>;
+  /** A record, such as `installaties/ID`, or another answer in JSON. */
+  get<T = JsonObject>(path: string): Promise<Versioned<T>>;
+  create<T = JsonObject>(list: string, record: JsonObject, store?: Store): Promise<Versioned<T>>;
+  /**
+   * Reads a record, and sends the change that `decide` makes of it; null: no change. When another client changed the record meanwhile, it is
+   * read and decided again.
+   */
+  change<T = JsonObject>(path: string, decide: (record: T) => JsonObject | null, store?: Store): Promise<Versioned<T>>;
+  /** Sends a stored request again. */
+  repeat<T = JsonObject>(request: Request): Promise<Versioned<T>>;
+}
+
+interface Reply {
+  readonly body: unknown;
+  readonly etag: string | null;
+}
+
+/** An answer after which the same request can succeed. */
+class Passing extends Error {
+  constructor(
+    message: string,
+    readonly waitMs: number | null,
+  ) {
+    super(message);
+  }
+}
+
+const pauseMsMax = 30_000;
+/** Other clients can change a record between its read and our change so often. */
+const conflictsMax = 10;
+
+/** A client of a Workspace data gateway. A request is repeated with the same key after 429, 503 and lost answers. */
+export function workspaceClient(options: ClientOptions): Client {
+  const send = (request: Request): Promise<Reply> => sendUntilAnswered(options, request);
+  const versioned = async <T>(request: Request): Promise<Versioned<T>> => {
+    const { body, etag } = await send(request);
+    return { record: body as T, etag };
+  };
+  const stored = async <T>(request: Request, store?: Store): Promise<Versioned<T>> => {
+    await store?.(request);
+    return versioned(request);
+  };
+  return {
+    async *listAll<T>(list: string, query: Query = {}) {
+      for (let cursor: string | undefined; ; ) {
+        const path = `${list}${queryText({ perPage: 1000, ...query, cursor })}`;
+        const { data, pagination } = (await send({ method: 'GET', path })).body as Page<T>;
+        yield* data;
+        if (pagination.nextCursor === null) return;
+        cursor = pagination.nextCursor;
+      }
+    },
+    get: (path) => versioned({ method: 'GET', path }),
+    create: async (path, body, store) => stored({ method: 'POST', path, body, key: randomUUID() }, store),
+    repeat: versioned,
+    async change<T>(path: string, decide: (record: T) => JsonObject | null, store?: Store) {
+      for (let conflicts = 0; ; ) {
+        const before = await versioned<T>({ method: 'GET', path });
+        const body = decide(before.record);
+        if (body === null) return before;
+        try {
+          return await stored<T>({ method: 'PATCH', path, body, key: randomUUID(), etag: before.etag }, store);
+        } catch (error) {
+          const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
+          if (!isConflict || ++conflicts > conflictsMax) throw error;
+        }
+      }
+    },
+  };
+}
+
+interface Page<T> {
+  readonly data: readonly T[];
+  readonly pagination: { readonly nextCursor: string | null; readonly complete: boolean };
+}
+
+function queryText(query: Query): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
+}
+
+async function sendUntilAnswered(options: ClientOptions, request: Request): Promise<Reply> {
+  const { signal, attemptsMax = 8, firstPauseMs = 500 } = options;
+  for (let attempt = 1, pauseMs = firstPauseMs; ; attempt++, pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
+    try {
+      return await sendOnce(options, request);
+    } catch (error) {
+      if (!(error instanceof Passing)) throw error;
+      if (attempt === attemptsMax) throw new NoAnswer(`${request.method} ${request.path}: ${error.message}`, request);
+      await sleep(error.waitMs ?? pauseMs, undefined, signal && { signal });
+    }
+  }
+}
+
+async function sendOnce({ base, token, signal }: ClientOptions, request: Request): Promise<Reply> {
+  const { method, path, body, key, etag } = request;
+  const headers = new Headers({ authorization: `Bearer ${typeof token === 'function' ? token() : token}` });
+  if (body !== undefined) headers.set('content-type', 'application/json');
+  if (key !== undefined) headers.set('idempotency-key', key);
+  if (etag != null) headers.set('if-match', etag);
+  const url = `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
+  const lost = (error: Error): never => {
+    signal?.throwIfAborted();
+    throw new Passing(`the answer was lost (${error.message})`, null);
+  };
+  const sent = { method, headers, ...(body && { body: JSON.stringify(body) }), ...(signal && { signal }) };
+  const reply = await fetch(url, sent).catch(lost);
+  const text = await reply.text().catch(lost); // a page that cannot be finished breaks off
+  if (reply.ok) return { body: parsed(text) ?? lost(new Error('it is no JSON')), etag: reply.headers.get('etag') };
+  const problem = parsed(text) as Partial<ApiError & { detail: string }> | undefined;
+  const { code = 'unknown', detail = text.slice(0, 300), requestId = null, errors = [] } = problem ?? {};
+  const passes = [429, 502, 503].includes(reply.status) || code === 'idempotency_in_progress';
+  if (!passes) throw new ApiError(reply.status, code, detail, requestId, errors);
+  const seconds = Number(reply.headers.get('retry-after') ?? Number.NaN);
+  throw new Passing(`${reply.status} ${code}: ${detail}`, Number.isFinite(seconds) ? seconds * 1000 : null);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
