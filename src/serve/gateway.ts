@@ -140,7 +140,6 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
-    loopLateMs: () => loop.lateMs(),
     largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
     clientConnections: () => connectionsOf(api),
   };

@@ -231,7 +231,6 @@ const sources = {
   resources: [],
   redis: () => ({ healthy: true, reason: null }),
   lagMaxMs: 0,
-  loopLateMs: () => 0,
   largePages: () => 0,
   requestsInFlight: () => 0,
   clientConnections: async () => 0,

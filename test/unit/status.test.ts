@@ -161,7 +161,6 @@ async function scraped(...events: Event[]): Promise<string> {
     resources: loadResources(''),
     redis: () => null,
     lagMaxMs: 0,
-    loopLateMs: () => 0,
     largePages: () => 0,
     requestsInFlight: () => 0,
     clientConnections: async () => 0,

@@ -138,7 +138,6 @@ function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<str
 /** Read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
-  readonly loopLateMs: () => number;
   readonly largePages: () => number;
   readonly requestsInFlight: () => number;
   readonly clientConnections: () => Promise<number>;
@@ -267,11 +266,6 @@ export const gauges = {
       return lackNames.map((what): Sample => [{ what }, Number(all.some((lack) => lack.what === what))]);
     },
   },
-  loop_late_seconds: plainGauge(
-    'Of the last minute, for how long the event loop was late: the process had no processor time, or did one thing only.',
-    'max',
-    (now) => now.loopLateMs() / 1000,
-  ),
   build_info: {
     help: 'Always 1; the labels tell the versions of gateway and Node.js.',
     labels: ['version', 'node'],
