@@ -77,12 +77,11 @@ export async function startGateway(
   openings.add(() => log.close());
   try {
     if (given.otelExporterOtlpEndpoint !== '') openings.add(await startTraces(given.otelExporterOtlpEndpoint));
-    const checking = fittingSettings(given, resources, observe, isSuccessor);
-    const compiling = compileResources(given, resources, parseKeyring(given.dataKeys || '{}'), observe);
-    compiling.catch(() => undefined); // the checks name this fault among all others
-    const { settings, ...checked } = await checking;
+    // Alone: while something else holds the event loop, the checks would find each server late.
+    const { settings, ...checked } = await fittingSettings(given, resources, observe, isSuccessor);
+    const compiled = await compileResources(given, resources, parseKeyring(given.dataKeys || '{}'), observe);
     const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
-    const opening = { ...checked, resources, compiled: await compiling, readAgain, ...reporting };
+    const opening = { ...checked, resources, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
   } catch (error) {
     await openings.terminate().catch(() => undefined); // why it does not start is said, not how it ended
