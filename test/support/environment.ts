@@ -18,8 +18,6 @@ export function tuningFlags(settings: Partial<Settings>): string[] {
   );
   if (changed.length === 0) return [];
   const module = new URL('../../src/base/tuning.js', import.meta.url).href;
-  const text = `import { join } from 'node:path';
-import { projectRoot } from '../../src/base/paths.js';
-import { tuning } from '${module}'; Object.assign(tuning, ${JSON.stringify(Object.fromEntries(changed))});`;
+  const text = `import { tuning } from '${module}'; Object.assign(tuning, ${JSON.stringify(Object.fromEntries(changed))});`;
   return ['--import', `data:text/javascript,${encodeURIComponent(text)}`];
 }
