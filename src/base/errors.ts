@@ -159,8 +159,28 @@ export interface Refusal {
   readonly types: readonly string[] | 'all';
 }
 
+/**
+ * The end of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one later; a
+ * person who mends the database; other values or a smaller question.
+ */
+export type Help = 'repeat' | 'new connection' | 'other server' | 'ask the operator' | 'ask the client';
+
+const kinds: Readonly<Record<Help, DatabaseErrorKind>> = {
+  repeat: 'retry',
+  'new connection': 'retry',
+  'other server': 'retry',
+  'ask the operator': 'permanent',
+  'ask the client': 'permanent',
+};
+
 interface SqlStateRow {
-  readonly kind: DatabaseErrorKind;
+  readonly helps: Help;
+  /** An object or a privilege is missing, as during a release of the app. */
+  readonly isLacking?: true;
+  /** The server closes the connection. */
+  readonly endsConnection?: true;
+  /** For the operator, where the login or the probe of a server fails. */
+  readonly reason?: string;
   /** Its meaning for the values of a write; absent: no value is the reason. */
   readonly refusal?: Refusal;
   /** Fault and remedy for the operator; absent: a bug of the gateway, or a passing fault. */
@@ -169,11 +189,13 @@ interface SqlStateRow {
   readonly correctionOfApp?: string | undefined;
 }
 
-const retry: SqlStateRow = { kind: 'retry' };
-const kind = 'permanent';
-const unfit = (correction: string): SqlStateRow => ({ kind, correction });
+const repeat = { helps: 'repeat' } as const;
+const ended = { helps: 'repeat', endsConnection: true } as const;
+const newConnection = { helps: 'new connection' } as const;
+const otherServer = { helps: 'other server' } as const;
+const unfit = (correction: string): SqlStateRow => ({ helps: 'ask the operator', correction });
 const lacking = (correction: string, correctionOfApp: string): SqlStateRow => {
-  return { kind: 'unfit', correction, correctionOfApp };
+  return { helps: 'ask the operator', isLacking: true, correction, correctionOfApp };
 };
 const missing = lacking(
   'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
@@ -182,7 +204,7 @@ const missing = lacking(
 const constraint =
   'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.';
 const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] = 'all', correction?: string) => {
-  return { kind, refusal: { code, detail, types }, correction } as const satisfies SqlStateRow;
+  return { helps: 'ask the client', refusal: { code, detail, types }, correction } as const satisfies SqlStateRow;
 };
 
 const byRule = 'a rule of the database does not allow it.';
@@ -192,24 +214,49 @@ const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejec
 export const hiddenRowsRemedy =
   'Create a policy there whose condition is true for gateway_owner, or give the view to a role that may read every row.';
 
+/** Those that the code of other files tells apart. */
+export const queryCanceled = '57014';
+export const lockNotAvailable = '55P03';
+/** The wall: sealed by a key that the database does not have, or in another hour. */
+export const wallRefusal = 'WG006';
+export const serializationFailure = '40001';
+export const noPreparedStatement = '26000';
+export const protocolViolation = '08P01';
+export const undefinedObject = '42704';
+export const undefinedTable = '42P01';
+export const insufficientPrivilege = '42501';
+export const notNullViolation = '23502';
+
 /** By SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
-  '08': retry, // connection exceptions
-  '28': retry, // a login refused: its password is being changed, or pg_hba.conf of this server
-  '3D000': retry, // no such database on this server
-  '40': retry, // serialization failure: on a standby, a conflict with recovery
-  '53': retry, // insufficient resources: too many connections, disk full
-  '57014': { kind: 'timeout' }, // query_canceled: statement_timeout
-  '57': retry, // operator intervention: shutdown, terminated, starting up
-  '58': retry, // system errors: I/O
-  XX: retry, // internal errors, such as a cache lookup that met DDL
-  '25006': retry, // read-only: the primary has become a standby
-  '25P03': retry, // idle_in_transaction_session_timeout: the gateway was too busy to go on
-  '26000': retry, // a prepared statement that is not there: PgBouncer chose another server connection
-  '42P05': retry, // a prepared statement that is there already: PgBouncer chose another server connection
-  '55006': retry,
-  '55P03': retry, // lock_timeout
-  '0A000 RevalidateCachedQuery': retry, // "cached plan must not change result type": DDL under a prepared statement
+  '08': ended, // connection exceptions
+  '08P01': {
+    ...ended,
+    reason:
+      'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt, its list of databases and pg_hba.conf of the server',
+  },
+  '28': otherServer, // a login refused: its password is being changed, or pg_hba.conf of this server
+  '28000': { ...otherServer, reason: 'the login is refused' },
+  '28P01': { ...otherServer, reason: 'the password is wrong' },
+  '3D000': { ...otherServer, reason: 'there is no such database' },
+  '40': repeat, // serialization failure: on a standby, a conflict with recovery
+  '53': otherServer, // insufficient resources: too many connections, disk full
+  '53300': {
+    ...otherServer,
+    reason: 'no connection is free: raise the CONNECTION LIMIT of the role or database, or max_connections',
+  },
+  [queryCanceled]: { helps: 'ask the client' }, // statement_timeout
+  '57': ended, // operator intervention: shutdown, terminated, starting up
+  '57P03': { ...ended, reason: 'it is starting up or shutting down' },
+  '58': otherServer, // system errors: I/O
+  XX: otherServer, // internal errors, such as a cache lookup that met DDL
+  '25006': otherServer, // read-only: the primary has become a standby
+  '25P03': ended, // idle_in_transaction_session_timeout: the gateway was too busy to go on
+  '26000': newConnection, // a prepared statement that is not there: PgBouncer chose another server connection
+  '42P05': newConnection, // a prepared statement that is there already: PgBouncer chose another server connection
+  '55006': otherServer,
+  [lockNotAvailable]: otherServer, // lock_timeout
+  '0A000 RevalidateCachedQuery': newConnection, // "cached plan must not change result type": DDL under a prepared statement
   '0A000 get_relation_info': unfit(
     'A table below the view is UNLOGGED, so replicas do not have its rows: ALTER TABLE … SET LOGGED.',
   ),
@@ -236,8 +283,8 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
     'The views do not fit the definitions of the resources: run `check`.',
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
-  WG006: retry, // the wall refuses the MAC: another replica can have the new key already, or another gateway
-  WG007: { kind: 'unfit', correction: `Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}` },
+  [wallRefusal]: otherServer, // the wall refuses the MAC: another replica can have the new key already, or another gateway
+  WG007: { ...unfit(`Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}`), isLacking: true },
   '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
   '2201G': unfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',
@@ -277,20 +324,34 @@ export class ClientGone extends Error {
 }
 
 /** A server or its network failed: another try can succeed. An error of another class is a bug. */
-export class ServerFault extends Error {}
+export class ServerFault extends Error {
+  readonly helps: Help = 'repeat';
+}
 
 /** Carries no address and no credentials. */
 export class ConnectionLost extends ServerFault {}
 
 /** Cancelled before its time limit, by an administrator or by a limit that the gateway does not know. */
 export class StatementEnded extends ServerFault {
-  readonly code = '57014';
+  override readonly helps = 'other server';
+  readonly code = queryCanceled;
 }
 
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
-  if (sqlStateOf(error) === undefined) return error instanceof ServerFault ? 'retry' : 'permanent';
-  const found = rowOf(error)?.kind ?? 'permanent';
-  return found === 'unfit' && isOfApp(error) ? 'permanent' : found; // no look at the views finds a function of the app
+  const row = rowOf(error);
+  if (row === sqlStates[queryCanceled]) return 'timeout';
+  if (row?.isLacking) return isOfApp(error) ? 'permanent' : 'unfit'; // no look at the views finds a function of the app
+  return kinds[helpOf(error) ?? 'ask the client'];
+}
+
+/** Undefined for a bug of the gateway. */
+export function helpOf(error: unknown): Help | undefined {
+  return error instanceof ServerFault ? error.helps : rowOf(error)?.helps;
+}
+
+/** Whether the connection has ended, or ends now. */
+export function endsConnection(error: unknown): boolean {
+  return error instanceof ServerFault ? error.helps === 'repeat' : rowOf(error)?.endsConnection === true;
 }
 
 /** How the app's database refuses the values of a write; undefined for all other errors. */
@@ -301,7 +362,8 @@ export function refusalOf(error: unknown): Refusal | undefined {
 /** Fault and remedy for the operator; undefined for a bug of the gateway. */
 export function correctionOf(error: unknown): string | undefined {
   const row = rowOf(error);
-  if (row?.kind === 'retry' || row?.kind === 'timeout' || !isOfApp(error)) return row?.correction;
+  if (databaseErrorKind(error) === 'retry' || databaseErrorKind(error) === 'timeout' || !isOfApp(error))
+    return row?.correction;
   return row?.correctionOfApp ?? ruleOfApp.correction;
 }
 
@@ -326,7 +388,7 @@ export function isOfApp(error: unknown): boolean {
 
 /** Whether a prepared statement was not there, or there already; except in a function of the app, which prepares others. */
 export function mixesUpNames(error: unknown): boolean {
-  return /^(26000|42P05)$/.test(sqlStateOf(error) ?? '') && !isOfApp(error);
+  return helpOf(error) === 'new connection' && !/^0A/.test(sqlStateOf(error) ?? '') && !isOfApp(error);
 }
 
 /** Only PostgreSQL's errors have a severity (PostgreSQL 55.8): EPIPE and E2BIG have five characters as well. */
@@ -346,20 +408,10 @@ export function namedIn(error: unknown): string | null {
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
-const refusals: Readonly<Record<string, string>> = {
-  '08P01':
-    'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt, its list of databases and pg_hba.conf of the server',
-  '28000': 'the login is refused',
-  '28P01': 'the password is wrong',
-  '3D000': 'there is no such database',
-  '53300': 'no connection is free: raise the CONNECTION LIMIT of the role or database, or max_connections',
-  '57P03': 'it is starting up or shutting down',
-};
-
 /** Why something failed, in words that quote no values. */
 export function reasonOf(error: Error): string {
   const state = sqlStateOf(error);
   if (state === undefined) return error.message;
-  const words = refusals[state];
+  const words = rowOf(error)?.reason;
   return words === undefined ? `PostgreSQL error ${state}` : `PostgreSQL error ${state}: ${words}`;
 }

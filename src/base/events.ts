@@ -1,4 +1,4 @@
-import { type ProblemCode, problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
+import { type Help, type ProblemCode, problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
 
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
@@ -262,7 +262,7 @@ export const events = {
     metrics: counter('replica_ejections', 'Times a replica was ejected.', { replica: null }),
   }),
   primary_among_replicas: event<{ replica: string }>('info'),
-  replica_failed: event<{ replica: string; code: string }>('warn', {
+  replica_failed: event<{ replica: string; code: string; helps: Help }>('warn', {
     repeats: ['replica', 'code'],
     metrics: counter('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
   }),

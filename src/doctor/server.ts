@@ -1,8 +1,15 @@
 import type { KeyObject } from 'node:crypto';
 import type pg from 'pg';
-import { correctionOf, hiddenRowsRemedy } from '../base/errors.js';
+import {
+  correctionOf,
+  hiddenRowsRemedy,
+  insufficientPrivilege,
+  queryCanceled,
+  undefinedTable,
+  wallRefusal,
+} from '../base/errors.js';
 import { primaryReadConnections } from '../postgres/primary.js';
-import { sealWith, wallRefusal } from '../postgres/seal.js';
+import { sealWith } from '../postgres/seal.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import { guard } from '../postgres/wire/queries.js';
 import { sessionSettings } from '../postgres/wire/session.js';
@@ -12,7 +19,7 @@ import { textOpener } from '../resource/projection/sealed-cells.js';
 import { viewsOf } from '../resource/statements/walls.js';
 import type { Settings } from '../serve/settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
-import { inReadOnlyTransaction, queryCanceled } from './session.js';
+import { inReadOnlyTransaction } from './session.js';
 import type { ServerKind } from './verdicts.js';
 
 export async function checkServer(
@@ -98,8 +105,8 @@ export function checkTokens(client: pg.Client): Promise<Item[]> {
   return inReadOnlyTransaction(client, {}, look, (error) => [
     {
       ...verdict('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
-      ...(error.code === '42P01' && { level: 'failed', code: 'dropped' }), // its views, and not the function
-      advice: /^42(501|P01)$/.test(error.code ?? '') ? undefined : correctionOf(error),
+      ...(error.code === undefinedTable && { level: 'failed', code: 'dropped' }), // its views, and not the function
+      advice: [insufficientPrivilege, undefinedTable].includes(error.code ?? '') ? undefined : correctionOf(error),
     },
   ]);
 }
@@ -167,7 +174,7 @@ export function checkKeyring(
       ? failure('keyring', `gateway.key_ids() takes more than 3 s: let it take a smaller sample, or run ANALYZE.`)
       : {
           ...verdict('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
-          advice: code === '42501' ? ownerGrants : undefined,
+          advice: code === insufficientPrivilege ? ownerGrants : undefined,
         },
   ]);
 }

@@ -2,7 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
-import { databaseErrorKind, sqlStateOf } from '../base/errors.js';
+import {
+  databaseErrorKind,
+  endsConnection,
+  helpOf,
+  lockNotAvailable,
+  noPreparedStatement,
+  protocolViolation,
+  queryCanceled,
+  sqlStateOf,
+} from '../base/errors.js';
 import { applicationName } from '../postgres/connection.js';
 import { type LoginKind, sessionSettings } from '../postgres/wire/session.js';
 import { announcedPid, Login, streamOf } from '../postgres/wire/wire.js';
@@ -28,11 +37,9 @@ export interface CheckBounds {
   readonly writeTimeoutMs: number;
 }
 
-export const queryCanceled = '57014';
-
 /** A lock on a table, or a conflict with recovery: the connection goes on. */
 function isOccupied(error: unknown): boolean {
-  return /^(40|55P03$)/.test(sqlStateOf(error) ?? '');
+  return sqlStateOf(error) === lockNotAvailable || (helpOf(error) === 'repeat' && !endsConnection(error));
 }
 
 /**
@@ -65,7 +72,8 @@ export async function inReadOnlyTransaction(
 /** A TLS failure is told beside the failed connection, which says nothing about certificates. */
 export function connectionItems(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
-  const reason = code === '08P01' ? `a pooler reports: ${message} (08P01)` : message || code || 'no reason given';
+  const reason =
+    code === protocolViolation ? `a pooler reports: ${message} (08P01)` : message || code || 'no reason given';
   if (code === queryCanceled)
     return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
   if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) !== 'retry'))
@@ -127,7 +135,7 @@ async function keepsPrepared(client: pg.Client, other: pg.Client): Promise<boole
     const again = pidOf(client, prepared).then(
       () => true,
       (error) => {
-        if (sqlStateOf(error) !== '26000') throw error;
+        if (sqlStateOf(error) !== noPreparedStatement) throw error;
         return false;
       },
     );

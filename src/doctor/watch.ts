@@ -59,7 +59,7 @@ export class FitnessWatch {
   /** A change of the database brings the next look forward. */
   readonly handle = (event: Event): void => {
     const tells =
-      event.type === 'database_unfit' || (event.type === 'replica_failed' && /^(0A000|42)/.test(event.code));
+      event.type === 'database_unfit' || (event.type === 'replica_failed' && event.helps === 'new connection');
     if (tells) this.#plan(Math.max(0, this.#lookedMs + this.bounds.fitnessIntervalMs * leastPart - performance.now()));
   };
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { databaseErrorKind, Problem, StatementEnded } from '../base/errors.js';
+import { databaseErrorKind, helpOf, Problem, StatementEnded } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { errorCode, isOfOlderConnection } from './connection.js';
 import type { ConnectionPool } from './connection-pool.js';
@@ -89,8 +89,6 @@ export function choose<R extends Candidate>(
 
 /** A vacuum can conflict with a read on two replicas at once. More replicas get one attempt each, and one a second. */
 const attemptsMax = 3;
-/** A prepared statement that DDL made stale, or that a pooler mixed up: a new connection helps, another replica does not. */
-const planIsStale: ReadonlySet<string> = new Set(['0A000', '26000', '42P05']);
 /** Between two searches, and after a failure of the primary, whose few reads all share. */
 const pauseMs = 20;
 const primaryPauseMs = 100;
@@ -168,11 +166,11 @@ async function endAttempt(
 ): Promise<void> {
   const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
   if (kind === 'permanent' || kind === 'unfit') throw error;
-  const code = errorCode(error);
-  if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code });
+  const [code, helps = 'repeat'] = [errorCode(error), helpOf(error)];
+  if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code, helps });
   if (kind === 'timeout') await replica?.probe(); // a frozen server is a fault of its own
   if (kind === 'timeout' && target.state.healthy) throw late();
-  if (planIsStale.has(code)) {
+  if (helps === 'new connection') {
     target.renew();
     if (search.renewals++ < replicas.length) return;
   }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionLost, Problem, StatementEnded } from '../base/errors.js';
+import { ConnectionLost, lockNotAvailable, Problem, queryCanceled, StatementEnded } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate } from '../base/flow/gate.js';
 import { inSqlSpan } from '../base/tracing.js';
 import { type Connect, type Connection, errorCode, type Run } from './connection.js';
-import { type Locks, lockNotAvailable, ResourceLocked } from './locks.js';
+import { type Locks, ResourceLocked } from './locks.js';
 import type { Row } from './row.js';
 import { resourceOf } from './statement.js';
 import { StatementMoved } from './wire/queries.js';
@@ -52,8 +52,6 @@ export interface Held {
 export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
 
-/** Also of pg_cancel_backend; only a localized text tells them apart. */
-const queryCanceled = '57014';
 /** Otherwise waiting statements would try the next login at once. */
 const failedLoginPauseMs = 50;
 /** After a short statement chunks leave room for so long. */
@@ -354,6 +352,7 @@ export class ConnectionPool {
         if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
         if (meetsLock(error) && this.#locks.add(resource)) void this.#outwait(run);
         const isEarly = performance.now() - startedMs < this.#limits.statementTimeoutMs / 2;
+        // Also of pg_cancel_backend: only a localized text tells them apart.
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
         reject(isCancelled ? new StatementEnded() : error);
       };

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { ConnectionLost } from '../base/errors.js';
+import { ConnectionLost, endsConnection, queryCanceled } from '../base/errors.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
 import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
@@ -66,7 +66,7 @@ interface Started {
 
 /** Not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
 function statementTimeout(): Error {
-  return Object.assign(new Error('the statement took too long'), { code: '57014', severity: 'ERROR' });
+  return Object.assign(new Error('the statement took too long'), { code: queryCanceled, severity: 'ERROR' });
 }
 
 /** After such a read the other sockets are read first: libuv reads up to 32 times from one socket. */
@@ -329,18 +329,13 @@ export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 
-/** By an administrator or a crash (class 57P, PostgreSQL, Appendix A), or on its way. */
-export function isConnectionEnd(code: string): boolean {
-  return code === 'connection' || code.startsWith('08') || code.startsWith('57P') || /^E[A-Z]+$/.test(code);
-}
-
 /**
  * The end of a connection opened before `atMs`, the first failure, proves nothing against the server, and uses up no attempt: this process
  * reads so only at the next use.
  */
 export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };
-  return isConnectionEnd(errorCode(error)) && connectionOpenedMs < atMs;
+  return endsConnection(error) && connectionOpenedMs < atMs;
 }
 
 /** With the URL of now; null while no server may be used. */

@@ -1,11 +1,9 @@
-import { ServerFault } from '../base/errors.js';
+import { lockNotAvailable, ServerFault } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
-
-/** SQLSTATE of lock_timeout. */
-export const lockNotAvailable = '55P03';
 
 /** The statement was not sent, because a lock holds its resource there: another server can answer. */
 export class ResourceLocked extends ServerFault {
+  override readonly helps = 'other server';
   readonly code = lockNotAvailable;
 }
 

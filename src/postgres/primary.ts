@@ -1,4 +1,4 @@
-import { databaseErrorKind, Problem, reasonOf } from '../base/errors.js';
+import { databaseErrorKind, type Help, helpOf, Problem, reasonOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import {
   type Connect,
@@ -6,7 +6,6 @@ import {
   type ConnectionOptions,
   connectTo,
   errorCode,
-  isConnectionEnd,
   isOfOlderConnection,
   type StatementNames,
 } from './connection.js';
@@ -105,11 +104,12 @@ export class Primary {
           return result;
         });
       } catch (error) {
-        const code = this.#reportFailure(error, named);
+        const helps = this.#reportFailure(error);
         const isOver = performance.now() - beganMs >= this.#bounds.writeTimeoutMs;
         if (!isOfOlderConnection(error, failedMs)) failures++;
         failedMs ||= performance.now();
-        if (failures >= attemptsMax || isOver || !isRepeatable(code, named)) throw primaryUnavailable();
+        if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (named && helps === 'new connection')))
+          throw primaryUnavailable();
       }
     }
   }
@@ -151,28 +151,19 @@ export class Primary {
     }
   }
 
-  /** Returns the code. Throws an error that a repetition would meet again. */
-  #reportFailure(error: unknown, named: boolean): string {
-    const code = errorCode(error);
+  /** Throws an error that a person must end. */
+  #reportFailure(error: unknown): Help | undefined {
     if (error instanceof Problem) throw error;
     const kind = databaseErrorKind(error);
-    if ((kind === 'permanent' || kind === 'unfit') && !(named && ofNames.has(code))) throw error;
-    this.#reportCode(code);
-    return code;
+    if (kind === 'permanent' || kind === 'unfit') throw error;
+    this.#reportCode(errorCode(error));
+    return helpOf(error);
   }
 
   #reportCode(code: string): void {
     const { obstacle } = this;
     this.#observe({ type: 'primary_failed', code, ...(obstacle !== undefined && { obstacle }) });
   }
-}
-
-/** Prepared before DDL, or gone or there already, because a pooler chose another connection. */
-const ofNames = new Set(['0A000', '26000', '42P05']);
-
-/** After a lost connection or a failed serialization. */
-function isRepeatable(code: string, named: boolean): boolean {
-  return isConnectionEnd(code) || code.startsWith('40') || code === '25P03' || (named && ofNames.has(code));
 }
 
 /** The write may have happened: the same request with the same Idempotency-Key returns its outcome. */

@@ -7,9 +7,6 @@ import type { WorkspaceId } from './statement.js';
 /** MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
 export type Seal = (workspace: WorkspaceId) => string;
 
-/** Sealed by a key that the database does not have, or in another hour. */
-export const wallRefusal = 'WG006';
-
 /** The database has its pads alone. */
 const macKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 

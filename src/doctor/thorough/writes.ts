@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { correctionOf, isOfApp, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
+import { correctionOf, isOfApp, notNullViolation, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Seal } from '../../postgres/seal.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
@@ -13,7 +13,6 @@ import type { Target, WriteRequest } from '../../serve/write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../../serve/write/write.js';
 import { failure, faultIf, type Item, verdict, warning } from '../finding.js';
 
-const notNull = '23502';
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 
 type Writable = CompiledResource & { readonly write: CompiledWrite };
@@ -110,7 +109,7 @@ async function tryCreate(transaction: Transaction, write: CompiledWrite, create:
     return { faults: faultIf(row[write.idAt] === null, 'a new record has no id') };
   } catch (error) {
     const { code, column } = causeOf(error);
-    if (code === notNull && !isOfApp(causeOf(error)))
+    if (code === notNullViolation && !isOfApp(causeOf(error)))
       return {
         faults: [
           `a new record with its required fields alone leaves ${column} without a value, which the table refuses: give the column a default, or a field that is required`,

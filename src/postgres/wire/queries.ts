@@ -21,6 +21,8 @@ export class StatementMoved extends ConnectionLost {
 
 /** A pooler chose a server connection that lacks the statement (26000), or has one of its name (42P05). */
 export class StatementMixedUp extends ServerFault {
+  override readonly helps = 'new connection';
+
   constructor(readonly code: string) {
     super(
       `PostgreSQL error ${code}: a pooler loses prepared statements: PgBouncer is older than 1.21, or max_prepared_statements is 0`,

@@ -1,3 +1,4 @@
+import { protocolViolation, undefinedObject } from '../../base/errors.js';
 import { projectText } from '../../base/paths.js';
 
 /** gateway_reader reads on replicas, gateway_writer writes on the primary. */
@@ -67,5 +68,5 @@ export function isRefusedStartup({
   readonly code?: unknown;
   readonly severity?: unknown;
 }): boolean {
-  return severity !== undefined && (code === '42704' || code === '08P01');
+  return severity !== undefined && (code === undefinedObject || code === protocolViolation);
 }

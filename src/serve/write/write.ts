@@ -1,6 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { type FieldError, invalid, isOfApp, notFound, Problem, type Refusal, refusalOf } from '../../base/errors.js';
+import {
+  type FieldError,
+  invalid,
+  isOfApp,
+  lockNotAvailable,
+  notFound,
+  Problem,
+  type Refusal,
+  refusalOf,
+} from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { own } from '../../base/own.js';
 import type { WritePositions } from '../../postgres/heartbeat.js';
@@ -161,7 +170,7 @@ function inProgress(): Problem {
 /** 55P03 of the key's table is a 409: another transaction held the key. Another lock is a passing fault. */
 function refuseInProgress(error: unknown): never {
   const { code, where } = error as { code?: unknown; where?: string };
-  if (code === '55P03' && /\bidempotency\b/.test(where ?? '')) throw inProgress();
+  if (code === lockNotAvailable && /\bidempotency\b/.test(where ?? '')) throw inProgress();
   throw error;
 }
 
