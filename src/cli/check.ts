@@ -1,5 +1,5 @@
 import { type Finding, findingAt, type Level, titleOf, warning } from '../doctor/finding.js';
-import { checkThoroughly } from '../doctor/thorough/check.js';
+import { inspect } from '../doctor/inspect.js';
 import { countRows } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
 import { misspeltNames } from '../serve/settings.js';
@@ -12,7 +12,7 @@ export const check = command({ json: { type: 'boolean' }, rows: { type: 'boolean
   const counted = rows ? await countRows(adminUrl(), resources) : undefined;
   const findings = [
     ...misspeltNames(process.env).map((sentence) => findingAt('settings', warning('environment', sentence))),
-    ...(await checkThoroughly(settings, resources)),
+    ...(await inspect(settings, resources, 'all')).findings,
     ...(counted?.items ?? []).map((item) => findingAt('rows', item)),
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');

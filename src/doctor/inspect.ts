@@ -4,34 +4,19 @@ import type { Observe, UnfitServer } from '../base/events.js';
 import { connectionUrls, serverName } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
-import type { ProjectionOptions } from '../resource/projection/redact.js';
 import { plainViewsOf } from '../resource/statements/walls.js';
 import type { Settings } from '../serve/settings.js';
 import { type Finding, findingAt, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
 import { checkEncryption, checkPooler, connectionItems, connectTo } from './session.js';
-import { checkedProjection, checkWallKey } from './settings.js';
+import { checkedProjection, checkWallKey, type Inspection } from './settings.js';
+import type { Thorough } from './thorough/check.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './verdicts.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
-export interface Inspection {
-  readonly settings: Settings;
-  readonly resources: readonly Resource[];
-  readonly projection: ProjectionOptions | null;
-  readonly more: MoreItems;
-}
-
-export interface MoreItems {
-  replica?(
-    client: pg.Client,
-    inspection: Inspection,
-    views: readonly Item[],
-    scans: readonly Item[],
-  ): AsyncGenerator<Item[]>;
-  /** Only where nothing that writes need is missing. */
-  primary?(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]>;
-}
+/** `start`: all that keeps the gateway from serving. `all`: also stored values, plans and trial writes, which `check` alone loads. */
+export type Depth = 'start' | 'all';
 
 export interface Inspected {
   readonly findings: readonly Finding[];
@@ -45,14 +30,15 @@ export interface Inspected {
 export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
-  more: MoreItems = {},
+  depth: Depth = 'start',
 ): Promise<Inspected> {
+  const thorough = depth === 'all' ? await (await import('./thorough/check.js')).thorough(settings, resources) : null;
   const replicas = connectionUrls(settings.replicaUrls);
   const { projection, items } = await checkedProjection(settings, resources);
   if (replicas.length === 0)
     items.push(verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
   items.push(checkWallKey(settings));
-  const inspection = { settings, resources, projection, more };
+  const inspection = { settings, resources, projection, thorough };
   const primaries = connectionUrls(settings.primaryUrls);
   const servers = await Promise.all([
     ...replicas.map((url, at) => inspectServer({ kind: 'replica', at, name: `replica ${at + 1}` }, url, inspection)),
@@ -63,7 +49,10 @@ export async function inspect(
   const judged = judge(servers);
   items.push(...judged.cluster);
   return {
-    findings: [...items.map((item) => findingAt('settings', item)), ...judged.findings],
+    findings: [
+      ...[...(thorough?.items ?? []), ...items].map((item) => findingAt('settings', item)),
+      ...judged.findings,
+    ],
     unchecked: judged.unchecked('replica'),
     uncheckedPrimaries: judged.unchecked('primary'),
     system: judged.system,
@@ -107,18 +96,20 @@ function unfitOf(finding: Finding): UnfitServer {
 export async function checkServerLate(
   kind: ServerKind,
   url: string,
-  { settings, resources, system }: Pick<Inspection, 'settings' | 'resources'> & Pick<Inspected, 'system'>,
+  { settings, resources, system }: Omit<Inspection, 'projection'> & Pick<Inspected, 'system'>,
 ): Promise<CheckResult> {
   const { projection } = await checkedProjection(settings, resources);
-  const inspection = { settings, resources, projection, more: {} };
+  const inspection = { settings, resources, projection, thorough: null };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
   if (system !== undefined && server.system !== system)
     return { refusal: 'it belongs to another cluster, or cannot be checked', uncheckedViews: new Set() };
   return checkResult(server.items);
 }
 
-async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGenerator<Item[]> {
-  const { settings, resources, more } = inspection;
+type Inspecting = Inspection & { readonly thorough: Thorough | null };
+
+async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGenerator<Item[]> {
+  const { settings, resources, thorough } = inspection;
   yield await checkTimeZone(client, settings.timeZone);
   yield await checkWall(client, settings);
   yield await checkTokens(client);
@@ -129,25 +120,25 @@ async function* checkReplica(client: pg.Client, inspection: Inspection): AsyncGe
   const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // of others the causes are known
   const scans = await scanItems(client, fitting.flatMap(plainViewsOf));
   yield scans;
-  if (more.replica) yield* more.replica(client, inspection, views, scans);
+  if (thorough) yield* thorough.replica(client, inspection, views, scans);
 }
 
-async function* checkPrimary(client: pg.Client, inspection: Inspection, takesWrites: boolean): AsyncGenerator<Item[]> {
-  const { settings, resources, more } = inspection;
+async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWrites: boolean): AsyncGenerator<Item[]> {
+  const { settings, resources, thorough } = inspection;
   yield await checkWall(client, settings);
   yield await checkTokens(client);
   const views = await checkViews(client, resources.flatMap(writeNeeds));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
-  if (more.primary && takesWrites && views.every(({ level }) => level === 'ok'))
-    yield* more.primary(client, inspection);
+  if (thorough && takesWrites && views.every(({ level }) => level === 'ok'))
+    yield* thorough.primary(client, inspection);
 }
 
 async function inspectServer(
   place: Pick<CheckedServer, 'kind' | 'at' | 'name'>,
   url: string,
-  inspection: Inspection,
+  inspection: Inspecting,
 ): Promise<CheckedServer> {
   const { namedStatements } = inspection.settings;
   const items: Item[] = [];

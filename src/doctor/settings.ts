@@ -7,7 +7,13 @@ import type { ProjectionOptions } from '../resource/projection/redact.js';
 import type { Settings } from '../serve/settings.js';
 import { faultIf, type Item, verdict } from './finding.js';
 
-/** `projection` is null when CODEC_MODULE cannot be loaded. */
+/** All that an inspection needs; `projection` is null when CODEC_MODULE cannot be loaded. */
+export interface Inspection {
+  readonly settings: Settings;
+  readonly resources: readonly Resource[];
+  readonly projection: ProjectionOptions | null;
+}
+
 export async function checkedProjection(
   settings: Settings,
   resources: readonly Resource[],

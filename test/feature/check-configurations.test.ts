@@ -6,7 +6,6 @@ import type { Finding } from '../../src/doctor/finding.js';
 import { checkServerLate, inspect } from '../../src/doctor/inspect.js';
 import { scanItems } from '../../src/doctor/scans.js';
 import { checkServer } from '../../src/doctor/server.js';
-import { checkThoroughly } from '../../src/doctor/thorough/check.js';
 import type { CheckResult } from '../../src/postgres/probe.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { startGateway } from '../../src/serve/gateway.js';
@@ -37,7 +36,7 @@ async function wrong(
   const { database } = t.context;
   await database.caughtUp();
   const asked = { ...database.settings, ...settings };
-  const findings = thorough ? await checkThoroughly(asked, inspected) : (await inspect(asked, inspected)).findings;
+  const { findings } = await inspect(asked, inspected, thorough ? 'all' : 'start');
   return findings.filter(
     ({ level, code, detail }) =>
       level !== 'ok' && !(level === 'warning' && code === 'values' && damagedSeed.test(detail)),

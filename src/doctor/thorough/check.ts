@@ -1,10 +1,10 @@
-import { type Seal, sealWith } from '../../postgres/seal.js';
-import type { WorkspaceId } from '../../postgres/statement.js';
+import type pg from 'pg';
+import { sealWith } from '../../postgres/seal.js';
 import { compileResource } from '../../resource/definition/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../serve/settings.js';
-import { type Finding, findingAt, type Item } from '../finding.js';
-import { inspect, type MoreItems } from '../inspect.js';
+import type { Item } from '../finding.js';
+import type { Inspection } from '../settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
 import { checkReferences } from './references.js';
@@ -13,34 +13,39 @@ import { checkUnique } from './unique.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWrites } from './writes.js';
 
-/** Inspects as `serve` does, and decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */
-export async function checkThoroughly(settings: Settings, resources: readonly Resource[]): Promise<Finding[]> {
-  const { adminUrl, wallKey } = settings;
-  const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
-  const { findings } = await inspect(settings, resources, thorough(ids, sealWith(wallKey)));
-  if (settings.redisUrl !== '') items.push(await checkRedis(settings));
-  items.push(...resources.flatMap(checkOpenPoints), ...(await checkReferences(settings.adminUrl, resources, ids)));
-  return [...items.map((item) => findingAt('settings', item)), ...findings];
-}
+export type Thorough = Awaited<ReturnType<typeof thorough>>;
 
-function thorough(workspaces: readonly WorkspaceId[], seal: Seal): MoreItems {
+/** Decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */
+export async function thorough(settings: Settings, resources: readonly Resource[]) {
+  const { adminUrl, wallKey, redisUrl } = settings;
+  const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
+  const seal = sealWith(wallKey);
+  if (redisUrl !== '') items.push(await checkRedis(settings));
+  items.push(...resources.flatMap(checkOpenPoints), ...(await checkReferences(adminUrl, resources, ids)));
   return {
-    async *replica(client, { resources, projection }, views, scans): AsyncGenerator<Item[]> {
+    items,
+    async *replica(
+      client: pg.Client,
+      { projection }: Inspection,
+      views: readonly Item[],
+      scans: readonly Item[],
+    ): AsyncGenerator<Item[]> {
       yield await checkIndexes(client);
       const locked = scans.filter(({ code }) => code === 'connection');
       for (const [i, resource] of resources.entries()) {
         if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
-        yield await checkIds(client, resource, workspaces, seal);
-        if (projection) yield await checkRecords(client, resource, projection, workspaces, seal);
+        yield await checkIds(client, resource, ids, seal);
+        if (projection) yield await checkRecords(client, resource, projection, ids, seal);
         yield await checkPlans(client, resource);
       }
     },
-    async *primary(client, { resources, projection }): AsyncGenerator<Item[]> {
+    /** Only where nothing that writes need is missing. */
+    async *primary(client: pg.Client, { projection }: Inspection): AsyncGenerator<Item[]> {
       if (projection === null) return;
       for (const resource of resources) {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
         if (write === null) continue;
-        yield [await checkWrites(client, { ...compiled, write }, workspaces, seal)];
+        yield [await checkWrites(client, { ...compiled, write }, ids, seal)];
         yield await checkUnique(client, resource, resource.write?.view as string);
       }
     },
