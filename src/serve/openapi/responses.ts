@@ -11,7 +11,8 @@ const countedWithToken = ['RateLimitPolicyWithToken', 'RateLimitWithToken'];
 const read = [...counted, 'Server-Timing', 'Data-As-Of'];
 const written = [...counted, 'ETag', 'Idempotent-Replayed', 'Server-Timing'];
 const compressed = ['NegotiatedVary', 'Content-Encoding'];
-const documentNotModified = ['Server-Timing', 'NegotiatedVary', 'DocumentETag'];
+/** A valid token counts for documents and unknown paths, too, instead of its address. */
+const documentNotModified = [...countedWithToken, 'Server-Timing', 'NegotiatedVary', 'DocumentETag'];
 
 /** Components of the headers of successful responses. */
 export const successHeaders = {
@@ -22,7 +23,7 @@ export const successHeaders = {
   token: [...counted, 'Server-Timing'],
   created: [...written, 'Location'],
   updated: written,
-  options: ['Allow'],
+  options: [...countedWithToken, 'Allow'],
   document: [...documentNotModified, 'Content-Encoding'],
   documentNotModified,
 } as const satisfies Readonly<Record<string, readonly string[]>>;
@@ -52,14 +53,14 @@ const errors = {
     ['invalid_request', 'malformed_json', 'idempotency_key_missing', 'idempotency_key_invalid', 'if_match_invalid'],
     countedWithToken,
   ],
-  BadPublicRequest: [['invalid_request']],
+  BadPublicRequest: [['invalid_request'], countedWithToken],
   Unauthorized: [['token_missing', 'token_invalid'], ['WWW-Authenticate']],
   Forbidden: [['insufficient_scope'], [...counted, 'WWW-Authenticate']],
   NotFound: [['not_found'], counted],
-  NoSuchPath: [['not_found']],
-  MethodNotAllowed: [['method_not_allowed'], ['Allow']],
+  NoSuchPath: [['not_found'], countedWithToken],
+  MethodNotAllowed: [['method_not_allowed'], [...countedWithToken, 'Allow']],
   NotAcceptable: [['not_acceptable'], counted],
-  PublicNotAcceptable: [['not_acceptable']],
+  PublicNotAcceptable: [['not_acceptable'], countedWithToken],
   RequestTimeout: [['request_timeout'], countedWithToken],
   Conflict: [['idempotency_in_progress'], [...counted, 'Retry-After']],
   SyncExpired: [['sync_expired'], counted],
@@ -71,7 +72,7 @@ const errors = {
   KeyReused: [['idempotency_key_reused'], counted],
   PreconditionRequired: [['precondition_required'], counted],
   TooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
-  PublicTooManyRequests: [['rate_limited'], ['Retry-After']],
+  PublicTooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
   HeadersTooLarge: [['headers_too_large'], countedWithToken],
   NotImplemented: [['not_implemented'], countedWithToken],
   InternalError: [['internal'], countedWithToken],
@@ -84,7 +85,7 @@ const errors = {
     ['replica_unavailable', 'primary_unavailable', 'overloaded'],
     [...countedWithToken, 'Retry-After'],
   ],
-  PublicUnavailable: [['overloaded'], ['Retry-After']],
+  PublicUnavailable: [['overloaded'], [...countedWithToken, 'Retry-After']],
 } as const satisfies Readonly<Record<string, ErrorRow>>;
 
 export type ErrorName = keyof typeof errors;
