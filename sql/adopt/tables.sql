@@ -18,7 +18,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
   (select coalesce(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 0)::float8 from pg_class l
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   obj_description(c.oid, 'pg_class') as comment,
-  c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
+  c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid) as "isInherited", c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
   -- Functions of triggers that a write runs as the role of the gateway: other tables that they use, parameters that they must find.
   (select coalesce(json_agg(json_build_object('name', u.oid::regproc::text,
       'asCaller', not u.prosecdef and u.prosrc ~* '\m(insert\s+into|delete\s+from|update|from|join)\s+[a-z"]',

@@ -122,6 +122,8 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
     ],
     ...['tasks', 'visits'],
   ]);
+  t.like(draft.resources.get('tasks')?.fields.status, { values: ['live', 'deleted'] });
+  t.like(draft.resources.get('marks')?.fields.rowStatus, { values: ['A', 'D'] });
   const [api, scopes] = [await apiOf(t, draft), names.map((name) => `read:${name}`).join()];
   const ask = await api(scopes);
   t.false(/whatever (deleted_at|status|title) says/.test(draft.output));

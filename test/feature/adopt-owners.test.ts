@@ -47,6 +47,22 @@ const shapes: Readonly<Record<string, Shape>> = {
       create table team_members (team_id bigint not null references teams, user_id bigint not null references users, role text not null, primary key (team_id, user_id));
       insert into teams values (7, 1), (8, 2); insert into team_members values (7, 1, 'ROLE_ADMIN'), (7, 2, 'ROLE_USER'), (8, 3, 'ROLE_ADMIN');`,
   },
+  'memberships with a role beside the team that is open now, where workspaces have an address': {
+    sql: `create type role as enum ('OWNER', 'ADMIN', 'MEMBER'); create table companies (id bigint primary key, name text not null, email text);
+      insert into companies values (1, 'North', 'n@x.example'), (2, 'South', 's@x.example');
+      create table users (id bigint primary key, company_id bigint not null references companies, email text not null);
+      insert into users values (1, 2, 'a@x.example'), (2, 1, 'b@x.example'), (3, 2, 'c@x.example');
+      create table users_on_company (company_id bigint not null references companies, user_id bigint not null references users, role role not null, primary key (company_id, user_id));
+      insert into users_on_company values (1, 1, 'ADMIN'), (1, 2, 'MEMBER'), (2, 3, 'MEMBER');`,
+  },
+  'roles in a list': {
+    sql: `create type role as enum ('owner', 'clerk'); ${companies} create table users (id bigint primary key, company_id bigint not null references companies, email text not null, roles role[] not null);
+      insert into users values (1, 1, 'a@x.example', '{clerk,owner}'), (2, 1, 'b@x.example', '{clerk}'), (3, 2, 'c@x.example', '{owner}');`,
+  },
+  'a class of users for each role': {
+    sql: `${companies} create table users (id bigint primary key, company_id bigint not null references companies, email text not null, type text not null);
+      insert into users values (1, 1, 'a@x.example', 'AdminUser'), (2, 1, 'b@x.example', 'ClerkUser'), (3, 2, 'c@x.example', 'User::Admin');`,
+  },
   'no foreign keys': {
     sql: `${companies} ${users} create table company_members (id bigint primary key, company_id bigint not null, user_id bigint not null, role text not null);
       insert into company_members values (1, 1, 1, 'admin'), (2, 1, 2, 'guest'), (3, 2, 3, 'admin');`,
@@ -88,6 +104,7 @@ for (const [name, { sql, owner = 'a@x.example', employee = 'b@x.example', isAll 
     const drafted = await run('adopt', '--schema', 'shop', '--out', folder);
     t.is(drafted.code, 0, drafted.stderr);
     t.is(drafted.stdout.includes('may have tokens made: add a condition for the owners'), isAll);
+    t.regex(drafted.stdout, /workspaces: 2, [01] without an owner/);
     const migrated = await run('migrate', '--views', join(folder, 'sql/views'));
     t.is(migrated.code, 0, migrated.stderr);
     const scope = sql.includes('"Job"') ? 'read:job' : 'read:jobs';

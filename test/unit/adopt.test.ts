@@ -365,6 +365,37 @@ test('users are found under the names that Django and ASP.NET give them', (t) =>
   t.is(found(), undefined, 'memberships have no address');
 });
 
+test('the id of a record is the column by which other tables name it', (t) => {
+  const [record, id] = [column('record_id', 'bigint'), column('id', 'bigint')];
+  const own = {
+    ...table('jobs', [record, id]),
+    primaryKey: ['record_id'],
+    indexes: [index(['record_id']), index(['id'])],
+  };
+  const tenant = findTenant('app', [
+    table('a', [id, column('org_id', 'uuid')]),
+    table('b', [id, column('org_id', 'uuid')]),
+  ]);
+  t.is(idColumn(own, tenant), record);
+  t.is(idColumn({ ...own, named: 'id' }, tenant), id);
+});
+
+test('a column that few tables lead to is no workspace', (t) => {
+  const id = column('id', 'bigint');
+  const few = ['accounts', 'entries', 'payments'].map((name) =>
+    table(
+      name,
+      name === 'accounts' ? [id] : [id, column('account_id', 'bigint')],
+      name === 'accounts' ? {} : { account_id: 'accounts' },
+    ),
+  );
+  const others = Array.from({ length: 20 }, (_, i) => table(`t${i}`, [id]));
+  t.throws(() => findTenant('erp', [...few, ...others]), {
+    message: /^Only 2 of the 23 tables of "erp" lead to a workspace .* Candidates: account_id of app\.accounts \(2\)/,
+  });
+  t.is(findTenant('erp', [...few, ...others], 'account_id').column, 'account_id');
+});
+
 test('without a table of users the draft says that no token can be made', (t) => {
   const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
   const found = { tenant, tables: [], subjects: [] } as unknown as Survey;

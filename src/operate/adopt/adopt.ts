@@ -57,7 +57,11 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
   files.set('ledger.json', `${JSON.stringify(ledgers, null, 2)}\n`);
   writeNew(out, files);
-  const rows = ledgers.map((ledger) => `${ledger.resource}: ${ledgerText(ledger)}`);
+  const { ownerless } = found;
+  const owned = ownerless
+    ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
+    : [];
+  const rows = [...owned, ...ledgers.map((ledger) => `${ledger.resource}: ${ledgerText(ledger)}`)];
   return { rows, files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open, indexes: indexLines(drafts) };
 }
 
@@ -71,15 +75,15 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
   ];
 }
 
-const placesMax = 20;
+const placesMax = 3;
 
 /** The first file asks what holds for many tables. */
 function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | Draft)[] {
   const shared = files.flatMap((file) => ('sql' in file ? (file.open ?? []) : [])).filter(isShared);
   const points = [...new Set(shared.map(({ all }) => all))].map((all) => {
     const places = shared.filter((point) => point.all === all).map(({ of }) => of);
-    const more = places.length > placesMax ? `, and ${places.length - placesMax} more` : '';
-    return `${all} In ${places.slice(0, placesMax).join(', ')}${more}.`;
+    if (places.length <= placesMax) return `${all} In ${places.join(', ')}.`;
+    return `${all} In ${places.length} tables, such as ${places.slice(0, placesMax).join(', ')}: each file has a Note.`;
   });
   const { open = [], ...rest } = tokens as SqlFile;
   return [{ ...rest, open: [...open, ...points] }, ...files];

@@ -72,10 +72,16 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
   const { columns, primaryKey } = table;
   if (columns.length === 0) return;
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
-  const { rows } = await client.query<(string | null)[]>({
+  const query = {
     text: `select ${columns.map(cut).join(', ')} from ${sampled(table, sampledMax)}
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
-    rowMode: 'array',
+    rowMode: 'array' as const,
+  };
+  const { rows } = await client.query<(string | null)[]>(query).catch((error: Error) => {
+    if (!table.rowSecurity) throw error;
+    throw new AdoptRefused(
+      `The rows of ${table.quoted} cannot be read, because a policy of its row-level security fails: ${error.message}. Give ADMIN_URL a role that no policy binds: a superuser, or alter role NAME bypassrls.`,
+    );
   });
   for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
 }

@@ -87,7 +87,9 @@ function reasonWithout(table: Table, given: Given): string | undefined {
   return undefined;
 }
 
-function reasonWithoutId({ name, columns, primaryKey }: Table): string {
+function reasonWithoutId({ name, quoted, columns, primaryKey, isInherited }: Table): string {
+  if (isInherited)
+    return `another table inherits from it, and no key covers the rows of both: show it by a view of your own \`from only ${quoted}\``;
   const hidden = columns.filter((column) => primaryKey.includes(column.name) && reasonToLeaveOut(column));
   const shown = hidden.map((column) => `${name}.${column.name}`).join();
   if (hidden.length > 0)
@@ -125,6 +127,9 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: G
     .filter((key) => key.table !== table.name && key.columns.length === 1)
     .map((key) => ({ from: key.columns[0], to: all.find(({ name }) => name === key.table) as Table }))
     .sort((a, b) => Number(isPeople(a.to)) - Number(isPeople(b.to)))[0];
+  const toPeople = next && isPeople(next.to) ? columnOf(table, next.from) : undefined;
+  if (next && toPeople?.notNull === false && workspaces.has(next.to))
+    return `its ${next.from} leads to ${next.to.quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
   if (next && isPeople(next.to))
     return `its ${next.from} leads to ${next.to.quoted}, whose people have no workspace: show it by a view of your own that joins their memberships`;
   if (next)

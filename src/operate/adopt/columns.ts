@@ -202,6 +202,10 @@ type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => b
 const reasonsByName: Reasons = {
   'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
   'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
+  'sealed values, by the name': (column) =>
+    (isTextual(column) || column.type === 'bytea') &&
+    /(^|_)(encrypted|ciphertext|cipher_text|sealed|enc)(_|$)/.test(snakeCase(column.name)) &&
+    formOfColumn(column).kind === 'plain',
   'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
   // A count of tokens is no secret, but a PIN can be stored as a number.
   'secrets, by the name': (column) =>

@@ -1,7 +1,7 @@
 import { isNamed, snakeCase } from '../words.js';
 import { abovePoint, viewConditions } from './above.js';
 import { logWrite } from './audit-log.js';
-import { alias, leftPoints, rowXid } from './columns.js';
+import { alias, isDocument, isTextual, leftPoints, rowXid } from './columns.js';
 import { crossingsPoint } from './crossings.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
@@ -142,6 +142,10 @@ function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Sh
   return [
     idPoint(table, id, survey.tenant),
     ...leftPoints(table, '', drafted.leftOut),
+    table.rowSecurity &&
+      table.rows > 0 &&
+      table.columns.every(({ values }) => values.length === 0) &&
+      `the sample of ${table.quoted} had no row, because its row-level security binds the role of ADMIN_URL: nothing is known of the values of ${drafted.columns.flatMap(({ of }) => (isTextual(of) || isDocument(of) ? of.name : [])).join(', ')}. Draft again as a role with BYPASSRLS, or look for secrets there.`,
     tenant.name !== survey.tenant.column && {
       text: `${tenant.name} gives its workspace: is that the workspace of the row?`,
       all: 'The workspace is in a column of another name: is that the workspace of the row?',

@@ -42,8 +42,16 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const columns = [id, ...fit].map((of): ViewColumn => {
     const { select, name = of.inView, member = camelCase(name), type, json, open: point } = ruleOf(of, subject, survey);
     if (point !== undefined) open.push(point);
+    const isPlainText = (type === 'text' || type === 'enum') && json?.codec === undefined && of !== id;
     const nullable = of.notNull ? {} : { nullable: true };
-    const field = { column: name, type, ...nullable, description: of.comment ?? `The ${name}.`, ...json };
+    const field = {
+      column: name,
+      type,
+      ...nullable,
+      description: of.comment ?? `The ${name}.`,
+      ...json,
+      ...(isPlainText && valuesOf(of)),
+    };
     return { of, name, select, member: untaken(member, members, ''), field };
   });
   open.push(
@@ -53,6 +61,12 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
     ),
   );
   return { columns, leftOut, open };
+}
+
+/** The labels of its type or of a CHECK. */
+function valuesOf({ labels, isArray }: Column): { values?: readonly string[] } {
+  const areFit = labels.every(({ length }) => length > 0 && length <= 200);
+  return labels.length > 0 && labels.length <= 200 && areFit && !isArray ? { values: labels } : {};
 }
 
 function reasonOf(column: Column, subject: Subject, survey: Survey): string | undefined {

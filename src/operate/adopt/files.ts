@@ -25,6 +25,9 @@ export function tokensFile(found: Survey): SqlFile {
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
     root && gonePoint('workspaces', root),
     owners.open,
+    found.ownerless &&
+      found.ownerless.rows > 0 &&
+      `${found.ownerless.rows} of ${found.ownerless.of} workspaces have no owner who may have tokens made, such as ${found.ownerless.ids.join(', ')}.`,
     guessesPoint(tables, tenant),
     users && gonePoint('users', users),
   ];

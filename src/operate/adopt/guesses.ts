@@ -4,21 +4,55 @@ import { snakeCase } from '../words.js';
 import { singular } from './names.js';
 import { type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 import { sampled } from './sql.js';
-import { isSameKind } from './tenant.js';
+import { isSameKind, mostFrequent } from './tenant.js';
 
 // References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.
 
 const rowsMax = 200;
 
 export async function withGuessedKeys(client: pg.Client, tables: readonly Table[]): Promise<Table[]> {
-  const guessed: Table[] = [];
+  const guesses: Guess[] = [];
   for (const table of tables) {
-    const guesses = guessesOf(table, tables);
-    const misses = await missesOf(client, table, guesses);
-    const kept = guesses.filter((_, i) => !misses[i]);
-    guessed.push({ ...table, foreignKeys: [...table.foreignKeys, ...kept.map(({ key }) => key)] });
+    const all = guessesOf(table, tables);
+    const misses = await missesOf(client, table, all);
+    guesses.push(...all.flatMap((guess, i) => (misses[i] ? [] : [{ ...guess, isShown: misses[i] === false }])));
   }
-  return guessed;
+  // Where a table has no values, other tables tell which column such a reference leads to.
+  const isLikely = ({ target, to, isShown }: Guess): boolean =>
+    isShown === true || guesses.some((other) => other.isShown && other.target === target && other.to === to);
+  const sorted = guesses.sort((a, b) => Number(isLikely(b)) - Number(isLikely(a)));
+  const kept = sorted.filter(({ from }, i) => sorted.findIndex((each) => each.from === from) === i);
+  const guessed = tables.map((table) => ({
+    ...table,
+    foreignKeys: [
+      ...table.foreignKeys,
+      ...kept.flatMap(({ from, key }) => (table.columns.includes(from) ? [key] : [])),
+    ],
+  }));
+  const named = new Map(guessed.map(({ name }) => [name, namedColumn(name, guessed)]));
+  const usual = mostFrequent([...named.values()].flatMap((name) => name ?? []));
+  const usualIn = ({ name, columns, primaryKey }: Table): string | undefined =>
+    named.get(name) ??
+    (primaryKey.join() !== usual && columns.some((column) => column.name === usual) ? usual : undefined);
+  return guessed.map((table) => ({ ...table, named: isNamedByKey(table, guessed) ? undefined : usualIn(table) }));
+}
+
+function namesOfRows(name: string, tables: readonly Table[]): ReadonlySet<string> {
+  const keys = tables.flatMap(({ foreignKeys }) =>
+    foreignKeys.filter(({ table, columns }) => table === name && columns.length === 1),
+  );
+  return new Set(keys.map(({ references }) => references[0] as string));
+}
+
+function isNamedByKey({ name, primaryKey }: Table, tables: readonly Table[]): boolean {
+  return namesOfRows(name, tables).has(primaryKey[0] ?? '');
+}
+
+/** A column other than the primary key by which other tables name its rows. */
+function namedColumn(name: string, tables: readonly Table[]): string | undefined {
+  const [only, ...others] = namesOfRows(name, tables);
+  const { primaryKey = [] } = tables.find((table) => table.name === name) ?? {};
+  return others.length === 0 && only !== primaryKey[0] ? only : undefined;
 }
 
 interface Guess {
@@ -26,11 +60,13 @@ interface Guess {
   readonly from: Column;
   readonly target: Table;
   readonly to: Column;
+  /** By values; otherwise the table has none. */
+  readonly isShown?: boolean;
 }
 
 /**
- * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" whose primary key is one column of that
- * kind. Beside "customer_type" the column refers to rows of several tables, each with a workspace of its own.
+ * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers": its primary key, or else another unique
+ * column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a workspace of its own.
  */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   const columns = new Set(table.columns.map((column) => snakeCase(column.name)));
@@ -47,21 +83,27 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
     const [target, ...others] = tables.filter((each) =>
       [name, singular(name)].includes(singular(snakeCase(each.name))),
     );
-    const to = target && columnOf(target, target.primaryKey[0]);
-    if (!target || !to || others.length > 0 || target.primaryKey.length !== 1 || !isSameKind(from, to)) return [];
-    const names = { table: target.name, columns: [from.name], references: [to.name] };
-    return [{ key: { ...names, cascades: false, survives: false, isGuess: true }, from, target, to }];
+    if (!target || others.length > 0 || target.primaryKey.length !== 1) return [];
+    const unique = target.indexes.flatMap(({ isUnique, condition, columns }) =>
+      isUnique && !condition && columns.length === 1 ? columns : [],
+    );
+    return [...new Set([target.primaryKey[0], ...unique])].flatMap((name) => {
+      const to = columnOf(target, name ?? undefined);
+      if (!to?.notNull || !isSameKind(from, to)) return [];
+      const names = { table: target.name, columns: [from.name], references: [to.name] };
+      return [{ key: { ...names, cascades: false, survives: false, isGuess: true as const }, from, target, to }];
+    });
   });
 }
 
 /** More than a tenth of a sample has no row there: some rows can be lost without a foreign key. */
-async function missesOf(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<boolean[]> {
+async function missesOf(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<(boolean | null)[]> {
   if (guesses.length === 0) return [];
   const shares = guesses.map(
     ({ from, to, target }) =>
-      `count(*) filter (where not exists (select from ${target.quoted} o where o.${to.quoted} = s.${from.quoted})) * 10 > count(*) as of`,
+      `count(*) filter (where not exists (select from ${target.quoted} o where o.${to.quoted} = s.${from.quoted})) * 10 > nullif(count(*), 0) as of`,
   );
-  const { rows } = await client.query<boolean[]>({
+  const { rows } = await client.query<(boolean | null)[]>({
     text: `with s as (select * from ${sampled(table, rowsMax * 10)} limit ${rowsMax})
       select ${shares.map((share, i) => `(select ${share} from s where s.${guesses[i]?.from.quoted} is not null)`).join(', ')}`,
     rowMode: 'array',

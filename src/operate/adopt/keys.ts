@@ -12,13 +12,18 @@ import {
 
 // A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 
-/** The primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined: none. */
+/** The column that other tables name, the primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined: none. */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
   const own = table.primaryKey.filter((name) => !beside.includes(name));
   const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
   const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
-  const candidates = [columnOf(table, own.length === 1 ? own[0] : undefined), columnOf(table, 'id'), ...keys];
+  const candidates = [
+    columnOf(table, table.named),
+    columnOf(table, own.length === 1 ? own[0] : undefined),
+    columnOf(table, 'id'),
+    ...keys,
+  ];
   return candidates.find((column) => isIdentity(table, column, beside)) ?? composedId(table, beside);
 }
 

@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import { isNamed, snakeCase } from '../words.js';
 import { alias, isTextual } from './columns.js';
 import { idColumn } from './keys.js';
@@ -31,10 +32,15 @@ export function findOwners(
 ): Owners | undefined {
   if (people === undefined) return undefined;
   const own = workspaces.get(people);
-  if (own && own.steps.length === 0) return withRole({ table: people, ...own }, tables);
   const members = tables
     .flatMap((table) => membersIn(table, people, tenant, workspaces))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
+  // Beside memberships with a role a column of the user can name the workspace that is open now.
+  const isMember =
+    members?.steps.length === 0 &&
+    hasRole(members.table) &&
+    !people.columns.some(({ name }) => isNamed('ownerFlag', name));
+  if (own && own.steps.length === 0 && !isMember) return withRole({ table: people, ...own }, tables);
   if (members) return withRole(members, tables);
   const { root, rootId } = tenant;
   const user = root && referenceToUser(root, people, tenant, 'owner');
@@ -61,14 +67,15 @@ function membersIn(
       pair.every((name) => columns.includes(name)) &&
       columns.every((name) => name !== null && (pair.includes(name) || isNamed('deleted', name))),
   );
-  const hasRole = table.columns.some(
-    ({ name }) => /(^|_)(role|rol)(_id)?$/.test(snakeCase(name)) || isNamed('ownerFlag', name),
-  );
-  const signs = [isNamed('membership', table.name), isUnique, hasRole].filter(Boolean).length;
+  const signs = [isNamed('membership', table.name), isUnique, hasRole(table)].filter(Boolean).length;
   if (signs === 0 || isNamed('invitation', table.name)) return [];
   return [
     { owners: { table, ...workspace, user }, rank: signs * 10 - workspace.steps.length - table.columns.length / 100 },
   ];
+}
+
+function hasRole({ columns }: Table): boolean {
+  return columns.some(({ name }) => /(^|_)(roles?|rol)(_id)?$/.test(snakeCase(name)) || isNamed('ownerFlag', name));
 }
 
 /** By a foreign key or by name; of several the one whose name is of the purpose. */
@@ -146,6 +153,18 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
   return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
 }
 
+/** Undefined: no table lists the workspaces, or none has their owners. */
+export async function ownerlessOf(client: pg.Client, survey: Survey): Promise<Survey['ownerless']> {
+  const { root, rootId } = survey.tenant;
+  if (root === undefined || rootId === undefined || survey.owners === undefined) return undefined;
+  const { rows } = await client.query<{ rows: number; of: number; ids: string[] }>(
+    `select count(*) filter (where lacks)::int as rows, count(*)::int as of, coalesce((array_agg(id order by id) filter (where lacks))[1:3], '{}') as ids
+      from (select t.${rootId.quoted}::text as id, not exists (select from (${ownersSql(survey).sql}) o where o.workspace_id = t.${rootId.quoted}) as lacks
+        from ${root.quoted} t where ${['true', ...presentConditions(root)].join(' and ')}) w`,
+  );
+  return rows[0];
+}
+
 interface Address {
   readonly column: Column;
   /** The person whose address it is; absent: the user has one. */
@@ -175,7 +194,8 @@ function userId(people: Table, tenant: Tenant): Column | undefined {
 
 /** By its name and an address or a login, otherwise by a password. One with a column of the workspace first. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
-  const known = tables.filter((table) => addressOf(table, tables) !== undefined);
+  // A workspace, or a firm that is a customer, has an address as well: a person is who logs in, or whom memberships name.
+  const known = tables.filter((table) => addressOf(table, tables) !== undefined && !isNamed('workspaces', table.name));
   const named = known.filter(({ name }) => isNamed('users', name));
   const others = known.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
   // A table such as the accounts of single sign-on has the address of its user.
@@ -190,16 +210,19 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Table | und
 function ownerCondition({ table, role }: Owners): string | undefined {
   const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
   if (flag) return `${alias}.${flag.quoted}`;
-  const column = table.columns.find(({ name, values }) => isNamed('role', name) && ownerWords(values).length > 0);
+  const column = table.columns.find((each) => isNamed('role', each.name) && ownerWords(each).length > 0);
   const found = column ?? role?.name;
-  const words = ownerWords(found?.values ?? []);
+  const words = found ? ownerWords(found) : [];
   if (found === undefined || words.length === 0) return undefined;
   const sql = `${column ? alias : roles}.${found.quoted}`;
+  if (found.isArray) return `(${words.map((word) => `${literal(word)} = any (${sql})`).join(' or ')})`;
   return words.length === 1
     ? `${sql} = ${literal(words[0] as string)}`
     : `${sql} in (${words.map(literal).join(', ')})`;
 }
 
-function ownerWords(values: readonly string[]): string[] {
-  return [...new Set(values.filter((value) => isNamed('owner', value)))].sort();
+/** Of values, of items of lists, and of labels that no row may have today. */
+function ownerWords({ values, labels, isArray }: Column): string[] {
+  const items = isArray ? values.flatMap((list) => list.replace(/[{}"]/g, '').split(',')) : values;
+  return [...new Set([...items, ...labels].filter((value) => isNamed('owner', value)))].sort();
 }

@@ -86,6 +86,10 @@ export interface Table {
   readonly comment: string | null;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
+  /** A column by which other tables name its rows, where none does by the primary key. */
+  readonly named?: string | undefined;
+  /** Another table inherits from it. */
+  readonly isInherited: boolean;
   /** Empty: no partitions. */
   readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
@@ -231,6 +235,8 @@ export interface Survey {
   readonly users: Table | undefined;
   readonly owners: Owners | undefined;
   readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
+  /** Workspaces without an owner who may have tokens made. */
+  readonly ownerless?: { readonly rows: number; readonly of: number; readonly ids: readonly string[] } | undefined;
   /** Filters that need an index of their own. */
   readonly allFilters: boolean;
 }

@@ -7,7 +7,7 @@ import { crossingsOf } from './crossings.js';
 import { openReferences, withGuessedKeys } from './guesses.js';
 import { idColumn } from './keys.js';
 import { ledgerOf } from './ledger.js';
-import { findOwners, findUsers } from './owners.js';
+import { findOwners, findUsers, ownerlessOf } from './owners.js';
 import { workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
 import { findTenant } from './tenant.js';
@@ -65,7 +65,8 @@ export async function survey(
       crossings: await crossingsOf(client, subject, { subjects: drafted }),
       ledger: await ledgerOf(client, subject, drafted),
     });
-  return { tenant, subjects: judged, tables, leftOut, users, owners, workspaces, allFilters };
+  const found = { tenant, subjects: judged, tables, leftOut, users, owners, workspaces, allFilters };
+  return { ...found, ownerless: await ownerlessOf(client, found) };
 }
 
 function withWanted(tables: readonly Table[], show: readonly string[]): Table[] {

@@ -42,6 +42,16 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
     );
   const columnIn = columnsTo(column, sample, listed);
   const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
+  const reach = workspacesOf(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
+  if (given === undefined && reach * fewest < tables.length)
+    throw new AdoptRefused(
+      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${
+        candidates
+          .slice(0, 3)
+          .map((each) => `${each.column} of ${each.table.quoted} (${each.count})`)
+          .join(', ') || column
+      }. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
+    );
   const next = candidates.filter(({ table }) => table !== listed?.table).slice(0, 3);
   const [rival] = given === undefined && listed !== undefined ? next : [];
   const isClose = rival !== undefined && rival.score > (listed as Candidate).score - 0.25;
@@ -61,6 +71,9 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
       given !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
   };
 }
+
+/** Of so many tables one at least must lead to a workspace. */
+const fewest = 5;
 
 interface Root {
   readonly table: Table;
@@ -154,7 +167,7 @@ function sharedColumn(tables: readonly Table[]): string | undefined {
   return count >= 2 && count * 5 >= tables.length ? column : undefined;
 }
 
-function mostFrequent<T>(items: readonly T[], keyOf: (item: T) => unknown = (item) => item): T | undefined {
+export function mostFrequent<T>(items: readonly T[], keyOf: (item: T) => unknown = (item) => item): T | undefined {
   const counts = new Map<unknown, { readonly item: T; count: number }>();
   for (const item of items) {
     const known = counts.get(keyOf(item));

@@ -44,6 +44,7 @@ export function table(
     comment: null,
     columns,
     primaryKey: ['id'],
+    isInherited: false,
     foreignKeys: Object.entries(references).map(([own, to]) => ({
       table: to,
       columns: [own],
