@@ -31,7 +31,7 @@ revoke all on function gateway.note_wall_key_use(text) from public;
 grant execute on function gateway.note_wall_key_use(text) to gateway_writer;
 
 -- The workspace of the running statement where its MAC is right, else no row. The gateway sets MAC, hour and workspace for the transaction only,
--- in the same message as the statement that they guard: 64 hexadecimal digits, U+001F, the number of the hour since 1970, U+001F and the id. The
+-- in the same message as the statement that they guard: 64 hexadecimal digits, U+001F, the middle of the hour in seconds since 1970, U+001F and the id. The
 -- MAC is over hour, U+001F and id, and holds in its hour and five minutes around it, so that one that stands in a log opens nothing later.
 -- A view, so that it is planned with the
 -- statement: the function below costs twice as much. 64 bits of a hash of both MACs are compared, because the time that a comparison of texts
@@ -39,13 +39,12 @@ grant execute on function gateway.note_wall_key_use(text) to gateway_writer;
 create view gateway.sealed_workspace as
   select pg_catalog.split_part(s.sealed, e'\x1f', 3) as id
   from gateway.wall_keys k cross join (select pg_catalog.current_setting('gateway.workspace_id', true)) s (sealed)
-  where pg_catalog.hashtextextended(pg_catalog.split_part(s.sealed, e'\x1f', 1), 0) operator(pg_catalog.=)
+  where case when pg_catalog.hashtextextended(pg_catalog.split_part(s.sealed, e'\x1f', 1), 0) operator(pg_catalog.=)
     pg_catalog.hashtextextended(pg_catalog.encode(pg_catalog.sha256(k.outer_pad operator(pg_catalog.||) pg_catalog.sha256(
       k.inner_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.split_part(s.sealed, e'\x1f', 2) operator(pg_catalog.||) e'\x1f'
         operator(pg_catalog.||) pg_catalog.split_part(s.sealed, e'\x1f', 3), 'UTF8'))), 'hex'), 0)
-    and pg_catalog.split_part(s.sealed, e'\x1f', 2) operator(pg_catalog.=) any (array[
-      pg_catalog.floor((pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) operator(pg_catalog.-) 300) operator(pg_catalog./) 3600)::pg_catalog.text,
-      pg_catalog.floor((pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) operator(pg_catalog.+) 300) operator(pg_catalog./) 3600)::pg_catalog.text]);
+    then pg_catalog.abs(pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) operator(pg_catalog.-)
+      pg_catalog.split_part(s.sealed, e'\x1f', 2)::pg_catalog.float8) operator(pg_catalog.<=) 2100 end;
 alter view gateway.sealed_workspace owner to gateway_owner;
 
 -- The same, or NULL without a workspace, which equals nothing: then there are no rows. A wrong MAC is an error and not NULL, because a client

@@ -10,19 +10,19 @@ export type Seal = (workspace: WorkspaceId) => string;
 /** The database has its pads alone. */
 const macKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
-const hourMs = 3_600_000;
+const hourSeconds = 3600;
 
 export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
   const key = macKey(wallKey);
   const ofHour = new LRUCache<string, string>(atMost(10_000));
   let hour = 0;
   return (workspace) => {
-    const hourNow = Math.floor(now() / hourMs);
+    const hourNow = Math.floor(now() / 1000 / hourSeconds);
     if (hourNow !== hour) ofHour.clear();
     hour = hourNow;
     const known = ofHour.get(workspace);
     if (known !== undefined) return known;
-    const text = `${hour}\x1f${workspace}`;
+    const text = `${(hour + 0.5) * hourSeconds}\x1f${workspace}`;
     const sealed = `${createHmac('sha256', key).update(text).digest('hex')}\x1f${text}`;
     ofHour.set(workspace, sealed);
     return sealed;
