@@ -20,6 +20,7 @@ test.before(async (t) => {
   const base = new URL(gateway.url).origin;
   const pulled = await runPull(['--base', base, '--token-file', join(folder, 'token'), '--to', file]);
   if (pulled.code !== 0) throw new Error(pulled.stderr);
+  await duckdbCopy(file).sql('create table "a""b" as select 1 as i');
   const program = join(projectRoot, 'dist/pull/src/mcp/main.js');
   const args = [program, '--copy', file, '--log', log];
   await assistant.connect(new StdioClientTransport({ command: process.execPath, args }));
@@ -44,6 +45,7 @@ test.serial('an assistant finds the tables with their rows, and the moment of th
   const orders = await records(t.context.client, '/werkbonnen?perPage=10000');
   t.is(found.tables.find(({ name }) => name === 'werkbonnen')?.rows, orders.length);
   t.false(found.tables.some(({ name }) => name.startsWith('pull_')));
+  t.is(found.tables.find(({ name }) => name === 'a"b')?.rows, 1);
 });
 
 test.serial(

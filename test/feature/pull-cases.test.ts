@@ -35,58 +35,64 @@ import { operationOf, record } from '../support/pull/sync-server.js';
 const inShell = (script: string, args: readonly string[]): Promise<PullRun> =>
   startPull(args, ['/bin/sh', '-c', script, process.execPath, join(process.cwd(), 'dist/pull/src/main.js')]).ended;
 
-test('a copy takes no token of another workspace and no other gateway, until --replace starts over', async (t) => {
-  const schema = schemaOf({ naam: text });
-  const server = await serve(t, { klanten: { schema, records: numbered(30) } });
-  const other = await serve(t, { klanten: { schema, records: numbered(5, '"naam":"y"', 's') } });
-  for (const copy of await destinations(t)) {
-    server.workspaceId = 'north';
-    t.is((await pull(server, copy)).code, 0);
-    server.workspaceId = 'south';
-    const refused = await pull(server, copy);
-    t.is(refused.code, 1);
-    t.regex(
-      refused.stderr,
-      /^This copy is of workspace north of http.*, and the token is of workspace south .*--replace/,
-    );
-    const elsewhere = await pull(other, copy);
-    t.is(elsewhere.code, 1);
-    t.true(elsewhere.stderr.includes(server.base) && elsewhere.stderr.includes(other.base));
-    t.is(await countIn(copy, 'klanten'), 30);
-    const replaced = await pull(other, copy, '--replace');
-    t.is(replaced.code, 0, replaced.stderr);
-    t.is(await countIn(copy, 'klanten'), 5);
-    t.is((await pull(other, copy)).code, 0, 'from then on it is of the other');
-  }
-});
+test.serial(
+  'a copy takes no token of another workspace and no other gateway, until --replace starts over',
+  async (t) => {
+    const schema = schemaOf({ naam: text });
+    const server = await serve(t, { klanten: { schema, records: numbered(30) } });
+    const other = await serve(t, { klanten: { schema, records: numbered(5, '"naam":"y"', 's') } });
+    for (const copy of await destinations(t)) {
+      server.workspaceId = 'north';
+      t.is((await pull(server, copy)).code, 0);
+      server.workspaceId = 'south';
+      const refused = await pull(server, copy);
+      t.is(refused.code, 1);
+      t.regex(
+        refused.stderr,
+        /^This copy is of workspace north of http.*, and the token is of workspace south .*--replace/,
+      );
+      const elsewhere = await pull(other, copy);
+      t.is(elsewhere.code, 1);
+      t.true(elsewhere.stderr.includes(server.base) && elsewhere.stderr.includes(other.base));
+      t.is(await countIn(copy, 'klanten'), 30);
+      const replaced = await pull(other, copy, '--replace');
+      t.is(replaced.code, 0, replaced.stderr);
+      t.is(await countIn(copy, 'klanten'), 5);
+      t.is((await pull(other, copy)).code, 0, 'from then on it is of the other');
+    }
+  },
+);
 
-test('a resource keeps its name of the API, and two that would be one table are refused by both names', async (t) => {
-  const schema = schemaOf({ naam: text });
-  const server = await serve(t, {
-    'work-orders': { schema, records: numbered(3) },
-    page: { schema, records: numbered(2) },
-  });
-  for (const copy of await destinations(t)) {
-    const run = await pull(server, copy);
-    t.is(run.code, 0, run.stderr);
-    t.deepEqual(
-      run.stdout
-        .trim()
-        .split('\n')
-        .map((line) => (JSON.parse(line) as { resource: string }).resource),
-      ['work-orders', 'page'],
-    );
-    t.is(await countIn(copy, 'work_orders'), 3);
-    t.is((await pull(server, copy, '--resources', 'work-orders')).code, 0);
-    server.resources.set('work_orders', { schema, records: numbered(1) });
-    const refused = await pull(server, copy);
-    t.is(refused.code, 1);
-    t.regex(refused.stderr, /work-orders and work_orders would both be the table work_orders/);
-    server.resources.delete('work_orders');
-  }
-});
+test.serial(
+  'a resource keeps its name of the API, and two that would be one table are refused by both names',
+  async (t) => {
+    const schema = schemaOf({ naam: text });
+    const server = await serve(t, {
+      'work-orders': { schema, records: numbered(3) },
+      page: { schema, records: numbered(2) },
+    });
+    for (const copy of await destinations(t)) {
+      const run = await pull(server, copy);
+      t.is(run.code, 0, run.stderr);
+      t.deepEqual(
+        run.stdout
+          .trim()
+          .split('\n')
+          .map((line) => (JSON.parse(line) as { resource: string }).resource),
+        ['work-orders', 'page'],
+      );
+      t.is(await countIn(copy, 'work_orders'), 3);
+      t.is((await pull(server, copy, '--resources', 'work-orders')).code, 0);
+      server.resources.set('work_orders', { schema, records: numbered(1) });
+      const refused = await pull(server, copy);
+      t.is(refused.code, 1);
+      t.regex(refused.stderr, /work-orders and work_orders would both be the table work_orders/);
+      server.resources.delete('work_orders');
+    }
+  },
+);
 
-test('numbers are exact in types that hold them, wider only where values need it', async (t) => {
+test.serial('numbers are exact in types that hold them, wider only where values need it', async (t) => {
   const priced = { type: 'number', multipleOf: 0.01, minimum: 0, maximum: 99_999.99 };
   const members = {
     prijs: priced,
@@ -138,7 +144,7 @@ test('numbers are exact in types that hold them, wider only where values need it
   }
 });
 
-test('a run that would delete more than half of a table stops before it does', async (t) => {
+test.serial('a run that would delete more than half of a table stops before it does', async (t) => {
   const schema = schemaOf({ naam: text });
   for (const copy of await destinations(t)) {
     const server = await serve(t, {
@@ -165,7 +171,7 @@ test('a run that would delete more than half of a table stops before it does', a
   }
 });
 
-test('a large part of a large table can go: the run ends, and the next is quiet', async (t) => {
+test.serial('a large part of a large table can go: the run ends, and the next is quiet', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(45_000) } });
   const copy = duckdbCopy(join(folder, 'large.duckdb'));
   t.is((await pull(server, copy)).code, 0);
@@ -177,7 +183,7 @@ test('a large part of a large table can go: the run ends, and the next is quiet'
   t.is(await countIn(copy, 'klanten'), 25_000);
 });
 
-test('references to hidden records are counted, and cost one more pass in all', async (t) => {
+test.serial('references to hidden records are counted, and cost one more pass in all', async (t) => {
   const schema = schemaOf({ klantId: { type: 'string', 'x-references': 'klanten' } });
   const orders = new Map(Array.from({ length: 20 }, (_, i) => [`o${i}`, record(`o${i}`, `"klantId":"r${i}"`)]));
   for (const copy of await destinations(t)) {
@@ -200,7 +206,7 @@ test('references to hidden records are counted, and cost one more pass in all', 
   }
 });
 
-test('line ends inside of JSON do not break the lines of --changes', async (t) => {
+test.serial('line ends inside of JSON do not break the lines of --changes', async (t) => {
   const server = await serve(t, {
     notes: {
       schema: schemaOf({ vrij: {} }),
@@ -221,7 +227,7 @@ test('line ends inside of JSON do not break the lines of --changes', async (t) =
   }
 });
 
-test('a change file that the disk takes only in part is not committed', async (t) => {
+test.serial('a change file that the disk takes only in part is not committed', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(2_000) } });
   const [, copy] = (await destinations(t)) as [PulledCopy, PulledCopy];
   const changes = join(folder, 'full-disk');
@@ -243,7 +249,7 @@ test('a change file that the disk takes only in part is not committed', async (t
   );
 });
 
-test('a role that owns the schema needs no right on the database, and one without is told which', async (t) => {
+test.serial('a role that owns the schema needs no right on the database, and one without is told which', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   const url = await newDatabase(t);
   const role = `etl_${process.pid}`;
@@ -268,7 +274,7 @@ test('a role that owns the schema needs no right on the database, and one withou
   t.is(run.code, 0, run.stderr);
 });
 
-test('a column that changes its type keeps the views on it, or the run says in which order to go', async (t) => {
+test.serial('a column that changes its type keeps the views on it, or the run says in which order to go', async (t) => {
   const [duckdb, postgres] = (await destinations(t)) as [PulledCopy, PulledCopy];
   for (const copy of [duckdb, postgres]) {
     const server = await serve(t, {
@@ -297,28 +303,31 @@ test('a column that changes its type keeps the views on it, or the run says in w
   }
 });
 
-test('required fields are not null, also after a column came later, and the id is the key of PostgreSQL', async (t) => {
-  for (const copy of await destinations(t)) {
-    const server = await serve(t, {
-      klanten: { schema: { ...schemaOf({ naam: text }), required: ['id', 'naam'] }, records: numbered(3) },
-    });
-    t.is((await pull(server, copy)).code, 0);
-    await t.throwsAsync(() => copy.sql('update klanten set naam = null'));
-    const properties = { id: { ...text, description: "de sleutel, van 'klant'" }, naam: text, plaats: text };
-    server.resources.set('klanten', {
-      schema: { type: 'object', required: ['id', 'plaats'], properties },
-      records: numbered(3, '"naam":null,"plaats":"Ede"'),
-    });
-    const run = await pull(server, copy);
-    t.is(run.code, 0, run.stderr);
-    await t.throwsAsync(() => copy.sql('update klanten set plaats = null'));
-    await copy.sql('update klanten set naam = null');
-    if (copy.to.startsWith('postgres'))
-      await t.throwsAsync(() => copy.sql('insert into klanten select * from klanten'));
-  }
-});
+test.serial(
+  'required fields are not null, also after a column came later, and the id is the key of PostgreSQL',
+  async (t) => {
+    for (const copy of await destinations(t)) {
+      const server = await serve(t, {
+        klanten: { schema: { ...schemaOf({ naam: text }), required: ['id', 'naam'] }, records: numbered(3) },
+      });
+      t.is((await pull(server, copy)).code, 0);
+      await t.throwsAsync(() => copy.sql('update klanten set naam = null'));
+      const properties = { id: { ...text, description: "de sleutel, van 'klant'" }, naam: text, plaats: text };
+      server.resources.set('klanten', {
+        schema: { type: 'object', required: ['id', 'plaats'], properties },
+        records: numbered(3, '"naam":null,"plaats":"Ede"'),
+      });
+      const run = await pull(server, copy);
+      t.is(run.code, 0, run.stderr);
+      await t.throwsAsync(() => copy.sql('update klanten set plaats = null'));
+      await copy.sql('update klanten set naam = null');
+      if (copy.to.startsWith('postgres'))
+        await t.throwsAsync(() => copy.sql('insert into klanten select * from klanten'));
+    }
+  },
+);
 
-test('workspaces share a database by --schema, and tell their rows by --workspace-column', async (t) => {
+test.serial('workspaces share a database by --schema, and tell their rows by --workspace-column', async (t) => {
   const server = await serve(t, {
     klanten: {
       schema: schemaOf({ uren: { type: 'array', items: schemaOf({ n: { type: 'integer' } }) } }),
@@ -341,7 +350,7 @@ test('workspaces share a database by --schema, and tell their rows by --workspac
   t.is((await pull(server, duckdbCopy(join(folder, 'x.duckdb')), '--schema', 'north')).code, 2);
 });
 
-test('--status prints how fresh a copy is, and --max-age exits with 1 when it is older', async (t) => {
+test.serial('--status prints how fresh a copy is, and --max-age exits with 1 when it is older', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   for (const copy of await destinations(t)) {
     const status = (...more: string[]): Promise<PullRun> => pullInProcess(['--status', '--to', copy.to, ...more]);
@@ -369,7 +378,7 @@ test('--status prints how fresh a copy is, and --max-age exits with 1 when it is
     t.is((await pullInProcess(args)).code, 2);
 });
 
-test('excel-csv has a byte order mark, semicolons, decimal commas, and texts that stay texts', async (t) => {
+test.serial('excel-csv has a byte order mark, semicolons, decimal commas, and texts that stay texts', async (t) => {
   const members = { nummer: text, prijs: { type: 'number' }, tekst: text, op: { type: 'string', format: 'date-time' } };
   const records = new Map([
     ['7', record('7', '"nummer":"01234567","prijs":3.500,"tekst":"=1+1"')],
@@ -401,7 +410,7 @@ test('excel-csv has a byte order mark, semicolons, decimal commas, and texts tha
   }
 });
 
-test('wide and large records are copied and exported within 512 MB', async (t) => {
+test.serial('wide and large records are copied and exported within 512 MB', async (t) => {
   const server = await serve(t, { breed: wideRecords(5_001, 60), groot: largeRecords(3, 4e6) });
   for (const copy of await destinations(t))
     for (const format of ['parquet', 'csv']) {
@@ -412,7 +421,7 @@ test('wide and large records are copied and exported within 512 MB', async (t) =
     }
 });
 
-test('a table that was dropped is filled again, and is not in the way of --replace', async (t) => {
+test.serial('a table that was dropped is filled again, and is not in the way of --replace', async (t) => {
   const schema = schemaOf({ datum: { type: 'string', format: 'date' }, uren: { type: 'array', items: schemaOf({}) } });
   const server = await serve(t, {
     klanten: { schema, records: numbered(3, '"datum":"2026-01-01","uren":[{"id":"1"}]') },
@@ -436,7 +445,7 @@ test('a table that was dropped is filled again, and is not in the way of --repla
   }
 });
 
-test('a number or moment that no type holds is kept as it came', async (t) => {
+test.serial('a number or moment that no type holds is kept as it came', async (t) => {
   const schema = schemaOf({ a: { type: 'number' }, m: { type: 'string', format: 'date-time' } });
   const records = new Map([['1', record('1', '"a":1e-20000,"m":"2026-01-01T00:00:00+24:00"')]]);
   const server = await serve(t, { maten: { schema, records } });
@@ -449,7 +458,7 @@ test('a number or moment that no type holds is kept as it came', async (t) => {
   }
 });
 
-test('a DuckDB file is free while the gateway does not answer, and any file name is a file', async (t) => {
+test.serial('a DuckDB file is free while the gateway does not answer, and any file name is a file', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   const args = usual(server, '').slice(0, -1);
   const run = await inShell(`cd '${folder}' && exec "$0" "$@"`, [...args, ':memory:']);
@@ -465,7 +474,7 @@ test('a DuckDB file is free while the gateway does not answer, and any file name
   t.is((await ended).code, 143);
 });
 
-test('--changes tells what its files lack, and leaves the files of another copy alone', async (t) => {
+test.serial('--changes tells what its files lack, and leaves the files of another copy alone', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   const changes = join(folder, 'shared-changes');
   const [copy, other] = (await destinations(t)) as [PulledCopy, PulledCopy];
@@ -478,36 +487,39 @@ test('--changes tells what its files lack, and leaves the files of another copy 
   t.is(readdirSync(changes).length, 2);
 });
 
-test('sources of dbt name ids and schemas as they are, hold no Jinja, and are replaced in one step', async (t) => {
-  const description = "de naam {{ env_var('HOME') }}\u007f";
-  const named = { type: 'object', properties: { Id: text, id: text, naam: { ...text, description } } };
-  const orders = schemaOf({ klantId: { ...text, 'x-references': 'klanten' } });
-  const server = await serve(t, {
-    klanten: { schema: named, records: numbered(3) },
-    orders: { schema: orders, records: numbered(3, '"klantId":"r1"') },
-  });
-  const copy = postgresCopy(await newDatabase(t));
-  const file = join(folder, 'models/staging/sources.yml');
-  const args = ['--schema', 'order', '--dbt', file];
-  const run = await pull(server, copy, ...args);
-  t.is(run.code, 0, run.stderr);
-  const { tables } = (parse(readFileSync(file, 'utf8')) as { sources: [{ tables: Record<string, unknown>[] }] })
-    .sources[0];
-  const shown = JSON.stringify(tables);
-  t.true(shown.includes(`{"to":"source('order', 'klanten')","field":"\\"id_2\\""`), shown);
-  t.true(shown.includes('from \\"order\\".pull_status'), shown);
-  t.true(shown.includes("de naam { { env_var('HOME') }} "), shown);
-  writeFileSync(file, 'before');
-  linkSync(file, join(folder, 'sources-before'));
-  t.is((await pull(server, copy, ...args)).code, 0);
-  t.is(readFileSync(join(folder, 'sources-before'), 'utf8'), 'before');
-  t.deepEqual(readdirSync(join(folder, 'models/staging')), ['sources.yml']);
-  const refused = await pull(server, copy, '--dbt', join(folder, 'models'));
-  t.is(refused.code, 1);
-  t.notRegex(refused.stderr, /connection/);
-});
+test.serial(
+  'sources of dbt name ids and schemas as they are, hold no Jinja, and are replaced in one step',
+  async (t) => {
+    const description = "de naam {{ env_var('HOME') }}\u007f";
+    const named = { type: 'object', properties: { Id: text, id: text, naam: { ...text, description } } };
+    const orders = schemaOf({ klantId: { ...text, 'x-references': 'klanten' } });
+    const server = await serve(t, {
+      klanten: { schema: named, records: numbered(3) },
+      orders: { schema: orders, records: numbered(3, '"klantId":"r1"') },
+    });
+    const copy = postgresCopy(await newDatabase(t));
+    const file = join(folder, 'models/staging/sources.yml');
+    const args = ['--schema', 'order', '--dbt', file];
+    const run = await pull(server, copy, ...args);
+    t.is(run.code, 0, run.stderr);
+    const { tables } = (parse(readFileSync(file, 'utf8')) as { sources: [{ tables: Record<string, unknown>[] }] })
+      .sources[0];
+    const shown = JSON.stringify(tables);
+    t.true(shown.includes(`{"to":"source('order', 'klanten')","field":"\\"id_2\\""`), shown);
+    t.true(shown.includes('from \\"order\\".pull_status'), shown);
+    t.true(shown.includes("de naam { { env_var('HOME') }} "), shown);
+    writeFileSync(file, 'before');
+    linkSync(file, join(folder, 'sources-before'));
+    t.is((await pull(server, copy, ...args)).code, 0);
+    t.is(readFileSync(join(folder, 'sources-before'), 'utf8'), 'before');
+    t.deepEqual(readdirSync(join(folder, 'models/staging')), ['sources.yml']);
+    const refused = await pull(server, copy, '--dbt', join(folder, 'models'));
+    t.is(refused.code, 1);
+    t.notRegex(refused.stderr, /connection/);
+  },
+);
 
-test('a database without UTF8 is refused, and a reader of stdout that goes away ends no run', async (t) => {
+test.serial('a database without UTF8 is refused, and a reader of stdout that goes away ends no run', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   const url = await newDatabase(t, `encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0`);
   const refused = await pull(server, postgresCopy(url));
@@ -520,7 +532,7 @@ test('a database without UTF8 is refused, and a reader of stdout that goes away 
   t.is(await countIn(copy, 'klanten'), 3);
 });
 
-test('a gateway that always refuses a page or lacks a member of an answer is not asked for ever', async (t) => {
+test.serial('a gateway that always refuses a page or lacks a member of an answer is not asked for ever', async (t) => {
   const document = JSON.stringify({ paths: { '/sync/klanten': { get: operationOf(schemaOf({})) } } });
   const page = '{"data":[],"pagination":{"nextCursor":null,"since":"x"}}';
   for (const [message, answers] of [

@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
 import {
@@ -34,7 +34,7 @@ const ofReadersInPostgres = [
   'grant select on klanten to public',
 ];
 
-test('what readers build on a copy stays: references, columns, views, indexes, grants', async (t) => {
+test.serial('what readers build on a copy stays: references, columns, views, indexes, grants', async (t) => {
   const members = (n: number): string => `"naam":"${n}","uren":[{"id":"a","n":${n}},{"id":"b"}]`;
   const schema = schemaOf({ naam: text, uren: list({ n: { type: 'integer' } }) }) as { properties: object };
   for (const copy of await destinations(t)) {
@@ -82,30 +82,36 @@ test('what readers build on a copy stays: references, columns, views, indexes, g
   }
 });
 
-test('a column of a reader with the name of a new field is named, and a copy knows how it was made', async (t) => {
-  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
-  for (const copy of await destinations(t)) {
-    server.resources.set('klanten', { schema: schemaOf({ naam: text }), records: numbered(3) });
-    await pullWell(t, server, copy, '--workspace-column');
-    t.regex((await pull(server, copy)).stderr, /^This copy was made with --workspace-column: run pull as before/);
-    t.deepEqual(await copy.sql('select distinct workspace_id from klanten'), [{ workspace_id: 'north' }]);
-    await pullWell(t, server, copy, '--workspace-column');
-    await copy.sql('alter table klanten add column fax text');
-    server.resources.set('klanten', { schema: schemaOf({ naam: text, fax: text }), records: numbered(3) });
-    t.regex((await pull(server, copy, '--workspace-column')).stderr, /klanten.fax was not made by pull/);
-    await copy.sql('alter table klanten rename column fax to my_fax');
-    await pullWell(t, server, copy, '--workspace-column');
-    await pullWell(t, server, copy, '--replace');
-    t.deepEqual(
-      await copy.sql('select distinct workspace_id from klanten'),
-      [{ workspace_id: 'north' }],
-      'no longer its own',
-    );
-    t.regex((await pull(server, copy, '--workspace-column')).stderr, /^This copy was made without --workspace-column/);
-  }
-});
+test.serial(
+  'a column of a reader with the name of a new field is named, and a copy knows how it was made',
+  async (t) => {
+    const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
+    for (const copy of await destinations(t)) {
+      server.resources.set('klanten', { schema: schemaOf({ naam: text }), records: numbered(3) });
+      await pullWell(t, server, copy, '--workspace-column');
+      t.regex((await pull(server, copy)).stderr, /^This copy was made with --workspace-column: run pull as before/);
+      t.deepEqual(await copy.sql('select distinct workspace_id from klanten'), [{ workspace_id: 'north' }]);
+      await pullWell(t, server, copy, '--workspace-column');
+      await copy.sql('alter table klanten add column fax text');
+      server.resources.set('klanten', { schema: schemaOf({ naam: text, fax: text }), records: numbered(3) });
+      t.regex((await pull(server, copy, '--workspace-column')).stderr, /klanten.fax was not made by pull/);
+      await copy.sql('alter table klanten rename column fax to my_fax');
+      await pullWell(t, server, copy, '--workspace-column');
+      await pullWell(t, server, copy, '--replace');
+      t.deepEqual(
+        await copy.sql('select distinct workspace_id from klanten'),
+        [{ workspace_id: 'north' }],
+        'no longer its own',
+      );
+      t.regex(
+        (await pull(server, copy, '--workspace-column')).stderr,
+        /^This copy was made without --workspace-column/,
+      );
+    }
+  },
+);
 
-test('deletions reach the tables of fields that the document no longer has, and these are named', async (t) => {
+test.serial('deletions reach the tables of fields that the document no longer has, and these are named', async (t) => {
   const whole = schemaOf({ naam: text, uren: list({ n: text }) });
   for (const copy of await destinations(t)) {
     const server = await serve(t, {
@@ -135,12 +141,16 @@ test('deletions reach the tables of fields that the document no longer has, and 
     ]);
     server.resources.clear();
     server.resources.set('other', { schema: whole, records });
-    await pullWell(t, server, copy);
+    const to = join(folder, `away${isPostgres(copy)}`);
+    mkdirSync(to);
+    writeFileSync(join(to, 'klanten.csv'), '');
+    const { stderr } = await pullWell(t, server, copy, '--export', to, '--format', 'csv');
+    t.regex(stderr, /^Of an earlier run, and not written by this one: .*\/klanten\.csv\.$/m);
     t.is((await statusOf(copy))[0]?.failure, 'The gateway does not give it to this token.');
   }
 });
 
-test('a resource that fails is named with its reason, and the others are brought up to date', async (t) => {
+test.serial('a resource that fails is named with its reason, and the others are brought up to date', async (t) => {
   for (const copy of await destinations(t)) {
     const schema = schemaOf({ naam: text });
     const server = await serve(t, {
@@ -167,7 +177,7 @@ test('a resource that fails is named with its reason, and the others are brought
   }
 });
 
-test('the token is read again for each run, and once more after a 401', async (t) => {
+test.serial('the token is read again for each run, and once more after a 401', async (t) => {
   const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(3) } });
   const [copy] = (await destinations(t)) as [PulledCopy];
   const file = join(folder, 'rotated');
@@ -195,20 +205,23 @@ test('the token is read again for each run, and once more after a 401', async (t
   t.regex((await pullInProcess(args)).stderr, /401 unknown token/);
 });
 
-test('a page with too many records is refused, a clock ahead gives no age, and the end of a token is told', async (t) => {
-  const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(10_001) } });
-  const expiresAt = new Date(Date.now() + 2 * 86_400_000).toISOString();
-  server.token = { expiresAt };
-  server.clockAheadMs = 3 * 3_600_000;
-  for (const copy of await destinations(t)) {
-    server.ignoresPerPage = true;
-    const refused = await pull(server, copy);
-    t.regex(refused.stderr, /^klanten: .* sends more than the 10000 records that a page may have\.$/m);
-    server.ignoresPerPage = false;
-    t.regex((await pullWell(t, server, copy)).stderr, /^The access token ends at 20.*: ask for a new one\.$/m);
-    const { code, stdout } = await pullInProcess(['--status', '--to', copy.to, '--max-age', '1h']);
-    t.is(code, 1);
-    t.like(JSON.parse(stdout), { dataAsOf: null, ageSeconds: null, tokenExpiresAt: expiresAt });
-  }
-  t.is((await pull(server, duckdbCopy(join(folder, 'a?b', 'x.duckdb')))).code, 2);
-});
+test.serial(
+  'a page with too many records is refused, a clock ahead gives no age, and the end of a token is told',
+  async (t) => {
+    const server = await serve(t, { klanten: { schema: schemaOf({ naam: text }), records: numbered(10_001) } });
+    const expiresAt = new Date(Date.now() + 2 * 86_400_000).toISOString();
+    server.token = { expiresAt };
+    server.clockAheadMs = 3 * 3_600_000;
+    for (const copy of await destinations(t)) {
+      server.ignoresPerPage = true;
+      const refused = await pull(server, copy);
+      t.regex(refused.stderr, /^klanten: .* sends more than the 10000 records that a page may have\.$/m);
+      server.ignoresPerPage = false;
+      t.regex((await pullWell(t, server, copy)).stderr, /^The access token ends at 20.*: ask for a new one\.$/m);
+      const { code, stdout } = await pullInProcess(['--status', '--to', copy.to, '--max-age', '1h']);
+      t.is(code, 1);
+      t.like(JSON.parse(stdout), { dataAsOf: null, ageSeconds: null, tokenExpiresAt: expiresAt });
+    }
+    t.is((await pull(server, duckdbCopy(join(folder, 'a?b', 'x.duckdb')))).code, 2);
+  },
+);
