@@ -49,6 +49,8 @@ export const advice = {
   ids: 'Expose an id that is backed by a unique index, or show only the newest of the rows with the same id.',
   values:
     'Compare DATA_KEYS with the keys of the app, and the codecs of the definition with the stored values; if JSON has no such value (NaN, infinity), show another value in the view. The named row is an example.',
+  shown:
+    'List in "show" what else clients may see; the empty pointer "" is a value that is no object. Leave it as it is if clients need no more.',
   schema:
     'Cast the columns of the view to the types of the contract (docs/reference/definitions.md), or change the definition.',
   indexes:

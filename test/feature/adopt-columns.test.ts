@@ -93,7 +93,7 @@ test('a draft shows no personal data, no rows of logs, no search index and no de
     t.notRegex(JSON.stringify(body), /hidden|iVBOR/, name);
   }
   t.like((await ask('/jobs/1')).body, {
-    contacts: [{}],
+    contacts: [null],
     settings: [{ settings: { size: 2 }, label: 'a' }],
   });
   const refused = { first: 'Dirk', priority: 'high', assigneeId: 7, fullName: 'x' };

@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { asAdmin } from '../../src/postgres/admin.js';
+import type { Field } from '../../src/resource/definition/resource.js';
 import { adopted, adoptedShop, apiOf, newDatabase, shopOf, wrong } from '../support/adopt/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -174,4 +176,44 @@ test('a draft proposes few indexes, says what each costs, and takes the other fi
   );
   t.deepEqual(await wrong(t, all), []);
   t.is(indexesOf(all).length, 9);
+});
+
+test('a draft lists each form of free JSON in its sample, check counts forms that came since, and personal fields and states are marked', async (t) => {
+  const app = shopOf(`
+    create table orders ($own, customer_name text, brand text, notes text, data jsonb, marks jsonb[], later jsonb, created_at timestamptz not null default now());
+    create table order_lines ($own, order_id bigint not null references orders, detail json, birth_place text);
+    create table activity ($own, entity_type text not null, entity_id bigint not null, action text not null, changes jsonb, created_at timestamptz not null default now());
+    insert into activity (company_id, entity_type, entity_id, action, changes)
+      select 1, 'order', n, 'update', '{"brand": ["Bitzer", "Daikin"], "notes": ["Jansen", null]}' from generate_series(1, 9) n;
+    insert into orders (company_id, customer_name, brand, data, marks)
+      select 1, 'Jansen', 'Bitzer', (array['42', '"text"', '["red", "green"]', '{"size": 1, "place": {"row": 2}}']::jsonb[])[1 + n % 4],
+        array['1', '{"at": 1}']::jsonb[] from generate_series(1, 100) n;
+    insert into orders (company_id, data) values (1, '{"size": {"width": 3}, "place": 4}');
+    insert into order_lines (company_id, order_id, detail) values (1, 1, '  true'), (1, 1, '[1, {"a": "b"}]')`);
+  const draft = await adoptedShop(t, app);
+  const { data, marks, later, customerName, brand, notes, lines } = (draft.resources.get('orders')?.fields ??
+    {}) as Record<string, Field>;
+  t.deepEqual(data?.show, ['', '/place', '/place/row', '/size', '/size/width']);
+  t.deepEqual([marks?.show, later], [['', '/at'], undefined]);
+  t.deepEqual(lines?.items?.fields?.detail?.show, ['', '/a']);
+  t.deepEqual([customerName?.personal, brand?.personal, brand?.log, notes?.log], [true, undefined, 'text', undefined]);
+  const ask = await (await apiOf(t, draft))('read:orders,read:activity');
+  const { body } = await ask<{ data: { data: unknown }[] }>('/orders?perPage=3');
+  t.deepEqual(
+    body.data.map((order) => order.data),
+    ['text', ['red', 'green'], { size: 1, place: { row: 2 } }],
+  );
+  const log = await ask<{ data: { changes: unknown }[] }>('/activity?perPage=1');
+  t.deepEqual(log.body.data[0]?.changes, [
+    { field: 'brand', old: 'Bitzer', new: 'Daikin' },
+    { field: 'notes', shielded: true },
+  ]);
+  await asAdmin(draft.settings.adminUrl as string, (client) =>
+    client.query(`insert into shop.orders (company_id, marks) values (1, array['{"at": {"x": 1}}', 'true']::jsonb[]);
+      insert into shop.order_lines (company_id, order_id, detail) values (1, 2, '{"a": {"b": 1}}')`),
+  );
+  const [finding, ...others] = (await wrong(t, draft)).filter(({ code }) => code === 'shown');
+  t.deepEqual(others, []);
+  t.regex(finding?.detail ?? '', /\/fields\/marks leaves out objects at \/at in 1 of \d+ records/);
+  t.regex(finding?.detail ?? '', /\/fields\/lines\/items\/fields\/detail leaves out objects at \/a in 1 of/);
 });

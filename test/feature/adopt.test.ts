@@ -60,8 +60,13 @@ test.serial(
     t.false(readFileSync(join(folder, 'sql/views/werkbonnen.sql'), 'utf8').includes('t.handtekening'));
     t.regex(output, /email, telefoon \(personal data, by the name\)/);
     const findings = await wrong(t, draft);
-    t.deepEqual(findings.map(titleOf).sort(), ['warning open_points klanten', 'warning values klanten']);
-    t.regex(findings[0]?.detail ?? '', /\/fields\/land\/description: .*; the definition is .*klanten\.json\.$/);
+    // A tenth of the forms of gegevens is rarer than the sample is large.
+    const titles = ['warning open_points klanten', 'warning shown werkbonnen', 'warning values klanten'];
+    t.deepEqual(findings.map(titleOf).sort(), titles);
+    t.regex(
+      findings.find(({ code }) => code === 'open_points')?.detail ?? '',
+      /\/fields\/land\/description: .*; the definition is .*klanten\.json\.$/,
+    );
   },
 );
 

@@ -32,7 +32,7 @@ test('no log entry shows a customer value, an encrypted value or an image', asyn
     t.false(/enc:v/i.test(reply.text));
     for (const text of data.flatMap(({ wijzigingen }) => stringsIn(wijzigingen))) shown.add(text);
   }
-  t.true(shown.size > 100);
+  t.true(shown.size > 40);
   const customers = Array.from({ length: sizesOf(clonedRows.first).customers }, (_, i) => customerPlain(0, i + 1));
   const plain = customers.flatMap(({ naam, kvkNummer, email, telefoon }) => [naam, kvkNummer, email, telefoon]);
   const { rows } = await database.primary.query<Record<string, string | null>>(
@@ -63,7 +63,7 @@ test('a change to personal data or a signature shows the field and that it is sh
   );
 });
 
-test('every other change is shown as it is stored', async (t) => {
+test('every other change is shown as it is stored, except of a text that the definitions do not show in the log', async (t) => {
   const { client, database } = t.context;
   const { rows } = await database.primary.query<{ id: string; wijzigingen: Change[] }>(
     `select id::text, wijzigingen from app.logboeken where workspace_id = $1 and entiteit <> 'klant'`,
@@ -82,7 +82,7 @@ test('every other change is shown as it is stored', async (t) => {
       if (change.afgeschermd) shielded++;
       else t.deepEqual(change, was[i] as Change);
       if (!change.afgeschermd) intact++;
-      else t.regex(change.veld, /^(handtekening|opmerking|klant_naam|gegevens)$/);
+      else t.regex(change.veld, /^(handtekening|opmerking|klant_naam|gegevens|naam|locatie|omschrijving)$/);
     }
   }
   t.true(intact > 1500 && shielded > 50, `${intact} intact, ${shielded} shielded`);
@@ -109,41 +109,34 @@ test('the actor, the entity and the moment of an entry are those that are stored
   t.deepEqual(entries, rows);
 });
 
-const person = { naam: 'GEHEIM', gsm: '0612345678' };
-const json = JSON.stringify(person);
+const uuid = '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10';
+const moment = '2021-05-10T14:03:12.120Z';
+const picture = `data:image/png;base64,GEHEIM${'A'.repeat(300)}`;
+const fieldsOf = (entity: string, names: string, value: unknown) =>
+  names.split(' ').map((veld) => [entity, veld, value] as const);
 const hidden: readonly (readonly [entity: string, veld: string, value: unknown])[] = [
-  ...'contactgegevens klant_naam e-mail telefoon adres handtekening gegevens'
-    .split(' ')
-    .flatMap((veld) =>
-      ['werkbon', 'installatie', 'klant', 'gebruiker'].map((entity) => [entity, veld, 'GEHEIM'] as const),
-    ),
-  ['factuur', 'status', 'GEHEIM'],
-  ['werkbon', 'omschrijving', person],
-  ['werkbon', 'status', [['GEHEIM']]],
-  ['werkbon', 'handelingen', [{ omschrijving: 'GEHEIM' }]],
-  ['werkbon', 'omschrijving', json],
-  ['werkbon', 'omschrijving', ` \n${json}`],
-  ['installatie', 'interne_notities', JSON.stringify(json)],
-  ['installatie', 'locatie', encodeURIComponent(json)],
-  ['installatie', 'naam', 'naam=GEHEIM&gsm=0612345678'],
-  ['installatie', 'naam', '<naam>GEHEIM</naam>'],
-  ['installatie', 'merk', 'GEHEIM;Kerkstraat 12;Utrecht'],
-  ['werkbon', 'omschrijving', 'GEHEIM op Kerkstraat 12'],
-  ['installatie', 'interne_notities', 'bel GEHEIM: 06-12345678'],
-  ['werkbon', 'omschrijving', 'geheim@GEHEIM.nl'],
+  ...['werkbon', 'installatie', 'klant', 'gebruiker'].flatMap((entity) =>
+    fieldsOf(entity, 'contactgegevens klant_naam e-mail telefoon adres handtekening gegevens', 'GEHEIM'),
+  ),
+  ...fieldsOf('factuur', 'status datum', 'GEHEIM'),
+  // Prose that users type, whatever it holds, and a text in the place of another value.
+  ...fieldsOf('werkbon', 'omschrijving datum ondertekend_op installatie_id installationId', 'Jan GEHEIM, Kerkstraat'),
+  ...fieldsOf('installatie', 'naam omschrijving locatie interne_notities', '1234-56-782 GEHEIM'),
+  ...fieldsOf('installatie', 'vulling_kg bouwjaar lmra_verplicht customerId version updated_at', '06-12345678 GEHEIM'),
+  ['installatie', 'omschrijving', 612345678],
+  ...[{ naam: 'GEHEIM' }, [['GEHEIM']], picture].map((value) => ['werkbon', 'status', value] as const),
 ];
-const shownFields: readonly (readonly [entity: string, veld: string, value: unknown])[] = [
-  ...['nummer', 'status', 'omschrijving', 'datum', 'ondertekend_op', 'ondertekendOp', 'installatie_id'].map(
-    (veld) => ['werkbon', veld, 'afgerond'] as const,
-  ),
-  ...['naam', 'merk', 'type', 'locatie', 'serienummer', 'koudemiddel', 'vulling_kg', 'vullingKg', 'klant_id'].map(
-    (veld) => ['installatie', veld, 12.5] as const,
-  ),
-  ...['interne_notities', 'lmra_verplicht', 'customerId', 'omschrijving', 'bouwjaar', 'version', 'updated_at'].map(
-    (veld) => ['installatie', veld, true] as const,
-  ),
+const shownFields: typeof hidden = [
+  ...fieldsOf('werkbon', 'nummer status', 'in_uitvoering'),
+  ...fieldsOf('werkbon', 'datum', '2026-01-31'),
+  ...fieldsOf('werkbon', 'ondertekend_op ondertekendOp updated_at', moment),
+  ...fieldsOf('werkbon', 'installatie_id installationId installatieId', uuid),
+  ...fieldsOf('installatie', 'merk type serienummer koudemiddel', 'ZB29KCE'),
+  ...fieldsOf('installatie', 'vulling_kg vullingKg bouwjaar version', 12.5),
+  ...fieldsOf('installatie', 'lmra_verplicht', true),
+  ...fieldsOf('installatie', 'klant_id customerId workspaceId', uuid),
   ['klant', 'status', 'actief'],
-  ['klant', 'updated_at', '2021-05-10T14:03:12.120Z'],
+  ['klant', 'updated_at', moment],
   ['gebruiker', 'rol', 'owner'],
 ];
 

@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { encryptValue } from '../../demo/seed/encrypt.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { withInstallations } from '../support/definitions.js';
@@ -119,14 +117,9 @@ test('records are created in the workspace of the token and no other', async (t)
   t.is((await client.get(`/installaties/${id}`, { token })).status, 200);
 });
 
-test('a value that the API cleans is cleaned in the answer to a create, too, and in its replay', async (t) => {
-  const { database } = t.context;
-  const changed = withInstallations(t, (definition) => {
-    definition.fields.omschrijving.clean = 'text-images';
-  });
-  const { client } = await database.gateway(changed);
-  const image =
-    'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+test('an image that a client writes is null in the answer to a create, too, and in its replay', async (t) => {
+  const { client, database } = t.context;
+  const image = `data:image/png;base64,iVBORw0KGgo${'A'.repeat(300)}`;
   const body = { naam: 'beeld', omschrijving: image, customerId: await customerOf(database) };
   const replies = [await post(client, body, { key: 'image' }), await post(client, body, { key: 'image' })];
   t.deepEqual(
@@ -294,7 +287,7 @@ async function entriesOf({ client, database }: TestContext, id: string): Promise
   return records<Entry>(client, `/logboeken?entity=${app.log.installation}&entityId=${id}`);
 }
 
-test('creating writes one entry: the token as actor, and each field given with its value', async (t) => {
+test('creating writes one entry: the token as actor, and each field given, with its value where the log shows it', async (t) => {
   const { client, database, token } = t.context;
   const customerId = await customerOf(database);
   const body = { naam: 'Koelcel', customerId, bouwjaar: 2019, inbedrijfstelling: '2020-02-29', merk: null };
@@ -319,12 +312,12 @@ test('creating writes one entry: the token as actor, and each field given with i
       [app.logged.bouwjaar, [null, 2019]],
       [app.logged.inbedrijfstelling, [null, '2020-02-29']],
       [app.logged.customerId, [null, customerId]],
-      [app.logged.naam, [null, 'Koelcel']],
+      [app.logged.naam, [undefined, undefined]],
     ]),
   );
 });
 
-test('changing writes one entry with the old and the new values of the changed fields, as JSON of their types', async (t) => {
+test('changing writes one entry with the old and the new values of the fields that the log shows, as JSON of their types', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
   const record = await created(client, { naam: 'Koelcel', customerId, bouwjaar: 2019, locatie: 'Kelder' });
@@ -336,7 +329,7 @@ test('changing writes one entry with the old and the new values of the changed f
     Object.fromEntries((changed?.wijzigingen ?? []).map(({ veld, oud, nieuw }) => [veld, [oud, nieuw]])),
     Object.fromEntries<unknown[]>([
       [app.logged.bouwjaar, [2019, 2020]],
-      [app.logged.locatie, ['Kelder', null]],
+      [app.logged.locatie, [undefined, undefined]],
       [app.logged.merk, [null, 'Daikin']],
     ]),
   );
@@ -352,18 +345,6 @@ test('replays, refusals and empty changes write none', async (t) => {
   await patch(client, record.id, etagOf(record, 1), { customerId: await customerOf(database, 1) });
   await patch(client, record.id, etagOf(record, 1), {});
   t.is((await entriesOf(t.context, record.id)).length, 2);
-});
-
-test('an encrypted value is shielded in the log under a field that is shown, however short it is', async (t) => {
-  const { client, database } = t.context;
-  const record = await created(client, { naam: 'Koelcel', customerId: await customerOf(database) });
-  const merk = app.storedAs(encryptValue({ k: randomBytes(32) }, 'k', 2, ['any', 'place'], 'x'));
-  t.is((await patch(client, record.id, etagOf(record), { merk, locatie: 'Kelder' })).status, 200);
-  const [, changed] = await entriesOf(t.context, record.id);
-  t.deepEqual(changed?.wijzigingen.toSorted((a, b) => a.veld.length - b.veld.length) as object[], [
-    { veld: app.logged.merk, afgeschermd: true },
-    { veld: app.logged.locatie, oud: null, nieuw: 'Kelder' },
-  ]);
 });
 
 test('a token without read:installaties gets back the writable members, the id, the version and the timestamps', async (t) => {

@@ -17,8 +17,6 @@ interface AppFacts {
   readonly logged: Readonly<
     Record<'customerId' | 'naam' | 'bouwjaar' | 'inbedrijfstelling' | 'locatie' | 'merk', string>
   >;
-  /** A stored value of the form of a customer's, from one in the form of the first app. */
-  readonly storedAs: (value: string) => string;
   readonly planned: string;
   readonly done: string;
 }
@@ -47,7 +45,6 @@ const first: AppFacts = {
     locatie: 'locatie',
     merk: 'merk',
   },
-  storedAs: (value) => value,
   planned: 'gepland',
   done: 'afgerond',
 };
@@ -82,7 +79,6 @@ const second: AppFacts = {
     locatie: 'location',
     merk: 'brand',
   },
-  storedAs: (value) => value.split(':')[3] as string,
   planned: 'planned',
   done: 'done',
 };

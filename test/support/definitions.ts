@@ -68,7 +68,7 @@ export const items = {
     state: field('state', 'text', { nullable: true, write: {} }),
     place: { description: 'A.', group: { town: field('town', 'text', { nullable: true, codec: 'base64' }) } },
     size: field('size', 'number'),
-    data: field('data', 'json', { clean: 'json-images' }),
+    data: field('data', 'json', { show: ['/a'] }),
     madeAt: field('made_at', 'timestamp'),
     version: field('version', 'integer'),
   },

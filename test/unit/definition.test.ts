@@ -230,7 +230,7 @@ const definition = {
     rank: member('data', '/a~1b', 'integer'),
     since: member('data', '/since', 'date'),
     active: member('data', '/active', 'boolean'),
-    rest: member('data', '/rest', 'json', { clean: 'json-images' }),
+    rest: member('data', '/rest', 'json', { show: ['/n', '/handtekening', ''] }),
   },
 };
 const [customers] = load({ 'customers.json': definition }) as [Resource];
@@ -238,7 +238,7 @@ const [customers] = load({ 'customers.json': definition }) as [Resource];
 const projectionOptions: ProjectionOptions = {
   keyring: parseKeyring('{}'),
   legacy: false,
-  redaction: compileRedaction({}, []),
+  redaction: compileRedaction({}),
 };
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
@@ -259,7 +259,7 @@ test('several members are filled from one cell, encoded or JSON, which is select
   t.is(
     json,
     '{"id":"1","made":"2026-01-31","name":"De \\"Boer\\" \\u00e9","address":{"town":"Utrecht","number":12.50},' +
-      '"rank":-3,"since":"2020-02-29","active":true,"rest":{"n": 12345678901234567890}}',
+      '"rank":-3,"since":"2020-02-29","active":true,"rest":{"n":12345678901234567890}}',
   );
   t.deepEqual(failures, []);
   t.is(compileStatements(customers).detail?.text.match(/"vault"/g)?.length, 1);
@@ -288,16 +288,16 @@ test('members of another type, and cells that are not JSON, are null and named i
   t.deepEqual(JSON.parse(json).rest, []);
 });
 
-test('a field of type json shows the whole of an encoded document, images removed', (t) => {
+test('a field of type json shows the listed members of an encoded document, images removed', (t) => {
   const whole = altered(definition, 'fields', {
     id: field('id', 'bigint'),
     made: field('made', 'date'),
-    document: field('vault', 'json', { codec: 'base64', clean: 'json-images' }),
+    document: field('vault', 'json', { codec: 'base64', show: ['/a'] }),
   });
   const [resource] = load({ 'customers.json': whole }) as [Resource];
   const { json } = compileSerializer(resource, projectionOptions, () => {});
   const shown = (text: string): unknown => JSON.parse(json(Row.of(['1', '2026-01-31', base64(text)]), 'w')).document;
-  t.deepEqual(shown(' {"a": [1, "data:image/png;base64,iVBORw0KGgo="]}\n'), { a: [1, null] });
+  t.deepEqual(shown(` {"b": 1, "a": [1, "data:image/png;base64,${'A'.repeat(200)}"]}\n`), { a: [1, null] });
   t.is(shown('{"a"'), null);
   t.is(shown('null'), null);
 });
@@ -314,7 +314,7 @@ test('a row shows nothing of the row before it, also where our own code failed i
 });
 
 test('images are removed from members', (t) => {
-  const { json } = recordOf(null, '{"rest":{"handtekening":"data:image/png;base64,iVBORw0KGgo="}}');
+  const { json } = recordOf(null, `{"rest":{"handtekening":"data:image/png;base64,${'A'.repeat(200)}"}}`);
   t.deepEqual(JSON.parse(json).rest, { handtekening: null });
 });
 

@@ -12,6 +12,7 @@ import { compileStatements } from '../../resource/statements/statements.js';
 import { failure, faultIf, type Item, type Level, verdict, withFile } from '../finding.js';
 import { inReadOnlyTransaction } from '../session.js';
 import { unexpectedIn } from './contents.js';
+import { formsLeftOut } from './left-out.js';
 
 const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';
 const rowsPerEnd = 250;
@@ -51,6 +52,7 @@ export async function checkRecords(
   });
   const misfits = new Set<string>();
   const unexpected = new Map<string, { count: number; readonly example: string }>();
+  const leftOut = new Map<string, number>();
   let count = 0;
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
@@ -70,6 +72,7 @@ export async function checkRecords(
             const known = unexpected.get(place);
             unexpected.set(place, { count: (known?.count ?? 0) + 1, example: known?.example ?? id });
           }
+          for (const form of formsLeftOut(leaf, texts[at])) leftOut.set(form, (leftOut.get(form) ?? 0) + 1);
           if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
           else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
         }
@@ -80,12 +83,20 @@ export async function checkRecords(
     }
     const object = resource.name;
     const bad = `Records do not fit it: ${withFile([...misfits], resource).join('; ')}`;
+    const forms = [...leftOut].map(([form, times]) => `${form} in ${times} of ${count} records`);
     const contents = [...unexpected].map(
       ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
     );
     return [
       valuesItem(resource, count, members),
       verdict('contents', withFile(contents, resource), noSecrets, object, 'warning'),
+      verdict(
+        'shown',
+        withFile(forms, resource),
+        'JSON has no form of values that show leaves out.',
+        object,
+        'warning',
+      ),
       verdict('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
     ];
   };
@@ -121,10 +132,10 @@ function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
   return (type === 'text' || type === 'json') && clean !== 'audit-diff' && codec === undefined;
 }
 
-/** JSON may hold null itself, and cleaning removes values on purpose. */
+/** JSON may hold null itself, and images are removed on purpose. */
 function tally(member: Member, id: string, value: unknown, undecodable: string | undefined): void {
   const { clean, pointer, type } = member.leaf.field;
-  const isRemoved = clean !== undefined || pointer !== undefined || type === 'json';
+  const isRemoved = clean !== undefined || pointer !== undefined || type === 'json' || type === 'text';
   member.stored++;
   if (undecodable === undefined && (value !== null || isRemoved)) return;
   if (member.empty++ === 0) member.example = id;

@@ -37,7 +37,9 @@ export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
 
 /** Of nearly all diffs: a log of years has some of other forms. */
 function shapeOf(texts: readonly string[]): DiffShape | undefined {
-  const diffs = texts.flatMap(parsed).filter((value) => Object.keys(value).length > 0);
+  const diffs = texts
+    .flatMap(parsed)
+    .filter((value): value is object => Object.keys(Object(value)).length > 0 && typeof value === 'object');
   const isList = isMost(diffs.filter(Array.isArray), diffs);
   const changes: unknown[] = diffs.flatMap((diff) => (Array.isArray(diff) === isList ? Object.values(diff) : []));
   if (

@@ -111,5 +111,5 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
 /** Cut before PostgreSQL prints them: a file of 600 MB would be an error. */
 function cut({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
-  return `left(${quoted}::text, ${charactersMax})`;
+  return `left(${/^jsonb?\[\]$/.test(type) ? `to_json(${quoted})` : quoted}::text, ${charactersMax})`;
 }

@@ -2,7 +2,7 @@ import { own } from '../../base/own.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../../doctor/thorough/contents.js';
 import { type Form, formOf } from '../../doctor/thorough/forms.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
-import { isSignatureName } from '../../resource/projection/strip.js';
+import { holdsImage } from '../../resource/projection/images.js';
 import { isNamed, type Purpose, snakeCase } from '../words.js';
 import { camelCase, singular } from './names.js';
 import type { Column, SharedPoint, Table, TypeMember } from './schema.js';
@@ -67,10 +67,10 @@ export function insideJson(column: TypeMember & Partial<Column>, isId: boolean):
   const { type, isArray, values, members } = column;
   if (isArray) {
     const of = insideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
+    if ('show' in of) return of; // it goes through lists
     // Of one type whatever its dimensions are: the rows tell how many.
     const lists = Math.max(1, ...values.map((value) => (/^\{+/.exec(value)?.[0] ?? '{').length));
-    const isTyped = of.type !== 'json' || members;
-    return isTyped ? listOf({ ...of, nullable: true }, lists) : { type: 'json' };
+    return listOf({ ...of, nullable: true }, lists);
   }
   if (members)
     return {
@@ -84,52 +84,65 @@ export function insideJson(column: TypeMember & Partial<Column>, isId: boolean):
       ),
     };
   if (isId && own(types, type) === 'integer') return { type: 'bigint' };
-  if (own(types, type) === 'json') return { type: 'json', ...membersIn(values) };
+  if (own(types, type) === 'json') return freeJson(values);
   if (printedAsTexts.test(type)) return { type: 'text' };
-  return { type: type === 'timestamp without time zone' ? 'timestamp' : (own(types, type) ?? 'json') };
+  const known = type === 'timestamp without time zone' ? 'timestamp' : own(types, type);
+  return known === undefined ? freeJson(values) : { type: known };
+}
+
+/** Without a sample only texts and numbers are shown, and lists of them. */
+function freeJson(values: readonly string[]): Inside {
+  const show = membersIn(values);
+  return { type: 'json', show: show.length > 0 ? show : [''] };
 }
 
 function listOf(item: Inside, lists: number): Inside {
   return { type: 'json', items: lists > 1 ? { ...listOf(item, lists - 1), nullable: true } : item };
 }
 
-/** Of a sample of free JSON; a rare name can be a value of one workspace. */
-function membersIn(values: readonly string[]): { show?: readonly string[] } {
-  const documents = values.flatMap(parsed).map((document) => new Set(pointersIn(document)));
-  const all = [...new Set(documents.flatMap((pointers) => [...pointers]))];
-  const show = all.filter((at) => documents.filter((pointers) => pointers.has(at)).length * 10 >= documents.length);
-  return show.length > 0 && show.length <= membersMax ? { show: show.sort() } : {};
+/** Pointers of a sample of free JSON, in each form that it has. Empty: the sample shows none. */
+function membersIn(values: readonly string[]): string[] {
+  return shownIn(values.flatMap(parsed)).sort().slice(0, membersMax);
 }
 
-const membersMax = 50;
+const membersMax = 500;
 const depthMax = 8;
 
-/** Of plain values, through lists, as `show` reads them. */
-function pointersIn(value: unknown, at = '', depth = 0): string[] {
-  if (depth > depthMax) return [];
-  if (Array.isArray(value)) return value.flatMap((item) => pointersIn(item, at, depth + 1));
-  if (typeof value !== 'object' || value === null) return at === '' ? [] : [at];
-  return Object.entries(value).flatMap(([name, inner]) =>
-    /^[a-z_][\w-]{0,19}$/i.test(name) && !isSignatureName(name) ? pointersIn(inner, `${at}/${name}`, depth + 1) : [],
+/** Of plain values, through lists, as `show` reads them. A name that few objects have can be a value of one workspace. */
+function shownIn(values: readonly unknown[], at = ''): string[] {
+  const items = values.flatMap((value) => (Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : [value]));
+  const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+  const objects = items.filter(isObject);
+  const isPlain = items.some((value) => value !== null && !isObject(value) && !holdsImage(String(value)));
+  const below = new Map<string, unknown[]>();
+  for (const [name, value] of objects.flatMap((object) => Object.entries(object)))
+    below.set(name, [...(below.get(name) ?? []), value]);
+  const names = [...below].filter(
+    ([name, inner]) =>
+      /^[a-z_][\w-]{0,19}$/i.test(name) && !isNamed('image', name) && inner.length * 10 >= objects.length,
   );
+  const isDeep = at.split('/').length > depthMax;
+  return [
+    ...(isPlain ? [at] : []),
+    ...(isDeep ? [] : names.flatMap(([name, inner]) => shownIn(inner, `${at}/${name}`))),
+  ];
 }
 
 /** Values that the sample has cut are left out. */
-export function parsed(text: string): object[] {
+export function parsed(text: string): unknown[] {
   try {
-    return [JSON.parse(text)].filter((value) => typeof value === 'object' && value !== null);
+    return [JSON.parse(text)];
   } catch {
     return [];
   }
 }
 
-/** Whether clients see a list of members, or all that the app writes. */
+/** Documents of texts, such as hstore, are shown as they are; of JSON the listed members. */
 export function documentPoints(table: Table, columns: readonly Column[]): SharedPoint[] {
   const free = columns.filter((column) => isDocument(column) && (!column.isArray || /json/.test(column.type)));
-  const isListed = (column: Column): boolean => 'show' in insideJson(column, false);
+  const isListed = ({ type }: Column): boolean => /json/.test(type);
   const listed = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
-  const all =
-    'Clients see all of these documents, whatever the app writes: list members in "show" where it is free JSON.';
+  const all = 'Clients see all of these documents, whatever the app writes.';
   return [
     { all: listed, of: free.filter(isListed) },
     { all, of: free.filter((column) => !isListed(column)) },
@@ -249,6 +262,8 @@ const reasonsByValues: Reasons = {
   // The sample can be of an app that has not used the column yet.
   'no value in the sample, and a name of what can hold secrets': (column) =>
     column.values.length === 0 && (isDocument(column) || isTextual(column)) && isNamed('secretDocument', column.name),
+  'free JSON of which the sample has no member to list': (column) =>
+    /^jsonb?$/.test(typeName(column)) && membersIn(column.values).length === 0,
   'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => secretIn(value) !== undefined),
   'e-mail addresses, by the values': ({ values }) => areAddresses(values),
   'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
@@ -324,6 +339,18 @@ export const preset = 'aes-256-gcm';
 
 function isPreset(values: readonly string[]): boolean {
   return values.filter((value) => /^enc:v[12]:[^:]+:/.test(value)).length > values.length / 2;
+}
+
+/** Of a person, or of a customer, who can be one. */
+export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Column>): boolean {
+  if (type === 'boolean' || isNamed('aboutSecret', name)) return false;
+  const isOfPerson = (['personal', 'contact', 'birth'] as const).some((purpose) => isNamed(purpose, name));
+  return isOfPerson || (isNamed('label', name) && isNamed('personTable', table));
+}
+
+/** A text of few words that the app sets, such as a state or a code. */
+export function isLoggedText(column: Column): boolean {
+  return isTextual(column) && isNamed('logged', column.name) && !isPersonal(column);
 }
 
 function holdsValue({ type }: Column): boolean {

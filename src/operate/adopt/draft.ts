@@ -1,7 +1,7 @@
 import { isNamed, snakeCase } from '../words.js';
 import { abovePoint, viewConditions } from './above.js';
 import { logWrite } from './audit-log.js';
-import { alias, isDocument, isTextual, leftPoints, rowXid } from './columns.js';
+import { alias, isDocument, isLoggedText, isTextual, leftPoints, rowXid } from './columns.js';
 import { crossingsPoint } from './crossings.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
@@ -98,9 +98,10 @@ function definitionOf({ subject, names, list, sync, entity, write, version, colu
     ...(entity !== undefined && { auditEntity: entity }),
     ...(write && { write: write.write }),
     fields: Object.fromEntries(
-      columns.map(({ member, field }) => {
+      columns.map(({ of, member, field }) => {
         const rule = write?.rules.get(member);
-        return [member, rule ? { ...field, write: rule } : field];
+        const isLogged = entity !== undefined && field.type === 'text' && !field.codec && isLoggedText(of);
+        return [member, { ...field, ...(isLogged && { log: 'text' }), ...(rule && { write: rule }) }];
       }),
     ),
   };

@@ -1,9 +1,9 @@
-import { isNamed } from '../words.js';
 import {
   documentPoints,
   formOfColumn,
   insideJson,
   isMoments,
+  isPersonal,
   isTextual,
   type Judged,
   judged,
@@ -48,6 +48,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
       column: name,
       type,
       ...nullable,
+      ...(of !== id && isPersonal(of) && { personal: true }),
       description: of.comment ?? `The ${name}.`,
       ...json,
       ...(isPlainText && valuesOf(of)),
@@ -95,11 +96,8 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
   if (column === log?.diff) return { ...plain, json: diffOf(subject) };
   if (reference || column.refers) return asId;
   if (plain.type === 'json') {
-    const { items, show } = insideJson(column, false);
-    return {
-      ...plain,
-      json: { clean: 'json-images', ...(items !== undefined && { items }), ...(show !== undefined && { show }) },
-    };
+    const { type, ...inside } = insideJson(column, false);
+    return { ...plain, json: inside };
   }
   if (column.type === 'timestamp without time zone') {
     const remedy = "name the app's zone in the view if it is another one";
@@ -121,13 +119,11 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
     const description = 'OPEN: its values look like base64 of texts; if they are not, remove codec.';
     return { ...plain, json: { codec: 'base64', description } };
   }
-  if (!isTextual(column)) return plain;
-  if (isMoments(column.values)) {
+  if (isTextual(column) && isMoments(column.values)) {
     const open = `${column.name} holds times as texts: a value of another form than 2026-01-31T12:00:00Z would fail the whole page.`;
     return { type: 'timestamp', select: momentOf(plain.select), open };
   }
-  const isProse = ('isLong' in form && form.isLong) || isNamed('prose', column.name);
-  return isProse ? { ...plain, json: { clean: 'text-images' } } : plain;
+  return plain;
 }
 
 /** By a foreign key of one column, or of one with the workspace. */

@@ -6,6 +6,7 @@ import {
   documentPoints,
   formOfColumn,
   insideJson,
+  isPersonal,
   judged,
   leftPoints,
   reasonNotToShow,
@@ -61,6 +62,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
         ...(member !== inView(column) && { column: inView(column) }),
         ...insideJson(column, column.name === 'id' || column.refers),
         ...(column.notNull ? {} : { nullable: true }),
+        ...(isPersonal(column) && { personal: true }),
         ...(target && { references: namesOf(target, survey).name }),
         ...(column.comment !== null && { description: column.comment }),
       };
@@ -80,10 +82,10 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       field: {
         column: name,
         type: 'json',
-        clean: 'json-images',
-        ...(items.length > 0
-          ? { items: { type: 'json', fields: Object.fromEntries(items) } }
-          : { schema: { type: 'array' } }),
+        items: {
+          type: 'json',
+          ...(items.length > 0 ? { fields: Object.fromEntries(items) } : { nullable: true, show: [''] }),
+        },
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [

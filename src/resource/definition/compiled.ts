@@ -4,13 +4,28 @@ import type { Observe } from '../../base/events.js';
 import { readText } from '../../base/paths.js';
 import { loadCodecModule } from '../projection/codec.js';
 import type { Keyring } from '../projection/keyring.js';
-import { compileRedaction, type ProjectionOptions, type Redaction, type RedactionRules } from '../projection/redact.js';
+import {
+  compileRedaction,
+  type LoggedForm,
+  type ProjectionOptions,
+  type Redaction,
+  type RedactionRules,
+} from '../projection/redact.js';
 import { compileStatements, type FieldSelection, type ResourceStatements } from '../statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../statements/sync-statements.js';
 import { compileWriteStatements } from '../statements/write-statements.js';
+import { fieldType, fieldTypes } from './field-types.js';
 import { filterRanges } from './filter-kinds.js';
 import { canFail, visibleToWriteScope } from './record-schema.js';
-import { codecsInUse, columnsOf, leaves, type Resource, type ResourceWrite } from './resource.js';
+import {
+  codecsInUse,
+  columnsOf,
+  type Field,
+  type LoggedTypes,
+  leaves,
+  type Resource,
+  type ResourceWrite,
+} from './resource.js';
 import { compileSerializer, type RowSerializer } from './row-serializer.js';
 import { compileBodyChecks } from './write-validators.js';
 
@@ -123,7 +138,7 @@ function compileSelections(resource: Resource, options: ProjectionOptions, obser
 }
 
 /** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
-const projectionRevision = 2;
+const projectionRevision = 3;
 
 /** 64 bits, which differ when the gateway shows the same row otherwise: other fields, codecs, keys, CODEC_MODULE, or rules for the log by `all`. */
 function versionSeedOf(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): bigint {
@@ -185,11 +200,10 @@ function compileWrite(
   };
 }
 
-/** Redaction by the rules of all definitions, which hides values that any of their codecs stores, too. */
+/** Redaction by the rules of all definitions. */
 export function redactionOf(resources: readonly Resource[]): Redaction {
   return compileRedaction(
     redactionRules(resources),
-    resources.flatMap((resource) => codecsInUse(resource)),
     resources.flatMap((resource) => [...fieldNames(resource), ...(resource.auditNames ?? [])]),
   );
 }
@@ -202,16 +216,34 @@ function fieldNames(resource: Resource): string[] {
   ]);
 }
 
-/** Shown fields of the log: of each resource those neither encoded nor JSON, by each of their names, and those it lists. A resource is none of the others. */
+/** Of each resource the fields that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource is none of the others. */
 function redactionRules(resources: readonly Resource[]): RedactionRules {
-  const rules: Record<string, readonly string[]> = Object.create(null); // an entity of the app can have any name
-  for (const { auditFieldsOfOthers } of resources) Object.assign(rules, auditFieldsOfOthers);
+  const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
+  const listed = (types: LoggedTypes = {}): [string, LoggedForm][] =>
+    Object.entries(types).map(([name, type]) => [
+      name,
+      type === 'text' ? loggedForm({ type, log: 'text' }) : loggedForm({ type }),
+    ]);
+  for (const { auditFieldsOfOthers = {} } of resources)
+    for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listed(types));
   for (const resource of resources) {
     if (resource.auditEntity === undefined) continue;
     const own = leaves(resource)
-      .filter(({ field, path }) => !canFail(field) && field.type !== 'json' && path.length === 1)
-      .flatMap(({ field, path }) => [field.column, path[0] as string, field.write?.auditName ?? []].flat());
-    rules[resource.auditEntity] = [...own, ...(resource.auditFields ?? [])];
+      .filter(({ field, path }) => !canFail(field) && !field.personal && path.length === 1)
+      .flatMap(({ field, path }) =>
+        [field.column, path[0] as string, field.write?.auditName ?? []]
+          .flat()
+          .map((name) => [name, loggedForm(field)] as const),
+      );
+    rules[resource.auditEntity] = new Map([...own, ...listed(resource.auditFields)]);
   }
   return rules;
+}
+
+/** Of a text whose definition says no more, the log shows nothing. */
+function loggedForm({ type, values, schema, log }: Pick<Field, 'type' | 'values' | 'schema' | 'log'>): LoggedForm {
+  if (log === 'text') return fieldTypes.enum.isLogged;
+  if (type !== 'text') return fieldType(type).isLogged ?? (() => false);
+  const states = new Set([values ?? [], schema?.enum ?? []].flat().map((state) => JSON.stringify(state)));
+  return (json) => states.has(json);
 }

@@ -1,5 +1,6 @@
 import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
+import { isImageJson } from '../projection/images.js';
 import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 
@@ -28,6 +29,8 @@ export interface FieldTypeRow {
   readonly comparedAs?: string;
   /** As PostgreSQL prints it; only such types can order a list and stand in cursors. */
   readonly isPrinted?: (text: string) => boolean;
+  /** Whether JSON of a change in the log is of the type; absent: the log never shows it. */
+  readonly isLogged?: (json: string) => boolean;
   /** Whether JSON in a JSON cell is of the type; absent: the field needs a column of its own. */
   readonly isMember?: (json: string) => boolean;
   /** Absent: the column cannot be filtered. */
@@ -52,6 +55,12 @@ const exactNumber = (text: string): number | string => {
 const isUuid = (text: string): boolean => uuid.test(text);
 const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
 const isString = (json: string): boolean => json.startsWith('"');
+const isLoggedText = (json: string): boolean => !/^[{[]/.test(json) && !isImageJson(json);
+const isLoggedId = (json: string): boolean => /^(?:\d{1,19}|"\d{1,19}")$/.test(json);
+const isLoggedNumber = (json: string): boolean => /^("?)-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\1$/.test(json);
+/** A date or a moment, as apps print them. */
+const isLoggedTime = (json: string): boolean =>
+  /^"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)?"$/.test(json);
 const identifier: JsonSchema = { type: 'string', minLength: 1 };
 
 /** RFC 3339 in UTC with milliseconds, the only form in the API. */
@@ -131,6 +140,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: uuid.source },
     writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
+    isLogged: (json) => uuid.test(json.slice(1, -1).toLowerCase()),
     fromJson: textFromJson,
     serializer: quoted,
     isPrinted: isUuid,
@@ -142,6 +152,7 @@ export const fieldTypes = {
     writeSchema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,17})$' },
     writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
+    isLogged: isLoggedId,
     fromJson: textFromJson,
     serializer: quoted,
     comparedAs: 'bigint',
@@ -164,6 +175,7 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: 'open',
+    isLogged: isLoggedText,
     fromJson: textFromJson,
     serializer: escaped,
     query: { schema: identifier, isValue: isText },
@@ -175,6 +187,7 @@ export const fieldTypes = {
     auditValue: exactNumber,
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
+    isLogged: isLoggedNumber,
     fromJson: numberFromJson,
     serializer: raw,
     comparedAs: 'bigint',
@@ -193,6 +206,7 @@ export const fieldTypes = {
     auditValue: exactNumber,
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
+    isLogged: isLoggedNumber,
     fromJson: numberFromJson,
     serializer: finite,
   },
@@ -203,6 +217,7 @@ export const fieldTypes = {
     auditValue: (text) => text === 't',
     isMember: (json) => json === 'true' || json === 'false',
     example: true,
+    isLogged: (json) => json === 'true' || json === 'false',
     fromJson: booleanFromJson,
     serializer: (row, at, json) =>
       json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
@@ -219,6 +234,7 @@ export const fieldTypes = {
     writeSchema: dateSchema,
     writeForm: dateForm,
     example: '2026-03-14',
+    isLogged: isLoggedTime,
     fromJson: dateFromJson,
     serializer: calendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
@@ -234,6 +250,7 @@ export const fieldTypes = {
     schema: timestampSchema,
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
+    isLogged: isLoggedTime,
     fromJson: instantFromJson,
     serializer: instant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),

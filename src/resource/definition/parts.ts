@@ -1,4 +1,5 @@
 import { type WordSource, wordsOf } from '../../postgres/row.js';
+import { removeImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import {
   eachChild,
@@ -21,20 +22,21 @@ const [openList, closeList, closeObject] = ['[', ']', '}'].map(constantJson) as 
 ];
 const letterN = 0x6e;
 
-/** Shows all fields of the definition in their order, null when missing, and no others. Null for JSON shown as stored. */
-export function partWriter(part: Part): JsonWriter | null {
-  const { type, items, fields, show } = part;
+/** Shows all fields of the definition in their order, null when missing, and no others. */
+export function partWriter(part: Part): JsonWriter {
+  const { type, items, fields, show = [] } = part;
   if (items !== undefined) return listWriter(valueWriter(items));
   if (fields !== undefined) return objectWriter(fields);
-  if (show !== undefined) return shownMembers(show);
-  return type === 'json' ? null : scalarWriter(part);
+  return type === 'json' ? shownMembers(show) : scalarWriter(part);
 }
 
 function scalarWriter({ type }: Part): JsonWriter {
   const { fromJson } = fieldType(type);
   return (from, start, json) => {
     const end = valueEnd(from.bytes, start);
+    const before = json.length;
     fromJson(from, start, end, json);
+    if (type === 'text') removeImage(json, before);
     return end;
   };
 }
@@ -45,7 +47,7 @@ function writeNull(from: WordSource, start: number, json: JsonBytes): number {
 }
 
 function valueWriter(part: Part): JsonWriter {
-  const write = partWriter(part) ?? scalarWriter(part);
+  const write = partWriter(part);
   return (from, start, json) => (from.bytes[start] === letterN ? writeNull : write)(from, start, json);
 }
 

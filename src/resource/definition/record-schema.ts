@@ -19,9 +19,9 @@ function ownSchema({ type, items, fields }: Part): JsonSchema {
   return { type: 'object', required: Object.keys(fields), properties: Object.fromEntries(properties) };
 }
 
-/** Its column can be NULL, its value undecodable, or its text an image. */
-export function mayLackValue({ nullable, codec, clean }: Field): boolean {
-  return nullable === true || codec !== undefined || clean === 'text-images';
+/** Its column can be NULL, or its value undecodable. */
+export function mayLackValue({ nullable, codec }: Field): boolean {
+  return nullable === true || codec !== undefined;
 }
 
 export function writeSchema(field: Field): JsonSchema {

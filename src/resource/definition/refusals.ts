@@ -2,8 +2,6 @@ import type { ValidateFunction } from 'ajv';
 import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
 import { codecColumns, headOf } from '../projection/codec.js';
 import { spelling } from '../projection/redact.js';
-import { pointerTokens } from '../projection/shown-members.js';
-import { isSignatureName } from '../projection/strip.js';
 import { type FieldType, fieldType, fieldTypes, type JsonSchema } from './field-types.js';
 import { filterKind } from './filter-kinds.js';
 import { canFail, partSchema, readSchema, writeSchema } from './record-schema.js';
@@ -42,10 +40,12 @@ export function contradictions(
   for (const column of Object.keys(file.write?.onChange ?? {}))
     if (columns.get(column)?.field.write)
       flaws.push(`/write/onChange/${column}: the client sets column ${column}; remove it here`);
-  const personal = placed.flatMap(({ field, path }) => (field.codec ? [field.column, path.join('/')] : []));
-  for (const [i, name] of (file.auditFields ?? []).entries())
+  const personal = placed.flatMap(({ field, path }) =>
+    field.codec || field.personal ? [field.column, path.join('/')] : [],
+  );
+  for (const name of Object.keys(file.auditFields ?? {}))
     if (personal.map(spelling).includes(spelling(name)))
-      flaws.push(`/auditFields/${i}: ${name} is encoded: its values are personal; remove it`);
+      flaws.push(`/auditFields${pointer([name])}: its values are personal or encoded; remove it`);
   for (const [name, codec] of Object.entries(file.codecs)) {
     for (const column of [codec, codec.older ?? codec].flatMap(codecColumns)) {
       const { codec: encoded, write } = columns.get(column)?.field ?? {};
@@ -88,15 +88,21 @@ export function contradictions(
   function partFlaws({ field, at: place }: PlacedField): string[] {
     return partsOf(field, place).flatMap(({ part, at }) => {
       const names = Object.entries(part.fields ?? {}).map(([name, { column = name }]) => column);
-      const signatures = (part.show ?? []).filter((shown) => pointerTokens(shown).some(isSignatureName));
       const isUnknown = part !== field && named && part.references !== undefined && !named.has(part.references);
       return [
         ...(isUnknown ? [`${at}/references: there is no resource ${part.references}; name another, or remove it`] : []),
         ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
-        ...signatures.map((shown) => `${at}/show: ${shown} speaks of a signature, which is never shown; remove it`),
+        ...freeJsonFlaws(part, at),
       ];
     });
   }
+}
+
+/** Nothing is shown because it looks harmless. */
+function freeJsonFlaws(part: Part | Field, at: string): string[] {
+  const isListed = part.type !== 'json' || part.items || part.fields || part.show || ('clean' in part && part.clean);
+  const remedy = 'list its members in show, or describe them by items or fields';
+  return isListed ? [] : [`${at}: nothing of this JSON is listed; ${remedy}`];
 }
 
 function partsOf(part: Part, at: string): { readonly part: Part; readonly at: string }[] {

@@ -28,6 +28,8 @@ export interface Part {
   readonly fields?: Readonly<Record<string, Part>>;
   /** Pointers of the shown members of free JSON. */
   readonly show?: readonly string[];
+  /** Counted in the register of reads, and shielded in the log. */
+  readonly personal?: true;
 }
 
 export interface Field extends Part {
@@ -36,7 +38,9 @@ export interface Field extends Part {
   readonly description: string;
   /** Absent: not encoded. */
   readonly codec?: string;
-  readonly clean?: 'text-images' | 'json-images' | 'audit-diff';
+  readonly clean?: 'audit-diff';
+  /** Of a text: the log shows old and new. */
+  readonly log?: 'text';
   readonly diff?: DiffShape;
   readonly words?: DiffMemberNames;
   readonly write?: WriteRule;
@@ -46,6 +50,9 @@ export interface Group {
   readonly description: string;
   readonly group: Readonly<Record<string, Field>>;
 }
+
+/** Values of these names and types are shown in the log. */
+export type LoggedTypes = Readonly<Record<string, FieldType>>;
 
 export type Direction = 'asc' | 'desc';
 
@@ -115,8 +122,8 @@ export interface Resource {
   /** Only of sync passes, whose last column is a version: its seed. */
   readonly versionSeed?: bigint;
   readonly auditEntity?: string;
-  readonly auditFields?: readonly string[];
-  readonly auditFieldsOfOthers?: Readonly<Record<string, readonly string[]>>;
+  readonly auditFields?: LoggedTypes;
+  readonly auditFieldsOfOthers?: Readonly<Record<string, LoggedTypes>>;
   readonly auditNames?: readonly string[];
 }
 

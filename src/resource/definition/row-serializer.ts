@@ -2,12 +2,12 @@ import type { Observe } from '../../base/events.js';
 import { Row } from '../../postgres/row.js';
 import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
-import { holdsImage } from '../projection/images.js';
+import { removeImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
 import { childrenOf, MalformedJson } from '../projection/json-scan.js';
+import { skipSpace } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { pointerTokens } from '../projection/shown-members.js';
-import { isSuspect, stripImages } from '../projection/strip.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
 import { partWriter, writePart } from './parts.js';
 import { canFail } from './record-schema.js';
@@ -23,7 +23,7 @@ import {
 } from './resource.js';
 
 /** Scanned, not parsed, so that numbers keep every digit. "null" when missing; throws DecodeError for another type or no JSON. */
-function memberReader({ pointer = '', type, clean }: Field): (cell: string) => string {
+function memberReader({ pointer = '', type }: Field): (cell: string) => string {
   const tokens = pointerTokens(pointer);
   return (cell) => {
     let value: string | undefined = cell.trim();
@@ -34,8 +34,7 @@ function memberReader({ pointer = '', type, clean }: Field): (cell: string) => s
     }
     if (value === undefined || value === 'null') return 'null';
     if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
-    if (clean === 'json-images') return stripImages(value);
-    return clean === 'text-images' && holdsImage(String(JSON.parse(value))) ? 'null' : value;
+    return value;
   };
 }
 
@@ -84,13 +83,12 @@ export function compileSerializer(
         json.constant(nullJson);
       }
     };
-  const serializers = members.map(({ field, path }): ValueSerializer => {
+  const decoding = ({ field, path }: Leaf): ValueSerializer => {
     const { codec } = field;
-    if (!canFail(field)) return cleaning(resource, columns, field, options);
     const decoded = cellWriters.get(field.column) as ValueSerializer;
     if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
     const readMember = memberReader(field);
-    const write = partOf(field);
+    const write = field.type === 'json' ? partWriter(field) : null;
     return guarded(path, (row, at, json) => {
       const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
       cells.set(at, cell);
@@ -98,6 +96,11 @@ export function compileSerializer(
       if (write === null || member === 'null') json.text(member);
       else writePart(write, member, json);
     });
+  };
+  const serializers = members.map((member): ValueSerializer => {
+    const { field } = member;
+    const serialize = canFail(field) ? decoding(member) : plainValue(resource, columns, field, options);
+    return field.type === 'text' && field.column !== 'id' ? withoutImage(serialize) : serialize;
   });
   const { prefixes, suffix } = punctuation(members);
   /** Also before a row: our own code may have failed in the one before it. */
@@ -175,35 +178,28 @@ function compileDecoders(
   );
 }
 
-/** Null when JSON is shown as stored. */
-const partOf = (field: Field) => (field.type === 'json' ? partWriter(field) : null);
-
-function cleaning(
+function plainValue(
   resource: Resource,
   columns: readonly string[],
   field: Field,
   { redaction }: ProjectionOptions,
 ): ValueSerializer {
   const { type, clean, diff, words } = field;
-  const part = partOf(field);
-  const plain: ValueSerializer = part
-    ? (row, at, json) => void part(row, row.starts[at] as number, json)
-    : fieldType(type).serializer;
-  if (clean === undefined) return plain;
   if (clean === 'audit-diff') {
     const entityAt = columns.indexOf(entityColumn(resource));
     const redactDiff = redaction(diff, words);
     return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
   }
+  if (type !== 'json') return fieldType(type).serializer;
+  const write = partWriter(field);
+  return (row, at, json) => void write(row, skipSpace(row.bytes, row.starts[at] as number), json);
+}
+
+function withoutImage(serialize: ValueSerializer): ValueSerializer {
   return (row, at, json) => {
-    const [start, end] = [row.starts[at] as number, row.ends[at] as number];
-    if (!isSuspect(row.bytes, start, end, clean === 'json-images')) return plain(row, at, json);
-    const text = row.text(at) as string;
-    if (clean === 'text-images') return json.text(holdsImage(text) ? 'null' : JSON.stringify(text));
-    const stripped = stripImages(text);
-    if (stripped === text) plain(row, at, json);
-    else if (part === null) json.text(stripped);
-    else writePart(part, stripped, json);
+    const before = json.length;
+    serialize(row, at, json);
+    removeImage(json, before);
   };
 }
 

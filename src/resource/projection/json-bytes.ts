@@ -174,7 +174,11 @@ export class JsonBytes {
   }
 
   toString(): string {
-    return this.#bytes.toString('utf8', 0, this.#length);
+    return this.textFrom(0);
+  }
+
+  textFrom(start: number): string {
+    return this.#bytes.toString('utf8', start, this.#length);
   }
 
   #byte(byte: number): void {

@@ -78,7 +78,7 @@ function decodesTo(bytes: Buffer, start: number, end: number, text: string): boo
   return false;
 }
 
-function skipSpace(bytes: Buffer, at: number): number {
+export function skipSpace(bytes: Buffer, at: number): number {
   let next = at;
   while (isSpace(bytes[next])) next++;
   return next;

@@ -1,4 +1,5 @@
 import type { WordSource } from '../../postgres/row.js';
+import { removeImage } from './images.js';
 import { constantJson, type JsonBytes } from './json-bytes.js';
 import { eachChild, isNamed, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
 
@@ -18,8 +19,21 @@ interface Place {
   readonly members: { readonly name: JsonName; readonly place: Place }[];
 }
 
-/** Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for a value that is no object or list. */
+/** Deeper lists and objects are left out: jsonb may nest deeper than the stack is tall. */
+const depthMax = 100;
+
+/** Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for another value that is no object or list. */
 export function shownMembers(pointers: readonly string[]): JsonWriter {
+  const root = placesOf(pointers);
+  return (from, start, json) => {
+    const before = json.length;
+    const end = writeShown(root, from, start, json);
+    if (json.length === before) json.constant(nullJson);
+    return end;
+  };
+}
+
+function placesOf(pointers: readonly string[]): Place {
   const root: Place = { isShown: false, members: [] };
   for (const pointer of pointers) {
     let place = root;
@@ -31,12 +45,7 @@ export function shownMembers(pointers: readonly string[]): JsonWriter {
     }
     place.isShown = true;
   }
-  return (from, start, json) => {
-    const before = json.length;
-    const end = writeShown(root, from, start, json);
-    if (json.length === before) json.constant(nullJson);
-    return end;
-  };
+  return root;
 }
 
 /** "/a~1b/c" → ["a/b", "c"]. */
@@ -46,13 +55,13 @@ export function pointerTokens(pointer: string): string[] {
 }
 
 /** It can be nothing; returns the end. */
-function writeShown(place: Place, from: WordSource, start: number, json: JsonBytes): number {
+function writeShown(place: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;
   const isObject = bytes[start] === openingObject;
-  if (!isList && (!isObject || place.members.length === 0)) {
+  if (depth > depthMax || (!isList && (!isObject || place.members.length === 0))) {
     const end = valueEnd(bytes, start);
-    if (place.isShown && !isObject) json.part(from, start, end);
+    if (place.isShown && !isObject && !isList) writeScalar(from, start, end, json);
     return end;
   }
   const [opening, closing] = brackets[isList ? 'list' : 'object'];
@@ -68,12 +77,18 @@ function writeShown(place: Place, from: WordSource, start: number, json: JsonByt
       json.constant(colon);
     }
     const valueAt = json.length;
-    const to = writeShown(inner, from, at, json);
+    const to = writeShown(inner, from, at, json, depth + 1);
     if (json.length === valueAt) json.truncate(before);
     return to;
   });
   json.constant(closing);
   return end;
+}
+
+function writeScalar(from: WordSource, start: number, end: number, json: JsonBytes): void {
+  const before = json.length;
+  json.part(from, start, end);
+  removeImage(json, before);
 }
 
 function memberOf({ members }: Place, bytes: Buffer, start: number, end: number): Place | undefined {
