@@ -29,6 +29,7 @@ const commands: Readonly<Record<string, readonly [summary: string, load: () => P
     async () => (await import('./cli/export.js')).exportCommand,
   ],
   docs: ['Write the documentation page of the API to a file', async () => (await import('./cli/docs.js')).docsCommand],
+  register: ['Say who read which personal data', async () => (await import('./cli/register.js')).register],
   tokens: ['Create, list, rotate and revoke access tokens', async () => (await import('./cli/tokens.js')).tokens],
 };
 

@@ -178,6 +178,15 @@ export const events = {
       sentence: (about, count) => `the primary refused ${about}: ${s(count, 'time')}`,
     },
   }),
+  reads_unregistered: event<{ requests: number }>('error', {
+    metrics: [
+      {
+        name: 'reads_unregistered',
+        help: 'Requests that the register of reads had no room for, because the primary was away for long.',
+        amount: ({ requests }) => requests,
+      },
+    ],
+  }),
   crashed: event<{ error: Error }>('error'),
   worker_died: event<WorkerDied>('error', {
     metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),

@@ -34,6 +34,18 @@ export function outLine(line: string): void {
   outText(oneLine(line));
 }
 
+/** Cells of a column below each other; the first line has the headings. */
+export function outTable(lines: readonly (readonly string[])[]): void {
+  const widths = lines[0]?.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0))) ?? [];
+  for (const line of lines)
+    outLine(
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
+}
+
 /** Resolves with null, or with the code of the fault when stdout does not take the line. */
 export function tryOut(line: string): Promise<string | null> {
   return written(`${visible(oneLine(line))}\n`);

@@ -7,7 +7,7 @@ import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { newToken, tokenHash } from '../serve/http/token-format.js';
 import { adminUrl, settingsOfApp } from './admin.js';
-import { type Command, command, errLine, Failure, oneLine, outLine, outText, tryOut, UsageError } from './command.js';
+import { type Command, command, errLine, Failure, oneLine, outTable, outText, tryOut, UsageError } from './command.js';
 
 const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
 const create = command(
@@ -118,7 +118,7 @@ export async function revokeToken(client: pg.ClientBase, id: string): Promise<{ 
 }
 
 /** SQLSTATE WG001: none, or several. */
-async function findWorkspace(client: pg.ClientBase, idOrName: string): Promise<string> {
+export async function findWorkspace(client: pg.ClientBase, idOrName: string): Promise<string> {
   return (await client.query('select gateway.find_workspace($1) as id', [idOrName])).rows[0].id;
 }
 
@@ -142,23 +142,21 @@ async function show(
 
 type ListedToken = Readonly<Record<string, string | readonly string[] | null>>;
 
-const momentSql = (column: string): string => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+export const momentSql = (column: string): string =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 const listed = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
   ${momentSql('created_at')} as "createdAt", ${momentSql('expires_at')} as "expiresAt", ${momentSql('revoked_at')} as "revokedAt",
   rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt" from gateway.list_tokens($1)`;
 
 function table(rows: readonly ListedToken[]): void {
-  const lines = [
+  outTable([
     ['ID', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'WORKSPACE', 'NAME', 'SCOPES'],
     ...rows.map(({ id, state, createdAt, expiresAt, lastUsedAt, workspaceName, name, scopes }) =>
       [id, state, createdAt, expiresAt ?? 'never', lastUsedAt ?? '-', workspaceName, name, scopes].map((cell) =>
         [cell].flat().join(' '),
       ),
     ),
-  ];
-  const widths = lines[0]?.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0))) ?? [];
-  const aligned = lines.map((line) => line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
-  for (const line of aligned) outLine(line.trimEnd());
+  ]);
 }
 
 function moment(date: Date | null): string | null {
@@ -193,7 +191,7 @@ function parseTokenId([text, ...others]: readonly string[]): string {
 }
 
 /** SQLSTATE class WG: sentences for the operator in sql/core/003_tokens.sql. */
-function rephrase(error: unknown): never {
+export function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
   if (code?.startsWith('WG')) throw new Failure(oneLine(message));
   if (code === '3F000' || code === '42883' || code === '42P01')

@@ -1,6 +1,7 @@
 import { correctionOf, sqlStateOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { Primary } from './primary.js';
+import { ReadRegister, type Shown } from './read-register.js';
 import type { TextRow } from './row.js';
 import { fingerprintOf } from './seal.js';
 import { prepared, type Statement } from './statement.js';
@@ -9,30 +10,45 @@ const rowsPerRun = 500;
 /** While expired rows are left: 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
 const tokensMax = 10_000;
-const expire = prepared('idempotency.expire', `select gateway.expire_idempotency_keys(${rowsPerRun})`);
-const noteUses = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[])', ['ids']);
+const expire = prepared(
+  'expire',
+  `select greatest(gateway.expire_idempotency_keys(${rowsPerRun}), gateway.expire_reads($1::integer, ${rowsPerRun})),
+    pg_catalog.pg_total_relation_size('gateway.idempotency')`,
+  ['months'],
+);
+/** One statement a minute: the primary has little to do with it. */
+const note = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
+  'ids',
+  'reads',
+]);
 
 const noteKey = prepared('wall-key.use', 'select gateway.note_wall_key_use($1)', ['fingerprint']);
 
 interface UpkeepSettings {
   readonly wallKey: string;
   readonly upkeepIntervalMs: number;
+  readonly registerMonths: number;
 }
 
-/** Deletes expired stored answers, and stores which tokens and which key of the wall were used. The next round repeats a failure; lost uses are noted again. */
+/** Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and what was read. The next round repeats a failure; lost uses are noted again. */
 export class Upkeep {
   readonly #primary: Primary;
   readonly #fingerprint: string;
   readonly #intervalMs: number;
+  readonly #registerMonths: number;
   readonly #observe: Observe;
   readonly #used = new Set<string>();
+  readonly #register = new ReadRegister();
+  /** Of the stored answers, with their index; null: not asked yet. */
+  answersBytes: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(primary: Primary, { wallKey, upkeepIntervalMs }: UpkeepSettings, observe: Observe) {
+  constructor(primary: Primary, { wallKey, upkeepIntervalMs, registerMonths }: UpkeepSettings, observe: Observe) {
     this.#primary = primary;
     this.#fingerprint = fingerprintOf(wallKey);
     this.#intervalMs = upkeepIntervalMs;
+    this.#registerMonths = registerMonths;
     this.#observe = observe;
     this.#later(false);
   }
@@ -41,10 +57,14 @@ export class Upkeep {
     if (this.#used.size < tokensMax) this.#used.add(tokenId);
   }
 
+  noteRead(tokenId: string, shown: Shown): void {
+    this.#register.note(tokenId, shown);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await this.#storeUses();
+    await this.#storeNotes();
   }
 
   /** Between half of the interval and all of it, so that gateways do not run together. */
@@ -55,20 +75,23 @@ export class Upkeep {
   }
 
   async #round(): Promise<boolean> {
-    await this.#storeUses();
+    await this.#storeNotes();
     await this.#run(noteKey, { fingerprint: this.#fingerprint });
-    const [row] = await this.#run(expire, {});
+    const [row] = (await this.#run(expire, { months: String(this.#registerMonths) })) ?? [];
+    if (row !== undefined) this.answersBytes = Number(row[1]);
     return Number(row?.[0]) === rowsPerRun;
   }
 
-  async #storeUses(): Promise<void> {
+  async #storeNotes(): Promise<void> {
     const ids = `{${[...this.#used].join(',')}}`;
     this.#used.clear();
-    if (ids !== '{}') await this.#run(noteUses, { ids });
+    if (ids === '{}' && this.#register.isEmpty) return;
+    const lost = await this.#register.flush(async (reads) => (await this.#run(note, { ids, reads })) !== null);
+    if (lost > 0) this.#observe({ type: 'reads_unregistered', requests: lost });
   }
 
-  /** No rows after a failure; one that no repetition removes, such as a missing grant, is an event. */
-  async #run(statement: Statement, values: Readonly<Record<string, string>>): Promise<readonly TextRow[]> {
+  /** Null after a failure; one that no repetition removes, such as a missing grant, is an event. */
+  async #run(statement: Statement, values: Readonly<Record<string, string>>): Promise<readonly TextRow[] | null> {
     try {
       return await this.#primary.execute(statement, values);
     } catch (error) {
@@ -76,7 +99,7 @@ export class Upkeep {
       const code = sqlStateOf(error) ?? '';
       if (correction !== undefined)
         this.#observe({ type: 'upkeep_failed', statement: statement.label, code, correction });
-      return [];
+      return null;
     }
   }
 }

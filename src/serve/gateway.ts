@@ -124,7 +124,6 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   openings.add(() => peers.close());
   positions.share(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
-  sinks.push(watch.handle);
   openings.add(() => watch.close());
   const [gates, recent, underWay] = [gatesOf(settings), new Recent(), { requests: 0 }];
   const sources: GaugeSources = {
@@ -139,11 +138,12 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     redis: () => peers.redis(),
     lagMaxMs: settings.lagMaxMs,
     requestsInFlight: () => underWay.requests,
+    storedAnswersBytes: () => upkeep?.answersBytes ?? null,
     largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
     clientConnections: () => connectionsOf(api),
   };
   const metrics = metricsEvents(sources);
-  sinks.push(recent.observe, metrics.observe);
+  sinks.push(watch.handle, recent.observe, metrics.observe);
   openings.add(() => databases.close());
   await databases.start();
   if (opening.isDoubtful) await watch.look();
@@ -232,6 +232,7 @@ function depsOf(
       lastWrite: (workspace) => positions.lastWriteOf(workspace),
       primary: readsOfPrimary,
     },
+    noteRead: (tokenId, shown) => upkeep?.noteRead(tokenId, shown),
     latestTimeline: latestTimeline(() => heartbeat.newest),
     syncSeal: sealedParts(settings.wallKey, () => syncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') })),
     ...pages,

@@ -231,6 +231,7 @@ const sources = {
   resources: [],
   redis: () => ({ healthy: true, reason: null }),
   lagMaxMs: 0,
+  storedAnswersBytes: () => 1,
   largePages: () => 0,
   requestsInFlight: () => 0,
   clientConnections: async () => 0,

@@ -161,6 +161,7 @@ async function scraped(...events: Event[]): Promise<string> {
     resources: loadResources(''),
     redis: () => null,
     lagMaxMs: 0,
+    storedAnswersBytes: () => 1,
     largePages: () => 0,
     requestsInFlight: () => 0,
     clientConnections: async () => 0,

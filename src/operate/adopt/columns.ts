@@ -343,8 +343,9 @@ function isPreset(values: readonly string[]): boolean {
 
 /** Of a person, or of a customer, who can be one. */
 export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Column>): boolean {
-  if (type === 'boolean' || isNamed('aboutSecret', name)) return false;
-  const isOfPerson = (['personal', 'contact', 'birth'] as const).some((purpose) => isNamed(purpose, name));
+  if (type === 'boolean') return false;
+  const isContact = isNamed('contact', name) && !isNamed('aboutSecret', name);
+  const isOfPerson = isContact || isNamed('personal', name) || isNamed('birth', name);
   return isOfPerson || (isNamed('label', name) && isNamed('personTable', table));
 }
 

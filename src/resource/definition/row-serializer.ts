@@ -5,7 +5,7 @@ import { compileCodec } from '../projection/codecs.js';
 import { removeImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
 import { childrenOf, MalformedJson } from '../projection/json-scan.js';
-import { skipSpace } from '../projection/json-walk.js';
+import { openingList, openingObject, skipSpace } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
 import { pointerTokens } from '../projection/shown-members.js';
 import { fieldType, type ValueSerializer } from './field-types.js';
@@ -17,6 +17,7 @@ import {
   type Field,
   type Leaf,
   leaves,
+  type Part,
   pointer,
   type Resource,
   versionColumn,
@@ -47,6 +48,8 @@ export interface RowSerializer {
   readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
   readonly json: (row: Row, workspace: string) => string;
   readonly keyAt: readonly number[];
+  /** The personal fields among the members, separated by commas, for the register of reads. */
+  readonly personal: string;
 }
 
 /** Of the buffer of single records; most have some 500 bytes. */
@@ -84,18 +87,9 @@ export function compileSerializer(
       }
     };
   const decoding = ({ field, path }: Leaf): ValueSerializer => {
-    const { codec } = field;
     const decoded = cellWriters.get(field.column) as ValueSerializer;
-    if (field.pointer === undefined && field.type !== 'json') return guarded(path, decoded);
-    const readMember = memberReader(field);
-    const write = field.type === 'json' ? partWriter(field) : null;
-    return guarded(path, (row, at, json) => {
-      const cell = cells.get(at) ?? (codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
-      cells.set(at, cell);
-      const member = readMember(cell);
-      if (write === null || member === 'null') json.text(member);
-      else writePart(write, member, json);
-    });
+    const isWhole = field.pointer === undefined && field.type !== 'json';
+    return guarded(path, isWhole ? decoded : memberOfCell(field, decoded, cells));
   };
   const serializers = members.map((member): ValueSerializer => {
     const { field } = member;
@@ -136,7 +130,28 @@ export function compileSerializer(
       }
     },
     keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
+    personal: members.flatMap(({ path, field }) => personalIn(field, path)).join(','),
   };
+}
+
+/** Of the JSON of a cell, which `cells` keeps for the other members of the row. */
+function memberOfCell(field: Field, decoded: ValueSerializer, cells: Map<number, string>): ValueSerializer {
+  const readMember = memberReader(field);
+  const write = field.type === 'json' ? partWriter(field) : null;
+  return (row, at, json) => {
+    const known = cells.get(at);
+    const cell = known ?? (field.codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
+    cells.set(at, cell);
+    const member = readMember(cell);
+    if (write === null || member === 'null') json.text(member);
+    else writePart(write, member, json);
+  };
+}
+
+function personalIn({ personal, items, fields = {} }: Part, path: readonly string[]): string[] {
+  if (personal) return [path.join('.')];
+  const inside = Object.entries(fields).flatMap(([name, part]) => personalIn(part, [...path, name]));
+  return [...inside, ...(items === undefined ? [] : personalIn(items, path))];
 }
 
 function hexVersion(version: string, seed: bigint): string {
@@ -192,7 +207,13 @@ function plainValue(
   }
   if (type !== 'json') return fieldType(type).serializer;
   const write = partWriter(field);
-  return (row, at, json) => void write(row, skipSpace(row.bytes, row.starts[at] as number), json);
+  return (row, at, json) => {
+    const start = skipSpace(row.bytes, row.starts[at] as number);
+    const isContainer = row.bytes[start] === openingList || row.bytes[start] === openingObject;
+    // Nothing ends a number before the bytes of the next column.
+    if (isContainer) write(row, start, json);
+    else writePart(write, (row.text(at) as string).trim(), json);
+  };
 }
 
 function withoutImage(serialize: ValueSerializer): ValueSerializer {

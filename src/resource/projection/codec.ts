@@ -32,7 +32,7 @@ export function formatOf(head: string): string {
 }
 
 /** A shorter prefix stands in plain texts, too. */
-export const formatMin = 3;
+const formatMin = 3;
 
 export interface PresentRow {
   readonly row: Row;

@@ -19,7 +19,7 @@ export function skipSpace(json: string, at: number): number {
 }
 
 /** Just after the string at `start`. Throws MalformedJson. */
-export function stringEnd(json: string, start: number): number {
+function stringEnd(json: string, start: number): number {
   if (json.charCodeAt(start) !== quote) throw new MalformedJson();
   let close = json.indexOf('"', start + 1);
   while (close >= 0) {

@@ -4,6 +4,7 @@ import { Problem } from '../../base/errors.js';
 import type { Gates } from '../../base/flow/gates.js';
 import { windowSeconds } from '../../base/flow/rate-limiter.js';
 import { inSpan } from '../../base/tracing.js';
+import type { Shown } from '../../postgres/read-register.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/definition/compiled.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { planList } from '../read/list.js';
@@ -31,6 +32,8 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly listLimits: ListLimits;
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
+  /** For the register of reads; a page that broke counts what it showed. */
+  readonly noteRead: (tokenId: string, shown: Shown) => void;
   readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
@@ -98,6 +101,7 @@ function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: 
     requireJsonAccepted(ctx);
     const reply = await stages(ctx, access);
     await inSpan('respond', () => respond(ctx, reply, compressible, deps));
+    if (reply.shown && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, reply.shown);
   };
 }
 

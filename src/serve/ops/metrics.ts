@@ -138,6 +138,8 @@ function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<str
 /** Read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
+  /** Null without a primary, or before the first look. */
+  readonly storedAnswersBytes: () => number | null;
   readonly largePages: () => number;
   readonly requestsInFlight: () => number;
   readonly clientConnections: () => Promise<number>;
@@ -271,6 +273,12 @@ export const gauges = {
     labels: ['version', 'node'],
     ofWorkers: 'first',
     samples: () => [[{ version: apiVersion, node: process.version }, 1]],
+  },
+  stored_answers_bytes: {
+    help: 'Size of gateway.idempotency, which keeps the answers of writes for 25 hours. Absent while it is not known.',
+    labels: [],
+    ofWorkers: 'max',
+    samples: ({ storedAnswersBytes }) => [storedAnswersBytes() ?? []].flat().map((bytes): Sample => [{}, bytes]),
   },
   large_pages: plainGauge('Large pages under way.', 'sum', (now) => now.largePages()),
   client_connections: plainGauge('Open connections of clients.', 'sum', (now) => now.clientConnections()),

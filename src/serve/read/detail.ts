@@ -66,5 +66,6 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     if (request.ifNoneMatch !== null && matchesWeakly(request.ifNoneMatch, etag))
       return { status: 304, headers, body: null, databaseMs };
   }
-  return { status: 200, headers, body: record.json, databaseMs };
+  const shown = { resource: compiled.resource.name, personal: compiled.serializer.personal, records: 1 };
+  return { status: 200, headers, body: record.json, shown, databaseMs };
 }

@@ -1,6 +1,7 @@
 import { Problem } from '../../base/errors.js';
 import type { ReadTarget, Requirement } from '../../postgres/choice.js';
 import { enough } from '../../postgres/connection-pool.js';
+import type { CopyStep, Shown } from '../../postgres/read-register.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { arrayText } from '../../resource/definition/filter-kinds.js';
 import type { Key, RowSerializer } from '../../resource/definition/row-serializer.js';
@@ -20,6 +21,8 @@ export interface Plan {
   /** Null: the chunks end by themselves. Otherwise the headers name the next page, so its end is looked for. */
   readonly list: Listed | null;
   readonly requirement: Requirement;
+  /** A page that ends with a sync token completes this step of a copy. */
+  readonly copy?: CopyStep;
   /** When its first rows are there. */
   readonly describe: (page: PageStart) => PageEnding;
 }
@@ -113,14 +116,21 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   const page = await readStart(plan);
   const { asOfMs, headers, pagination } = plan.describe(page);
   const size: PageSize = { perPage: plan.perPage, rows: null };
+  const shown: Shown = {
+    resource: plan.reader.of.compiled.resource.name,
+    personal: plan.serializer.personal,
+    records: page.first.count,
+  };
   const ending = async (count: number, last: Key | null): Promise<string> => {
     size.rows = count;
-    return `],"pagination":${JSON.stringify({ ...(await pagination(count, last)), complete: true })}}`;
+    const members: { readonly since?: string | null } = await pagination(count, last);
+    if (typeof members.since === 'string' && plan.copy !== undefined) shown.copy = plan.copy;
+    return `],"pagination":${JSON.stringify({ ...members, complete: true })}}`;
   };
   const databaseMs = performance.now() - plan.reader.startedMs;
-  const reply = { status: 200, page: size, headers: { ...headers, ...dataAsOf(asOfMs) }, databaseMs };
+  const reply = { status: 200, page: size, shown, headers: { ...headers, ...dataAsOf(asOfMs) }, databaseMs };
   const { first } = page;
-  if (first.rest !== null) return { body: streamPage(plan, page, ending), ...reply };
+  if (first.rest !== null) return { body: streamPage(plan, page, ending, shown), ...reply };
   first.json.text(await ending(first.count, first.last));
   return { body: first.json.view(), release: first.release, ...reply };
 }
@@ -222,6 +232,7 @@ async function* streamPage(
   plan: Plan,
   { first, until, foundMs }: Page,
   ending: (count: number, last: Key | null) => Promise<string>,
+  shown: Shown,
 ): AsyncGenerator<Buffer> {
   const { deps, of } = plan.reader;
   const { chunkMemory } = deps;
@@ -255,6 +266,7 @@ async function* streamPage(
       if (chunk.failures > 0 || !target.state.healthy)
         deps.observe({ type: 'page_resumed', resource: of.compiled.resource.name, replica: chunk.target.name });
       count += chunk.count;
+      shown.records = count;
       last = chunk.last ?? last;
       if (chunk.rest !== null || isComplete || until?.every((value, i) => value === last?.[i])) continue;
       isComplete = true;

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { Shown } from '../../postgres/read-register.js';
 import type { TagColumns } from '../../resource/definition/compiled.js';
 
 export interface PageSize {
@@ -14,6 +15,8 @@ export interface Reply {
   /** To be called when the response is closed. */
   readonly release?: () => void;
   readonly page?: PageSize;
+  /** For the register of reads; absent: no record. */
+  readonly shown?: Shown;
   /** Waiting for the database before the first byte. */
   readonly databaseMs: number;
 }

@@ -46,7 +46,8 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
     };
     return { asOfMs, pagination };
   };
-  return { reader, serializer, perPage, requirement: pass.requirement, describe, ...rows };
+  const copy = since === null ? 'pass' : 'changes';
+  return { reader, serializer, perPage, requirement: pass.requirement, copy, describe, ...rows };
 }
 
 type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
@@ -103,14 +104,16 @@ const allRows = 2 ** 31;
 export async function readDigest(deps: SyncDeps, request: DigestRequest): Promise<Reply> {
   const { sync, depth, periods } = request;
   const { digest, hashed } = sync;
-  if (periods === null)
-    return hashReply(deps, request, async (read) => {
+  if (periods === null) {
+    const reply = await hashReply(deps, request, async (read) => {
       const groups = new Map<string, Digest>();
       for await (const [prefix, ...row] of read(hashed, digest, { depth }))
         groups.set(prefix as string, withRow(groups.get(prefix as string), row));
       const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
       return sorted.map(([prefix, group]) => ({ prefix, ...shown(group) }));
     });
+    return { ...reply, shown: { resource: request.compiled.resource.name, personal: '', records: 0, copy: 'digest' } };
+  }
   const period = sync.period as NonNullable<SyncStatements['period']>;
   return hashReply(deps, request, async (read) => {
     const data: object[] = [];

@@ -57,7 +57,8 @@ export async function write(
   if (replayed) headers['Idempotent-Replayed'] = 'true';
   const databaseMs = performance.now() - startedMs;
   const serializer = mayRead && request.mayRead ? compiled.fullRecord : compiled.writeScopeRecord;
-  return { status, headers, body: serializer.json(Row.of(row), workspace), databaseMs };
+  const shown = { resource: compiled.resource, personal: serializer.personal, records: 1 };
+  return { status, headers, body: serializer.json(Row.of(row), workspace), shown, databaseMs };
 }
 
 const nameOf = ({ status, replayed }: Outcome) => (replayed ? 'replayed' : status === 201 ? 'created' : 'updated');

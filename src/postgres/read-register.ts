@@ -1,0 +1,78 @@
+/** The content of an answer, for the register of reads. */
+export interface Shown {
+  readonly resource: string;
+  /** Its personal fields, separated by commas; empty: none. */
+  readonly personal: string;
+  records: number;
+  /** Absent: the answer completed nothing of a copy. */
+  copy?: CopyStep;
+}
+
+/** The end of a pass over everything or over changes, or a digest. */
+export type CopyStep = 'pass' | 'changes' | 'digest';
+
+interface Reads {
+  readonly hour: string;
+  readonly token: string;
+  readonly resource: string;
+  readonly fields: string;
+  requests: number;
+  records: number;
+}
+
+type Copy = { readonly token: string; readonly resource: string } & Partial<Record<CopyStep, string>>;
+
+/** Rows in memory while the primary is away; some 2 MB. */
+const rowsMax = 10_000;
+const hourMs = 3_600_000;
+
+/** Gathers reads by hour, token, resource and personal fields until they are stored. */
+export class ReadRegister {
+  #reads = new Map<string, Reads>();
+  #copies = new Map<string, Copy>();
+  /** Requests that found no room. */
+  #lost = 0;
+
+  get isEmpty(): boolean {
+    return this.#reads.size === 0 && this.#copies.size === 0;
+  }
+
+  note(token: string, { resource, personal, records, copy }: Shown, nowMs = Date.now()): void {
+    if (personal !== '') {
+      const hour = new Date(nowMs - (nowMs % hourMs)).toISOString();
+      this.#add({ hour, token, resource, fields: personal, requests: 1, records });
+    }
+    if (copy === undefined) return;
+    const key = `${token} ${resource}`;
+    if (this.#copies.size < rowsMax || this.#copies.has(key))
+      this.#copies.set(key, {
+        ...(this.#copies.get(key) ?? { token, resource }),
+        [copy]: new Date(nowMs).toISOString(),
+      });
+  }
+
+  #add(reads: Reads): void {
+    const key = `${reads.hour} ${reads.token} ${reads.resource} ${reads.fields}`;
+    const known = this.#reads.get(key);
+    if (known === undefined && this.#reads.size >= rowsMax) this.#lost += reads.requests;
+    else if (known === undefined) this.#reads.set(key, reads);
+    else {
+      known.requests += reads.requests;
+      known.records += reads.records;
+    }
+  }
+
+  /** Calls `store` with all that was gathered, as JSON for gateway.note_reads, and keeps it if that fails. Returns how many requests found no room. */
+  async flush(store: (noted: string) => Promise<boolean>): Promise<number> {
+    const [reads, copies] = [this.#reads, this.#copies];
+    this.#reads = new Map();
+    this.#copies = new Map();
+    if (!(await store(JSON.stringify({ reads: [...reads.values()], copies: [...copies.values()] })))) {
+      for (const one of reads.values()) this.#add(one);
+      this.#copies = new Map([...copies, ...this.#copies]);
+    }
+    const lost = this.#lost;
+    this.#lost = 0;
+    return lost;
+  }
+}
