@@ -70,7 +70,7 @@ test('the pages of docs/understand name tests that exist', (t) => {
 test('settings that the documentation speaks of exist', (t) => {
   const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
   const others = new Set([
-    ...['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE'],
+    ...['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE', 'IMAGE_REGISTRY'],
     ...Object.keys(nodeEnvironment),
   ]);
   for (const page of pages) {
