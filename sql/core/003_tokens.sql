@@ -17,7 +17,9 @@ create table gateway.tokens (
   created_at timestamptz not null default now(),
   expires_at timestamptz,
   revoked_at timestamptz,
-  rotated_from uuid references gateway.tokens
+  rotated_from uuid references gateway.tokens,
+  -- NULL: the default of the gateways. A view of the app's own table may lack it: then every token has the default.
+  requests_per_minute integer check (requests_per_minute between 1 and 100000)
 );
 
 -- The last use of each token, for people who look for tokens that are no longer used. A table of its own, because the table of
@@ -127,6 +129,13 @@ create function gateway.is_token_owner(workspace text, owner text) returns boole
 alter function gateway.is_token_owner(text, text) owner to gateway_owner;
 revoke all on function gateway.is_token_owner(text, text) from public;
 
+-- By the name of the column, because the view may lack it.
+create function gateway.limit_of(token anyelement) returns integer
+  language sql immutable set search_path = ''
+  as $$ select (pg_catalog.to_jsonb(token) ->> 'requests_per_minute')::integer $$;
+revoke all on function gateway.limit_of(anyelement) from public;
+grant execute on function gateway.limit_of(anyelement) to gateway_owner;
+
 -- One token by the SHA-256 of its text, for any workspace: the only question that a login can ask without a workspace. The writer asks while
 -- no replica can be used.
 -- Relies on the unique index on token_hash: one index probe.
@@ -135,13 +144,13 @@ revoke all on function gateway.is_token_owner(text, text) from public;
 -- VOLATILE, as is_token_owner, so that its statement takes its snapshot after it has waited for a lock: an ALTER TABLE or REPACK that rewrites the table writes
 -- rows that no earlier snapshot sees, and a STABLE function, which reads by the snapshot of its caller, would find no token.
 create function gateway.find_token(hash bytea)
-  returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
+  returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text, requests_per_minute integer)
   language plpgsql volatile security definer set search_path = ''
   as $$
   begin
     return query select t.id, t.workspace_id::text, array_to_string(t.scopes, ' '), t.expires_at,
         case when gateway.is_token_owner(t.workspace_id::text, t.created_by::text) then t.revoked_at else coalesce(t.revoked_at, '-infinity') end,
-        t.name::text
+        t.name::text, gateway.limit_of(t)
       from gateway.api_tokens t
       where t.token_hash = hash;
     if not found then perform gateway.refuse_hidden_rows('{gateway.api_tokens}'); end if;
@@ -196,7 +205,7 @@ create function gateway.find_user(workspace text, id_or_email text) returns text
 -- Stores a token's hash, for a user who may have tokens of the workspace.
 -- The row is a variable of the view's type, because PL/pgSQL then converts the ids to the types of the app.
 create function gateway.create_token(id uuid, workspace text, owner text, name text, hash bytea, scopes text[],
-    expires timestamptz, rotated_from uuid) returns void
+    expires timestamptz, rotated_from uuid, requests_per_minute integer) returns void
   language plpgsql
   as $$
   declare
@@ -215,13 +224,17 @@ create function gateway.create_token(id uuid, workspace text, owner text, name t
     token.created_at := now();
     token.expires_at := expires;
     token.rotated_from := create_token.rotated_from;
+    token := jsonb_populate_record(token, jsonb_build_object('requests_per_minute', create_token.requests_per_minute));
+    if gateway.limit_of(token) is distinct from create_token.requests_per_minute then
+      raise sqlstate 'WG008' using message = 'gateway.api_tokens has no column requests_per_minute: add it to the table of tokens and to the view.';
+    end if;
     insert into gateway.api_tokens values (token.*);
   end $$;
 
 -- The tokens of a workspace, or of all for NULL; never their hashes.
 create function gateway.list_tokens(workspace text)
   returns table (id uuid, workspace_id text, workspace_name text, created_by text, name text, scopes text[], created_at timestamptz,
-    expires_at timestamptz, revoked_at timestamptz, rotated_from uuid, state text, last_used_at timestamptz)
+    expires_at timestamptz, revoked_at timestamptz, rotated_from uuid, state text, last_used_at timestamptz, requests_per_minute integer)
   language sql stable
   as $$
     select t.id, t.workspace_id::text, coalesce(w.name, t.workspace_id::text), t.created_by::text, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at,
@@ -229,7 +242,7 @@ create function gateway.list_tokens(workspace text)
         when w.id is null or not exists (select from gateway.token_owners o
           where o.id::text = t.created_by::text and o.workspace_id::text = t.workspace_id::text) then 'without owner'
         else 'active' end,
-      u.used_at
+      u.used_at, gateway.limit_of(t)
     from gateway.api_tokens t left join gateway.workspaces w on w.id::text = t.workspace_id::text
       left join gateway.token_uses u on u.token_id = t.id
     where workspace is null or t.workspace_id::text = workspace
@@ -251,7 +264,7 @@ create function gateway.revoke_token(id uuid) returns table (revoked_at timestam
 
 -- Makes the successor of a token, with the same name, scopes, workspace and owner, and revokes the token: both or neither.
 create function gateway.rotate_token(id uuid, successor uuid, hash bytea, expires timestamptz)
-  returns table (workspace_id text, name text, scopes text[])
+  returns table (workspace_id text, name text, scopes text[], requests_per_minute integer)
   language plpgsql
   as $$
   declare
@@ -262,11 +275,11 @@ create function gateway.rotate_token(id uuid, successor uuid, hash bytea, expire
     if old.revoked_at is not null then
       raise sqlstate 'WG005' using message = format('Token %s is revoked; create a new one instead.', rotate_token.id);
     end if;
-    perform gateway.create_token(successor, old.workspace_id::text, old.created_by::text, old.name, hash, old.scopes, expires, old.id);
+    perform gateway.create_token(successor, old.workspace_id::text, old.created_by::text, old.name, hash, old.scopes, expires, old.id, gateway.limit_of(old));
     update gateway.api_tokens t set revoked_at = clock_timestamp() where t.id = old.id;
-    return query select old.workspace_id::text, old.name::text, old.scopes;
+    return query select old.workspace_id::text, old.name::text, old.scopes, gateway.limit_of(old);
   end $$;
 
 revoke all on function gateway.find_workspace(text), gateway.find_user(text, text),
-  gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid), gateway.list_tokens(text),
+  gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid, integer), gateway.list_tokens(text),
   gateway.revoke_token(uuid), gateway.rotate_token(uuid, uuid, bytea, timestamptz) from public;

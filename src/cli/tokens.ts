@@ -11,7 +11,7 @@ import { type Command, command, errLine, Failure, oneLine, outTable, outText, tr
 
 const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
 const create = command(
-  { workspace: text, owner: text, name: text, scopes: text, 'expires-in': text, json: flag },
+  { workspace: text, owner: text, name: text, scopes: text, 'expires-in': text, limit: text, json: flag },
   async (given) => {
     const [workspace = '', owner, name = ''] = (['workspace', 'owner', 'name'] as const).map((option) => {
       if (given[option]) return given[option];
@@ -22,10 +22,18 @@ const create = command(
       throw new UsageError('--name must be 1 to 100 characters, without control characters.');
     const scopes = parseScopes(given.scopes ?? '', scopesOf(loadResources(settingsOfApp().resourcesDir)));
     const expiresAt = parseExpiry(given['expires-in']);
+    const requestsPerMinute = parseLimit(given.limit);
     await asAdmin(adminUrl(), async (client) => {
       const workspaceId = await findWorkspace(client, workspace);
       const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
-      const order = { workspaceId, ownerId: user.rows[0].id as string, name: trimmed, scopes, expiresAt };
+      const order = {
+        workspaceId,
+        ownerId: user.rows[0].id as string,
+        name: trimmed,
+        scopes,
+        expiresAt,
+        requestsPerMinute,
+      };
       await show(await createToken(client, order), order, given.json);
     });
   },
@@ -43,8 +51,8 @@ const rotate = command(
       client.query('select * from gateway.rotate_token($1, $2, $3, $4)', values),
     );
     errLine(`Token ${id} is revoked.`);
-    const { workspace_id: workspaceId, name, scopes } = rows[0];
-    await show(made, { workspaceId, name, scopes, expiresAt }, given.json);
+    const { workspace_id: workspaceId, name, scopes, requests_per_minute: requestsPerMinute } = rows[0];
+    await show(made, { workspaceId, name, scopes, expiresAt, requestsPerMinute }, given.json);
   },
   true,
 );
@@ -95,6 +103,8 @@ interface TokenOrder {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly expiresAt: Date | null;
+  /** Null: the default of the gateways. */
+  readonly requestsPerMinute?: number | null;
 }
 
 /** `token` is the plain text, of which the database holds only the hash. */
@@ -105,9 +115,9 @@ interface CreatedToken {
 
 export async function createToken(client: pg.ClientBase, order: TokenOrder): Promise<CreatedToken> {
   const made = { id: randomUUID(), token: newToken() };
-  const { workspaceId, ownerId, name, scopes, expiresAt } = order;
-  const values = [made.id, workspaceId, ownerId, name, tokenHash(made.token), scopes, expiresAt];
-  await client.query('select gateway.create_token($1, $2, $3, $4, $5, $6, $7, null)', values);
+  const { workspaceId, ownerId, name, scopes, expiresAt, requestsPerMinute = null } = order;
+  const values = [made.id, workspaceId, ownerId, name, tokenHash(made.token), scopes, expiresAt, requestsPerMinute];
+  await client.query('select gateway.create_token($1, $2, $3, $4, $5, $6, $7, null, $8)', values);
   return made;
 }
 
@@ -125,14 +135,14 @@ export async function findWorkspace(client: pg.ClientBase, idOrName: string): Pr
 /** The only function that prints a plain token. Throws Failure when stdout does not take it. */
 async function show(
   { id, token }: CreatedToken,
-  { name, workspaceId, scopes, expiresAt }: Omit<TokenOrder, 'ownerId'>,
+  { name, workspaceId, scopes, expiresAt, requestsPerMinute = null }: Omit<TokenOrder, 'ownerId'>,
   json = false,
 ): Promise<void> {
   const expires = moment(expiresAt);
   if (!json)
     errLine(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
   const fault = await tryOut(
-    json ? JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: expires }) : token,
+    json ? JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: expires, requestsPerMinute }) : token,
   );
   if (fault === null) return;
   throw new Failure(
@@ -140,21 +150,30 @@ async function show(
   );
 }
 
-type ListedToken = Readonly<Record<string, string | readonly string[] | null>>;
+type ListedToken = Readonly<Record<string, string | number | readonly string[] | null>>;
 
 export const momentSql = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 const listed = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
   ${momentSql('created_at')} as "createdAt", ${momentSql('expires_at')} as "expiresAt", ${momentSql('revoked_at')} as "revokedAt",
-  rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt" from gateway.list_tokens($1)`;
+  rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt",
+  requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;
 
 function table(rows: readonly ListedToken[]): void {
   outTable([
-    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'WORKSPACE', 'NAME', 'SCOPES'],
-    ...rows.map(({ id, state, createdAt, expiresAt, lastUsedAt, workspaceName, name, scopes }) =>
-      [id, state, createdAt, expiresAt ?? 'never', lastUsedAt ?? '-', workspaceName, name, scopes].map((cell) =>
-        [cell].flat().join(' '),
-      ),
+    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'LIMIT', 'WORKSPACE', 'NAME', 'SCOPES'],
+    ...rows.map(({ id, state, createdAt, expiresAt, lastUsedAt, requestsPerMinute, workspaceName, name, scopes }) =>
+      [
+        id,
+        state,
+        createdAt,
+        expiresAt ?? 'never',
+        lastUsedAt ?? '-',
+        requestsPerMinute ?? '-',
+        workspaceName,
+        name,
+        scopes,
+      ].map((cell) => [cell].flat().join(' ')),
     ),
   ]);
 }
@@ -180,6 +199,13 @@ function parseExpiry(within = '90d'): Date | null {
     throw new UsageError(`--expires-in must be such as 90d, 12h, 30m or never, not "${within}".`);
   const minutes = { m: 1, h: 60, d: 1440 }[unit] ?? 0;
   return new Date(Date.now() + Number(count) * minutes * 60_000);
+}
+
+function parseLimit(limit: string | undefined): number | null {
+  if (limit === undefined) return null;
+  if (!/^[1-9]\d{0,5}$/.test(limit) || Number(limit) > 100_000)
+    throw new UsageError(`--limit must be a whole number from 1 to 100000, not "${limit}".`);
+  return Number(limit);
 }
 
 function parseTokenId([text, ...others]: readonly string[]): string {

@@ -181,7 +181,7 @@ test.serial(
     t.is((await readPage(url, { token })).status, 200);
     // Look-ups take long enough that the unknown tokens never leave a place in their queue.
     await database.primary.query(`alter function gateway.find_token rename to find_token_at_once;
-      create function gateway.find_token(bytea) returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
+      create function gateway.find_token(bytea) returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text, requests_per_minute integer)
       language plpgsql security definer as 'begin perform pg_sleep(0.03); return query select * from gateway.find_token_at_once($1); end'`);
     await database.caughtUp();
     let isOver = false;

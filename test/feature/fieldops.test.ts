@@ -49,6 +49,47 @@ test('tokens of integer tenants are made for its administrators by name or id, l
   t.is((await client.get('/klanten', { token: made.stdout.trim() })).status, 401);
 });
 
+test('a token keeps a limit of its own when it is rotated, and a changed limit holds; a table without the column has none', async (t) => {
+  const { database } = t.context;
+  const { client } = await database.gateway({ rateLimitPerMinute: 60, tokenCacheMs: 1 });
+  const tokens = (...args: string[]): Promise<CommandResult> =>
+    commandLine(['tokens', ...args], { ...connections(database), resourcesDir: database.settings.resourcesDir });
+  const create = 'create --workspace 101 --owner 10101 --name busy --scopes read:klanten --json --limit'.split(' ');
+  for (const limit of ['0', '1e3', '100001', '-1', '1.5', '']) t.is((await tokens(...create, limit)).code, 2, limit);
+  const made = JSON.parse((await tokens(...create, '4')).stdout) as { id: string };
+  const { token, id } = JSON.parse((await tokens('rotate', made.id, '--json')).stdout) as { token: string; id: string };
+  t.regex((await tokens('list')).stdout, new RegExp(`^${id}  active .*  4 +\\S.* busy `, 'm'));
+  await database.caughtUp();
+  const limits = async (): Promise<unknown> =>
+    (await client.get('/token', { token })).json<{ limits: unknown }>().limits;
+  t.deepEqual(await limits(), [{ name: 'default', quota: 4, windowSeconds: 60 }]);
+  const ask = () => client.get('/klanten?perPage=1', { token });
+  for (const left of [2, 1, 0]) {
+    const { status, headers } = await ask();
+    t.deepEqual([status, headers['ratelimit-policy']], [200, '"default";q=4;w=60']);
+    t.true(headers.ratelimit?.includes(`r=${left};`));
+  }
+  t.is((await ask()).status, 429);
+  await database.primary.query('update gateway.tokens set requests_per_minute = 100 where id = $1', [id]);
+  await database.caughtUp();
+  await eventually(t, 'the other limit', async () => (await ask()).status === 200);
+  await database.primary.query('update gateway.tokens set requests_per_minute = null where id = $1', [id]);
+  await database.caughtUp();
+  await eventually(t, 'the default', async () => (await ask()).headers['ratelimit-policy'] === '"default";q=60;w=60');
+
+  await database.primary.query(`alter view gateway.api_tokens rename to kept; create view gateway.api_tokens as
+    select id, workspace_id, created_by, name, token_hash, scopes, created_at, expires_at, revoked_at, rotated_from from gateway.tokens;
+    grant select on gateway.api_tokens to gateway_owner`);
+  const refused = await tokens(...create, '4');
+  t.deepEqual([refused.code, refused.stdout], [1, '']);
+  t.regex(refused.stderr, /gateway\.api_tokens has no column requests_per_minute: add it/);
+  t.is((await tokens(...create.filter((arg) => arg !== '--limit'))).code, 0);
+  await database.caughtUp();
+  t.is((await ask()).status, 200);
+  await database.primary.query('drop view gateway.api_tokens; alter view gateway.kept rename to api_tokens');
+  await database.caughtUp();
+});
+
 test('the walls and keysets of integer tenants and of times in text are conditions of an index', async (t) => {
   const { replica } = t.context.database;
   const explain = async (sql: string): Promise<string> =>

@@ -190,6 +190,19 @@ test('a gateway alone grants one request at least, however many share a small qu
   }
 });
 
+test('a key with a quota of its own has that quota over all gateways, and shares of it without the counter', async (t) => {
+  for (const isAway of [false, true])
+    for (const quota of [200, 8, undefined]) {
+      const { state, limiters } = gatewaysOf(4, 60);
+      state.isAway = isAway;
+      const all = Array.from({ length: 400 }, (_, i) => limiters[i % 4]?.consume('key', quota));
+      const results = await Promise.all(all);
+      t.is(results.filter((result) => result?.allowed).length, quota ?? 60, `${quota}`);
+      t.like(results[0], { quota: quota ?? 60 });
+      if (quota === 200 && !isAway) t.false((await limiters[0]?.consume('key'))?.allowed); // of a version that knows no such quota
+    }
+});
+
 test('a gateway alone grants no more than it knew to be left', async (t) => {
   const { state, limiters } = gatewaysOf(2, 60);
   const [busy, idle] = limiters as [Limiter, Limiter];

@@ -1,4 +1,5 @@
 export interface RateLimitResult {
+  readonly quota: number;
   readonly allowed: boolean;
   readonly remaining: number;
   /** Rounded up, so that a client that waits so long is served. */
@@ -7,10 +8,11 @@ export interface RateLimitResult {
 }
 
 export interface Limiter {
+  /** Of keys without a quota of their own. */
   readonly quota: number;
-  consume(key: string): RateLimitResult | Promise<RateLimitResult>;
+  consume(key: string, ownQuota?: number): RateLimitResult | Promise<RateLimitResult>;
   /** Counts nothing. */
-  peek(key: string): RateLimitResult | Promise<RateLimitResult>;
+  peek(key: string, ownQuota?: number): RateLimitResult | Promise<RateLimitResult>;
 }
 
 export interface Count {
@@ -59,7 +61,7 @@ const newWindow = (endsInMs = windowMs): Window => {
 };
 
 /** Exact over `gateways` that share a counter; while it is silent each grants its share of the quota. */
-export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter): Limiter {
+export function rateLimiter(defaultQuota: number, gateways = 1, counter?: SharedCounter): Limiter {
   const windows = new Map<string, Window>();
   /** Absent when less than `leftMsMin` is left, or more than a window: the clock was set back. */
   const windowOf = (key: string, leftMsMin = 0): Window | undefined => {
@@ -77,22 +79,36 @@ export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter
     windows.set(key, window);
     return window;
   };
-  const resultOf = (allowed: boolean, remaining: number, endsInMs: number, refused: number): RateLimitResult => ({
+  const resultOf = (
+    quota: number,
+    allowed: boolean,
+    remaining: number,
+    endsInMs: number,
+    refused: number,
+  ): RateLimitResult => ({
+    quota,
     allowed,
     remaining: Math.max(0, remaining),
     resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000)),
     refused: Math.max(0, refused),
   });
-  const countAlone = (key: string, requests: 0 | 1): RateLimitResult => {
+  const countAlone = (key: string, requests: 0 | 1, quota = defaultQuota): RateLimitResult => {
     const window = windowOf(key) ?? (requests === 0 ? newWindow() : begin(key));
     const left = Math.min(Math.max(1, Math.floor(quota / gateways)) - window.granted, quota - window.consumed);
     if (requests === 1 && left > 0) {
       window.granted++;
       window.consumed++;
     } else if (requests === 1) window.refused++;
-    return resultOf(left > 0, left - requests, window.endsAtMs - Date.now(), window.refused);
+    return resultOf(quota, left > 0, left - requests, window.endsAtMs - Date.now(), window.refused);
   };
-  if (counter === undefined) return { quota, consume: (key) => countAlone(key, 1), peek: (key) => countAlone(key, 0) };
+  const limiterOf = (
+    count: (key: string, requests: 0 | 1, quota?: number) => ReturnType<Limiter['peek']>,
+  ): Limiter => ({
+    quota: defaultQuota,
+    consume: (key, quota) => count(key, 1, quota),
+    peek: (key, quota) => count(key, 0, quota),
+  });
+  if (counter === undefined) return limiterOf(countAlone);
 
   const learn = (key: string, { consumed, endsInMs }: Count): Window => {
     const endsAtMs = Date.now() + endsInMs;
@@ -100,17 +116,17 @@ export function rateLimiter(quota: number, gateways = 1, counter?: SharedCounter
     const window = known !== undefined && endsAtMs <= known.endsAtMs + marginMs ? known : begin(key, endsInMs);
     return Object.assign(window, { endsAtMs, consumed: Math.max(window.consumed, consumed) });
   };
-  const count = async (key: string, requests: 0 | 1): Promise<RateLimitResult> => {
+  const count = async (key: string, requests: 0 | 1, quota = defaultQuota): Promise<RateLimitResult> => {
     const { consumed, granted, endsAtMs } = windowOf(key, marginMs) ?? newWindow();
     const known = { consumed, granted, endsInMs: Math.ceil(endsAtMs - Date.now()) };
     try {
       const counted = await counter(key, known, requests);
       const allowed = counted.consumed + 1 - requests <= quota;
       if (counted.consumed > 0) learn(key, counted).granted += allowed ? requests : 0;
-      return resultOf(allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
+      return resultOf(quota, allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
     } catch {
-      return countAlone(key, requests);
+      return countAlone(key, requests, quota);
     }
   };
-  return { quota, consume: (key) => count(key, 1), peek: (key) => count(key, 0) };
+  return limiterOf(count);
 }

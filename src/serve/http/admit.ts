@@ -24,24 +24,23 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   refuseRepeated(ctx.req, ['authorization']);
   const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
   exchange.access = access;
-  const { tokenId } = access;
+  const { tokenId, requestsPerMinute } = access;
   const counted =
     kind === 'write' && write !== null
-      ? await countWrite(token, write, tokenId)
-      : [{ limit: requestLimit, limiter: token, result: await token.consume(tokenId) }];
+      ? await countWrite(token, write, access)
+      : [{ limit: requestLimit, result: await token.consume(tokenId, requestsPerMinute) }];
   exchange.headers.push(...rateLimitHeaders(counted));
   exchange.authMs = performance.now() - exchange.startedMs;
   if (counted.every(({ result }) => result.allowed)) return access;
   const used = counted.filter(({ result }) => !result.allowed);
-  const { limit, limiter, result } = used[0] as Counted;
+  const { limit, result } = used[0] as Counted;
   const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the end of both where both are used up
-  const detail = `More than ${limiter.quota} ${limit.what} in a minute.`;
-  return refuse(deps, limit.name, limiter, { ...result, resetSeconds }, detail);
+  const detail = `More than ${result.quota} ${limit.what} in a minute.`;
+  return refuse(deps, limit.name, { ...result, resetSeconds }, detail);
 }
 
 interface Counted {
   readonly limit: typeof requestLimit | typeof writeLimit;
-  readonly limiter: Limiter;
   readonly result: RateLimitResult;
 }
 
@@ -51,22 +50,25 @@ const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as cons
 /** Names and values in turns (draft-ietf-httpapi-ratelimit-headers). */
 function rateLimitHeaders(counted: readonly Counted[]): string[] {
   let [policies, left] = ['', ''];
-  for (const { limit, limiter, result } of counted) {
+  for (const { limit, result } of counted) {
     const start = policies === '' ? limit.policy : `, ${limit.policy}`;
-    policies += `${start};q=${limiter.quota};w=${windowSeconds}`;
+    policies += `${start};q=${result.quota};w=${windowSeconds}`;
     left += `${start};r=${result.remaining};t=${result.resetSeconds}`;
   }
   return ['RateLimit-Policy', policies, 'RateLimit', left];
 }
 
 /** Counts against both limits, unless one refuses: a write that is answered 429 is not counted. */
-async function countWrite(token: Limiter, write: Limiter, tokenId: string): Promise<Counted[]> {
-  const isAllowed = (await token.peek(tokenId)).allowed;
+async function countWrite(token: Limiter, write: Limiter, access: Access): Promise<Counted[]> {
+  const { tokenId, requestsPerMinute } = access;
+  const isAllowed = (await token.peek(tokenId, requestsPerMinute)).allowed;
   const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));
-  const requests = await (isAllowed && !writes.allowed ? token.peek(tokenId) : token.consume(tokenId));
+  const requests = await (isAllowed && !writes.allowed
+    ? token.peek(tokenId, requestsPerMinute)
+    : token.consume(tokenId, requestsPerMinute));
   return [
-    { limit: requestLimit, limiter: token, result: requests },
-    { limit: writeLimit, limiter: write, result: writes },
+    { limit: requestLimit, result: requests },
+    { limit: writeLimit, result: writes },
   ];
 }
 
@@ -78,7 +80,7 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   }
   const result = await deps.limits.public.consume(addressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
-  if (!result.allowed) await refuse(deps, 'public', deps.limits.public, result, detail);
+  if (!result.allowed) await refuse(deps, 'public', result, detail);
 }
 
 /** Null for a token that was not looked up before, or is missing. */
@@ -108,7 +110,7 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     if (limited === undefined) throw error;
     const detail = 'Too many failed authentications from this address or with this token.';
     const limit = limited.key === address ? 'address' : 'refused_token';
-    return refuse(deps, limit, deps.limits.address, limited, detail);
+    return refuse(deps, limit, limited, detail);
   }
 }
 
@@ -123,12 +125,11 @@ const throttleMs = 200;
 async function refuse(
   { observe }: Admission,
   limit: LimitName,
-  limiter: Limiter,
   result: RateLimitResult,
   detail: string,
 ): Promise<never> {
   observe({ type: 'limit_hit', limit });
-  if (result.refused > limiter.quota) await sleep(throttleMs);
+  if (result.refused > result.quota) await sleep(throttleMs);
   throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
 }
 

@@ -192,19 +192,18 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
 };
 
 function tokenRoute(deps: RouteDeps): Middleware {
-  const limits = Object.entries({ default: deps.limits.token, writes: deps.limits.write }).flatMap(([name, limiter]) =>
-    limiter === null ? [] : [{ name, quota: limiter.quota, windowSeconds }],
-  );
+  const { token, write } = deps.limits;
+  const writes = write === null ? [] : [{ name: 'writes', quota: write.quota, windowSeconds }];
   return admitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
-    const { name, workspace, scopes, expiresAtMs } = access;
+    const { name, workspace, scopes, expiresAtMs, requestsPerMinute: quota = token.quota } = access;
     const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;
     const body = JSON.stringify({
       name,
       workspaceId: workspace,
       scopes: [...scopes].filter((scope) => scope !== '').sort(),
       expiresAt,
-      limits, // as the `RateLimit-Policy` of its responses names them
+      limits: [{ name: 'default', quota, windowSeconds }, ...writes], // as the `RateLimit-Policy` of its responses names them
     });
     return { status: 200, headers: {}, body, databaseMs: 0 };
   });

@@ -16,6 +16,8 @@ export interface Access {
   readonly scopes: ReadonlySet<string>;
   /** Epoch milliseconds; Infinity: it does not expire. */
   readonly expiresAtMs: number;
+  /** Undefined: the default. */
+  readonly requestsPerMinute: number | undefined;
   /** `no owner`: its workspace or its user is gone. Null for a valid token, until it expires. */
   readonly refusal: 'revoked' | 'no owner' | null;
 }
@@ -43,7 +45,8 @@ type LookUp = { readonly access: Access | null };
 const findToken = prepared(
   'find_token',
   `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint,
-      case when revoked_at = '-infinity' then 'no owner' when revoked_at is not null then 'revoked' end, name
+      case when revoked_at = '-infinity' then 'no owner' when revoked_at is not null then 'revoked' end, name,
+      requests_per_minute
     from gateway.find_token($1)`,
   ['hash'],
 );
@@ -153,7 +156,7 @@ function unknowable(): Problem {
 async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
   await short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
-    const [id, workspace, scopes, expires, revoked, name] = row.texts();
+    const [id, workspace, scopes, expires, revoked, name, limit] = row.texts();
     access = {
       refusal: (revoked ?? null) as Access['refusal'],
       tokenId: id as string,
@@ -161,6 +164,7 @@ async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Prom
       workspace: workspace as WorkspaceId,
       scopes: new Set((scopes as string).split(' ')),
       expiresAtMs: expires === null || expires === undefined ? Number.POSITIVE_INFINITY : Number(expires),
+      requestsPerMinute: limit == null ? undefined : Number(limit),
     };
   });
   return access;
