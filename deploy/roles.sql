@@ -7,6 +7,7 @@ declare
   wanted record;
 begin
   if to_regrole('gateway_owner') is null then create role gateway_owner nologin; end if;
+  if to_regrole('gateway_issuer') is null then create role gateway_issuer nologin; end if;
   if to_regrole('gateway_reader') is null then create role gateway_reader login; end if;
   if to_regrole('gateway_writer') is null then create role gateway_writer login; end if;
   -- To hand the views over to their owner the admin must be a member.

@@ -283,3 +283,136 @@ create function gateway.rotate_token(id uuid, successor uuid, hash bytea, expire
 revoke all on function gateway.find_workspace(text), gateway.find_user(text, text),
   gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid, integer), gateway.list_tokens(text),
   gateway.revoke_token(uuid), gateway.rotate_token(uuid, uuid, bytea, timestamptz) from public;
+
+-- Tokens from the app's own settings page: the app's login is granted gateway_issuer, signs the owner in, and calls the four functions below, each
+-- for one workspace. SECURITY DEFINER, because the app reads no hash and writes no row of the tokens. The token is made here, in expressions
+-- of PL/pgSQL, which are no statements: whatever the server logs, nested statements and parameters too, has the hash alone.
+create function gateway.new_token() returns text
+  language plpgsql volatile set search_path = ''
+  as $$
+  declare
+    digits constant text := '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+    bytes bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid()) || pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
+    number numeric := 0; -- 244 random bits
+    crc bigint := 4294967295; -- CRC-32 as zlib has it
+    token text := '';
+    sum text := '';
+  begin
+    for i in 0 .. 31 loop
+      number := number * 256 + get_byte(bytes, i);
+    end loop;
+    for i in 1 .. 43 loop
+      token := substr(digits, (number % 62)::integer + 1, 1) || token;
+      number := div(number, 62);
+    end loop;
+    token := 'wdg_' || token;
+    bytes := convert_to(token, 'UTF8');
+    for i in 0 .. length(bytes) - 1 loop
+      crc := crc # get_byte(bytes, i);
+      for j in 1 .. 8 loop
+        crc := (crc >> 1) # (crc & 1) * 3988292384;
+      end loop;
+    end loop;
+    crc := crc # 4294967295;
+    for i in 1 .. 6 loop
+      sum := substr(digits, (crc % 62)::integer + 1, 1) || sum;
+      crc := crc / 62;
+    end loop;
+    return token || sum;
+  end $$;
+revoke all on function gateway.new_token() from public;
+grant execute on function gateway.new_token() to gateway_owner;
+
+-- Makes a token for an owner of the workspace and returns it, once. Refuses scopes that no definition of `migrate` grants.
+create function gateway.issue_token(workspace text, owner text, name text, scopes text[], expires_at timestamptz default null,
+    requests_per_minute integer default null, out id uuid, out token text)
+  language plpgsql volatile security definer set search_path = ''
+  as $$
+  declare
+    fault text := case
+      when issue_token.name is null or issue_token.name !~ '^[^[:cntrl:]]{1,100}$' or issue_token.name !~ '\S' then 'The name must be 1 to 100 characters, without control characters.'
+      when issue_token.expires_at <= now() then 'The token would have expired already.'
+      when requests_per_minute not between 1 and 100000 then 'The limit must be 1 to 100000 requests a minute.'
+      when coalesce(cardinality(scopes), 0) = 0 then 'A token needs a scope.' end;
+    unknown text := (
+      select string_agg(coalesce(s, 'null'), ', ') from unnest(scopes) s where s is null or s not in (
+        select r.scope from gateway.applied_files f cross join lateral (
+          values ('read:' || f.name, true), ('write:' || f.name, exists (select from unnest(f.objects) o where o like 'view %\_write'))) r (scope, is_there)
+        where f.root = 'gateway' and r.is_there));
+    hash bytea;
+  begin
+    fault := coalesce(fault, 'There is no scope ' || unknown || '.');
+    if fault is not null then raise sqlstate 'WG009' using message = fault; end if;
+    id := gen_random_uuid();
+    token := gateway.new_token();
+    hash := sha256(convert_to(token, 'UTF8')); -- PERFORM is a statement, whose parameters can be logged
+    perform gateway.create_token(id, workspace, owner, issue_token.name, hash, scopes, issue_token.expires_at, null, requests_per_minute);
+  end $$;
+
+-- The tokens of the workspace, the newest first; no token and no hash.
+create function gateway.tokens_of(workspace text)
+  returns table (id uuid, owner text, name text, scopes text[], created_at timestamptz, expires_at timestamptz, revoked_at timestamptz,
+    last_used_at timestamptz, requests_per_minute integer)
+  language plpgsql volatile security definer set search_path = ''
+  as $$
+  begin
+    return query select t.id, t.created_by::text, t.name::text, t.scopes, t.created_at, t.expires_at, t.revoked_at, u.used_at, gateway.limit_of(t)
+      from gateway.api_tokens t left join gateway.token_uses u on u.token_id = t.id
+      where t.workspace_id::text = workspace order by t.created_at desc, t.id;
+  end $$;
+
+-- A token of another workspace is one that is not there.
+create function gateway.require_token_of(workspace text, id uuid) returns void
+  language plpgsql volatile set search_path = ''
+  as $$
+  begin
+    if not exists (select from gateway.api_tokens t where t.id = require_token_of.id and t.workspace_id::text = workspace) then
+      raise sqlstate 'WG004' using message = format('There is no token %s.', id);
+    end if;
+  end $$;
+revoke all on function gateway.require_token_of(text, uuid) from public;
+grant execute on function gateway.require_token_of(text, uuid) to gateway_owner;
+
+create function gateway.revoke_token(workspace text, id uuid) returns timestamptz
+  language plpgsql volatile security definer set search_path = ''
+  as $$
+  begin
+    perform gateway.require_token_of(workspace, revoke_token.id);
+    return (select r.revoked_at from gateway.revoke_token(revoke_token.id) r);
+  end $$;
+
+-- Makes the successor, with the same owner, name, scopes, limit and time to live, and revokes the token: both or neither.
+create function gateway.rotate_token(workspace text, id uuid, out successor uuid, out token text)
+  language plpgsql volatile security definer set search_path = ''
+  as $$
+  declare
+    expires timestamptz;
+    hash bytea;
+  begin
+    perform gateway.require_token_of(workspace, rotate_token.id);
+    expires := (select now() + (t.expires_at - t.created_at) from gateway.api_tokens t where t.id = rotate_token.id);
+    successor := gen_random_uuid();
+    token := gateway.new_token();
+    hash := sha256(convert_to(token, 'UTF8'));
+    perform gateway.rotate_token(rotate_token.id, successor, hash, expires);
+  end $$;
+
+do $$
+declare
+  called text;
+begin
+  if to_regrole('gateway_issuer') is null then create role gateway_issuer nologin; end if;
+  grant usage on schema gateway to gateway_issuer;
+  foreach called in array array['issue_token(text, text, text, text[], timestamptz, integer)', 'tokens_of(text)', 'revoke_token(text, uuid)', 'rotate_token(text, uuid)'] loop
+    execute format('alter function gateway.%s owner to gateway_owner', called);
+    execute format('revoke all on function gateway.%s from public', called);
+    execute format('grant execute on function gateway.%s to gateway_issuer', called);
+  end loop;
+end $$;
+-- The schema is open to the app's login now: what PUBLIC may execute there it could, too.
+revoke all on function gateway.digest_of(text[]), gateway.sources_of(text[]) from public;
+grant execute on function gateway.digest_of(text[]), gateway.sources_of(text[]) to gateway_reader, gateway_writer;
+-- The four run as gateway_owner, and use these.
+grant select on gateway.applied_files to gateway_owner;
+grant execute on function gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid, integer), gateway.revoke_token(uuid),
+  gateway.rotate_token(uuid, uuid, bytea, timestamptz) to gateway_owner;

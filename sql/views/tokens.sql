@@ -7,7 +7,7 @@
 create view gateway.api_tokens as
   select id, workspace_id, created_by, naam as name, token_hash, scopes, created_at, expires_at, revoked_at, rotated_from
   from app.api_tokens;
-grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
+grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner; -- the owner of find_token and issue_token
 
 create view gateway.workspaces as select id, naam as name from app.workspaces;
 grant select (id) on gateway.workspaces to gateway_owner;

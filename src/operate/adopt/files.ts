@@ -38,7 +38,7 @@ export function tokensFile(found: Survey): SqlFile {
     ],
     open,
     sql: `create view gateway.api_tokens as select * from gateway.tokens;
-grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
+grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner; -- the owner of find_token and issue_token
 
 create view gateway.workspaces as ${workspaces};
 grant select (id) on gateway.workspaces to gateway_owner;

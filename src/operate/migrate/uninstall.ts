@@ -3,7 +3,7 @@ import { checkSql } from '../../doctor/finding.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
 
-const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer'] as const;
+const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
 
 /** A sentence each; empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {

@@ -1,7 +1,7 @@
 -- Tokens, their workspaces and their owners, for the functions of sql/core/003_tokens.sql. No login role may read these.
 -- The app has no tokens, so the gateway keeps them in a table of its own.
 create view gateway.api_tokens as select * from gateway.tokens;
-grant select on gateway.api_tokens to gateway_owner; -- the owner of find_token
+grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner; -- the owner of find_token and issue_token
 
 create view gateway.workspaces as select id, title as name from fieldops.tenants;
 grant select (id) on gateway.workspaces to gateway_owner;
