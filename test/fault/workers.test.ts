@@ -426,7 +426,7 @@ test('two workers write whole lines into a pipe that is read slowly, and a long 
   for (let i = 0; i < 60; i++)
     await Promise.all(Array.from({ length: 20 }, (_, k) => send(`/klanten/${i}-${k}`, { by: own })));
   const isRead = async (): Promise<boolean> => {
-    stdout.read(4096);
+    stdout.read(Math.min(4096, stdout.readableLength || 1)); // fewer at the end
     return (own.log().match(/"request_finished"/g)?.length ?? 0) >= 1200;
   };
   await eventually(t, 'all lines', isRead, 60_000);
