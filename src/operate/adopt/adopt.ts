@@ -83,7 +83,7 @@ function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | D
   const points = [...new Set(shared.map(({ all }) => all))].map((all) => {
     const places = shared.filter((point) => point.all === all).map(({ of }) => of);
     if (places.length <= placesMax) return `${all} In ${places.join(', ')}.`;
-    return `${all} In ${places.length} tables, such as ${places.slice(0, placesMax).join(', ')}: each file has a Note.`;
+    return `${all} In ${places.slice(0, placesMax).join(', ')}, and others of ${places.length} in all: each file has a Note.`;
   });
   const { open = [], ...rest } = tokens as SqlFile;
   return [{ ...rest, open: [...open, ...points] }, ...files];
