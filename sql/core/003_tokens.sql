@@ -410,8 +410,8 @@ begin
   end loop;
 end $$;
 -- The schema is open to the app's login now: what PUBLIC may execute there it could, too.
-revoke all on function gateway.digest_of(text[]), gateway.sources_of(text[]) from public;
-grant execute on function gateway.digest_of(text[]), gateway.sources_of(text[]) to gateway_reader, gateway_writer;
+revoke all on function gateway.digest_of(text[]), gateway.sources_of(text[]), gateway.states_of(text[]) from public;
+grant execute on function gateway.digest_of(text[]), gateway.sources_of(text[]), gateway.states_of(text[]) to gateway_reader, gateway_writer;
 -- The four run as gateway_owner, and use these.
 grant select on gateway.applied_files to gateway_owner;
 grant execute on function gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid, integer), gateway.revoke_token(uuid),
