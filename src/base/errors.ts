@@ -219,7 +219,6 @@ export const queryCanceled = '57014';
 export const lockNotAvailable = '55P03';
 /** The wall: sealed by a key that the database does not have, or in another hour. */
 export const wallRefusal = 'WG006';
-export const serializationFailure = '40001';
 export const noPreparedStatement = '26000';
 export const protocolViolation = '08P01';
 export const undefinedObject = '42704';

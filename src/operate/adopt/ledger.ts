@@ -121,7 +121,7 @@ export function ledgerText({ rows, sampledOf, shown, hidden }: Ledger): string {
   return `${rows} rows${of}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}`;
 }
 
-export const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
+const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
 
 /** Odd numbers: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
 export function oddities({

@@ -144,7 +144,7 @@ function hasFewWords(column: Column): boolean {
 }
 
 /** Columns that may mark rows and hide none, with the rows that they are about among those that no mark hides. */
-export function doubtsOf(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
+function doubtsOf(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
   const marks = marksOf(table);
   return table.columns.flatMap((column) => {
     if (marks.some((mark) => mark.column === column) || !mayMark(column)) return [];

@@ -10,7 +10,7 @@ import { record, type SyncServer, syncServer } from './sync-server.js';
 // For tests of copies on both destinations, before a server with any document and records.
 
 export const folder = mkdtempSync(join(tmpdir(), 'pull-cases-'));
-export const tokenFile = join(folder, 'token');
+const tokenFile = join(folder, 'token');
 test.before(() => writeFileSync(tokenFile, 'a-token-of-a-test'));
 test.after.always(() => rmSync(folder, { recursive: true }));
 
