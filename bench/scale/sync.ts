@@ -60,7 +60,7 @@ async function tokenOfNow({ replicaUrl }: Subject): Promise<string> {
     null,
     latestTimeline(() => undefined),
   );
-  pass.accept(mark as string[]);
+  pass.accept([mark as string[]]);
   return encodeToken(sealedParts(wallKey), cursorContext(workspaceOf(0), 'sync token werkbonnen', {}), pass.position);
 }
 

@@ -97,14 +97,14 @@ export interface Rows {
   readonly asOfMs: number | null;
 }
 
-/** The reads of one request. A sync pass judges each server by its mark, when the statement has ended. */
+/** The reads of one request. A sync pass judges each server by its marks when a statement has ended, before any of its rows is sent. */
 export class Reader {
   readonly startedMs = performance.now();
 
   constructor(
     readonly deps: ReadDeps,
     readonly of: Pick<RawRequest, 'compiled' | 'caller' | 'signal'>,
-    private readonly judge: ((mark: TextRow) => void) | null = null,
+    private readonly judge: ((marks: readonly TextRow[]) => void) | null = null,
   ) {}
 
   onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
@@ -126,8 +126,7 @@ export class Reader {
       { ...options, signal },
       onRow,
     );
-    const mark = marks.at(-1);
-    if (isWhole && mark !== undefined) this.judge?.(mark);
+    if (isWhole) this.judge?.(marks);
     return isWhole;
   }
 

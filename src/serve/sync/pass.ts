@@ -48,9 +48,9 @@ export class Pass {
     return { replicasOnly: true, ...(this.before && { replayed: this.before.lsn }) };
   }
 
-  /** Takes the mark of a statement that has ended: a failed attempt leaves the pass unchanged. */
-  readonly accept = (mark: TextRow): void => {
-    this.#now = this.#judge(mark);
+  /** Takes the marks before and after the rows of a statement that has ended: a failed attempt leaves the pass unchanged. */
+  readonly accept = (marks: readonly TextRow[]): void => {
+    this.#now = marks.reduce<SyncPosition | null>((now, mark) => this.#judge(mark, now), this.#now);
   };
 
   /** The next statement must not be behind it; null at the beginning of a pass over everything. */
@@ -59,7 +59,9 @@ export class Pass {
   }
 
   /** Throws sync_expired if the replica has another history than the pass. */
-  readonly compare = (row: TextRow): void => void this.#inHistory(row, this.before);
+  readonly compare = (marks: readonly TextRow[]): void => {
+    for (const mark of marks) this.#inHistory(mark, this.before);
+  };
 
   #inHistory(row: TextRow, before: SyncPosition | null) {
     const mark = parseMark(row);
@@ -73,7 +75,7 @@ export class Pass {
   }
 
   /** Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
-  #judge(row: TextRow, now = this.#now): SyncPosition {
+  #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
     const before = now ?? this.#since;
     const { mark, timeline } = this.#inHistory(row, before);
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
