@@ -194,7 +194,8 @@ test.serial('labels of an enumerated type are shown, filtered behind the barrier
   const changed = await ask(path, { body: { before: 'IN_PROGRESS', status: 'OPEN' }, etag: made.etag });
   t.is(changed.status, 200);
   t.like(changed.body, { status: 'OPEN', before: 'IN_PROGRESS' });
-  const refused = [{ pointer: '/status', code: 'invalid', detail: 'This is refused: it is not an allowed value.' }];
+  const detail = `This must be one of: OPEN, IN_PROGRESS, it's "done".`;
+  const refused = [{ pointer: '/status', code: 'invalid', detail }];
   const body = { title: 'x', status: 'Open' };
   for (const answer of [await ask('/jobs', { body }), await ask(path, { body, etag: changed.etag })])
     t.deepEqual([answer.status, answer.body.errors], [400, refused]);

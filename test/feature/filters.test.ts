@@ -172,9 +172,8 @@ for (const list of listNames) {
     const walked = await records(client, `/${list}?perPage=7&total=true&ids=${hundred}`);
     t.deepEqual(idsOf(walked), hundred);
     const reply = await client.get(`/${list}?perPage=7&ids=${hundred}`);
-    const links = [reply.headers.link, reply.json<{ pagination: { next: string } }>().pagination.next];
-    for (const link of links)
-      t.true(String(link).includes(`ids=${hundred}`), 'with each comma escaped it would be too long a URL');
+    const { next } = reply.json<{ pagination: { next: string } }>().pagination;
+    t.true(next.includes(`ids=${hundred}`), 'with each comma escaped it would be longer than what the client sent');
   });
 
   test(`${list}: ids that cannot exist, or are another workspace's, match nothing`, async (t) => {

@@ -264,7 +264,7 @@ test('the digest of a month changes exactly if its records do, and the months ad
     `update probe.werkbonnen set omschrijving = $2 where id = ${any} returning datum`,
     `update probe.uren set id = id where id = ${any}`,
     `delete from probe.uren where id = ${any}`,
-    `insert into probe.werkbonnen select * from jsonb_populate_record(null::probe.werkbonnen, (select to_jsonb(w) from probe.werkbonnen w where id = ${any}) || jsonb_build_object('id', gen_random_uuid(), 'nummer', $2::text, 'datum', ${day}))`,
+    `insert into probe.werkbonnen select * from jsonb_populate_record(null::probe.werkbonnen, (select to_jsonb(w) from probe.werkbonnen w where id = ${any}) || jsonb_build_object('id', probe.new_id(), 'nummer', $2::text, 'datum', ${day}))`,
     `delete from probe.werkbonnen where id = (select id from probe.werkbonnen where workspace_id = $1 and nummer like 'seed%' and $2 <> '' limit 1)`,
   ];
   await sql(

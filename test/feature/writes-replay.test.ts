@@ -328,7 +328,6 @@ test('it deletes nothing, and reads neither tokens, names of customers nor the l
     'select * from gateway.klanten',
     'select id from probe.klanten',
     'select token_hash from gateway.api_tokens',
-    "select * from gateway.find_token('x')",
     'select * from gateway.key_ids()',
     'select * from gateway.sample_workspaces()',
     'select * from gateway.logboeken',
