@@ -66,15 +66,17 @@ test('what the operator names is drafted, and nothing else that is named wrongly
 
 const later = shopOf(`
   create table notes ($own, email text, remark text, extra jsonb, data jsonb, created_at timestamptz not null default now());
-  insert into notes (company_id, remark, extra) select 1, 'plain ' || n, jsonb_build_object('size', n, 'of', jsonb_build_object('name' || n, n), 'signature', 'drawn') from generate_series(1, 20) n`);
+  insert into notes (company_id, remark, extra, data)
+    select 1, 'plain ' || n, jsonb_build_object('size', n, 'of', jsonb_build_object('name' || n, n), 'signature', 'drawn'),
+      '{"note": 1, "to": "hall", "api": {"Authorization": false}}' from generate_series(1, 20) n`);
 
 test('check warns of secrets and addresses that texts and JSON came to hold', async (t) => {
   const settings = await newDatabase(t, 'later', (client) => client.query(later));
   const draft = await adopted(t, settings, '--schema', 'shop', '--show', 'notes.email');
   t.deepEqual((await wrong(t, draft)).map(titleOf), []);
-  t.true(draft.output.includes('data: Clients see all of these documents, whatever the app writes: '));
+  t.true(draft.output.includes('extra, data: Of free JSON the members of a sample are shown: '));
   const { extra, data } = (draft.resources.get('notes')?.fields ?? {}) as Record<string, { show?: string[] }>;
-  t.deepEqual([extra?.show, data?.show], [['/size'], undefined]);
+  t.deepEqual([extra?.show, data?.show], [['/size'], words('/api/Authorization /note /to')]);
   const contents = async (sql: string) => {
     await asAdmin(settings.adminUrl as string, (client) => client.query(sql));
     return (await wrong(t, draft)).map(({ level, code, detail }) => `${level} ${code} ${detail.split(';')[0]}`);

@@ -116,7 +116,7 @@ test('a row belongs to the record that alone has its key; a foreign key goes bef
     'shop.remarks: .* its document_type and document_id name its record, so show it by a view of your own',
     'shop.trades: .* rows of shop.entries name it by entryable_type and entryable_id, so show it',
     'shop.trade_fees: .* its trade_id leads to shop.trades, which has none either',
-    "tokens.sql: The tenant wall divides the rows of these tables in place of the app's row-level security, .* In documents",
+    "tokens.sql: The tenant wall divides the rows of these tables in place of the app's row-level security: .* In documents\\.",
   ])
     t.regex(draft.output, new RegExp(sentence));
 });

@@ -81,7 +81,7 @@ const placesMax = 3;
 function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | Draft)[] {
   const shared = files.flatMap((file) => ('sql' in file ? (file.open ?? []) : [])).filter(isShared);
   const points = [...new Set(shared.map(({ all }) => all))].map((all) => {
-    const places = shared.filter((point) => point.all === all).map(({ of }) => of);
+    const places = [...new Set(shared.filter((point) => point.all === all).map(({ of }) => of))];
     if (places.length <= placesMax) return `${all} In ${places.join(', ')}.`;
     return `${all} In ${places.slice(0, placesMax).join(', ')}, and others of ${places.length} in all: each file has a Note.`;
   });
