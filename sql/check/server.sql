@@ -151,7 +151,8 @@ with recursive need as (
   from (
     select 'the schema records', 'whose views show the rows of all workspaces', nspacl, nspowner from pg_namespace where nspname = 'records'
     union all
-    select 'gateway.wall_keys', 'which open every workspace', relacl, relowner from pg_class where oid = to_regclass('gateway.wall_keys')
+    select 'gateway.wall_keys', 'which open every workspace', relacl, relowner -- to_regclass fails without USAGE on the schema
+      from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'gateway' and relname = 'wall_keys'
   ) o (name, shows, acl, owner) cross join aclexplode(acl) a where a.grantee not in (owner, to_regrole('gateway_owner'))
   group by a.grantee, name, shows
   union all
