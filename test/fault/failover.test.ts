@@ -222,7 +222,8 @@ test('writes go on while no replica can be used, also of a gateway that starts t
   };
   const url = (node: PgNode, role: 'gateway_reader' | 'gateway_writer'): string =>
     `postgres://${role}:${passwords[role]}@127.0.0.1:${node.port}/${templateName}`;
-  const running = await setUp.gateway({ tokenCacheMs: 1 });
+  const servers = urls('gateway_reader', 'gateway_writer', ...currentPasswords());
+  const running = await setUp.gateway({ ...servers, tokenCacheMs: 1 });
   t.is(await send(running, 'GET', '/klanten'), 200);
   for (const node of replicas) await node.freeze();
   t.teardown(() => Promise.all(replicas.map((node) => node.thaw())));
