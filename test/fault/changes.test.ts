@@ -11,7 +11,7 @@ import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { type CommandResult, commandLine } from '../support/command-line.js';
-import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
+import { asApplied, type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { codeOf } from '../support/lists.js';
 import { eventually } from '../support/workspace.js';
 import { post } from '../support/writes.js';
@@ -351,9 +351,6 @@ test('the steps of a release: reads of the changed table alone are 503, also of 
   await without.stop();
   await started.stop();
 });
-
-const asApplied =
-  'update gateway.applied_files set digest = gateway.digest_of(objects), sources = gateway.sources_of(objects) where digest is not null';
 
 test('a token that is looked up while its rows are hidden is 503, never 401, and status and check name the cause', async (t) => {
   const unhurried = await setUp.gateway({ tokenCacheMs: 1 }); // it looks at the database when it must

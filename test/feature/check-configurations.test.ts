@@ -23,9 +23,13 @@ import { eventually, gatewayTest, type TestContext } from '../support/workspace.
 const test = gatewayTest();
 const resources = loadResources('');
 
-/** The data set has three values that cannot be decoded, on purpose. */
-const damagedSeed =
-  /^([/]fields[/](adres[/]group[/]straat|adres[/]group[/]plaats|kvkNummer): 1 of \d+ values [^;]*; )+the definition is config[/]resources[/]klanten[.]json[.]$/;
+/** The data set has three values that cannot be decoded, and lists that hold a text beside objects, on purpose. */
+const onPurpose: Readonly<Partial<Record<Finding['code'], RegExp>>> = {
+  values:
+    /^([/]fields[/](adres[/]group[/]straat|adres[/]group[/]plaats|kvkNummer): 1 of \d+ values [^;]*; )+the definition is config[/]resources[/]klanten[.]json[.]$/,
+  shown:
+    /^[/]fields[/]handelingen[/]items[/]fields[/]gegevens leaves out texts in \d+ of \d+ records; the definition is config[/]resources[/]werkbonnen[.]json[.]$/,
+};
 
 async function wrong(
   t: ExecutionContext<TestContext>,
@@ -38,8 +42,7 @@ async function wrong(
   const asked = { ...database.settings, ...settings };
   const { findings } = await inspect(asked, inspected, thorough ? 'all' : 'start');
   return findings.filter(
-    ({ level, code, detail }) =>
-      level !== 'ok' && !(level === 'warning' && code === 'values' && damagedSeed.test(detail)),
+    ({ level, code, detail }) => level !== 'ok' && !(level === 'warning' && onPurpose[code]?.test(detail)),
   );
 }
 

@@ -22,7 +22,10 @@ test('check --json prints one document with level, code, place and advice, and e
   const faults = report.findings
     .filter(({ level }) => level !== 'ok')
     .map(({ level, code, object }) => [level, code, object]);
-  t.deepEqual(faults, [['warning', 'values', 'klanten']]);
+  t.deepEqual(faults, [
+    ['warning', 'values', 'klanten'],
+    ['warning', 'shown', 'werkbonnen'],
+  ]);
   await database.primary.query('revoke insert on gateway.idempotency from gateway_writer');
   const failed = await commandLine(['check'], connections(database));
   await database.primary.query(

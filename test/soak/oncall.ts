@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
-import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
+import { asApplied, type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { startRedis } from '../support/redis.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './figures.js';
@@ -41,8 +41,7 @@ export async function soakOncall(): Promise<Figures> {
   cpSync(join(projectRoot, 'config/resources'), folder, { recursive: true });
   try {
     await setUp.sql(`create role shop_owner; grant usage on schema app to shop_owner; grant select on app.klanten to shop_owner;
-      alter view records.klanten owner to shop_owner;
-      update gateway.applied_files set digest = gateway.digest_of(objects), sources = gateway.sources_of(objects) where digest is not null`);
+      alter view records.klanten owner to shop_owner; ${asApplied}`);
     const own = { fitnessIntervalMs: 30_000, logLevel: 'info', webConcurrency: 2, port: await freePort() } as const;
     const files = { resourcesDir: folder, redisUrl: redis.url };
     const serving = await serveProcess(setUp.settings({ ...own, ...files, largePagesPerToken: 1 }));
