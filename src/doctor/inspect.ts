@@ -126,7 +126,7 @@ async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGe
 async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWrites: boolean): AsyncGenerator<Item[]> {
   const { settings, resources, thorough } = inspection;
   yield await checkWall(client, settings);
-  yield await checkTokens(client);
+  yield await checkTokens(client, null); // replicas look tokens up first: a lock here keeps no write from the primary
   const views = await checkViews(client, resources.flatMap(writeNeeds));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);

@@ -136,7 +136,7 @@ export const wrongViews: Configurations = {
         regexp_replace((select text from public.definition), '\\(\\s*SELECT COALESCE\\(json_agg\\(h[.*]*\\)[^;]*?AS handelingen', '''{}''::json AS handelingen'); end $$`,
       undo: () => `do $$ begin execute 'create or replace view records.werkbonnen as ' || (select text from public.definition); end $$;
       drop table public.definition`,
-      also: ['migrated'],
+      also: ['migrated', 'shown'],
       resource: 'werkbonnen',
       thorough: true,
     },
