@@ -176,6 +176,7 @@ async function writeCache(): Promise<void> {
       PRIMARY_URLS: noServer,
       WALL_KEY: randomBytes(32).toString('base64'),
       DATA_KEYS: JSON.stringify({ k: randomBytes(32).toString('base64') }),
+      RESOURCES_DIR: join(projectRoot, 'config/resources'),
     },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

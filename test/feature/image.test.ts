@@ -169,7 +169,9 @@ test("the image's start command loads what only some settings and requests need,
   const { port } = collector.address() as AddressInfo;
   const codecModule = join(image, 'codec.mjs');
   writeFileSync(codecModule, 'export default () => null;');
-  const settings = { replicaUrls, primaryUrls, dataKeys, wallKey, codecModule, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const listeners = { host: '127.0.0.1', port: 0, opsPort: 0 };
+  const resourcesDir = join(image, 'config/resources');
+  const settings = { replicaUrls, primaryUrls, dataKeys, wallKey, codecModule, resourcesDir, ...listeners };
   const env = Object.fromEntries(
     Object.entries({ ...settings, redisUrl: 'redis://127.0.0.1:1' }).map(([name, value]) => [
       environmentName(name),
