@@ -397,18 +397,18 @@ create function gateway.rotate_token(workspace text, id uuid, out successor uuid
     perform gateway.rotate_token(rotate_token.id, successor, hash, expires);
   end $$;
 
-do $$
-declare
-  called text;
-begin
+do $$ begin
   if to_regrole('gateway_issuer') is null then create role gateway_issuer nologin; end if;
-  grant usage on schema gateway to gateway_issuer;
-  foreach called in array array['issue_token(text, text, text, text[], timestamptz, integer)', 'tokens_of(text)', 'revoke_token(text, uuid)', 'rotate_token(text, uuid)'] loop
-    execute format('alter function gateway.%s owner to gateway_owner', called);
-    execute format('revoke all on function gateway.%s from public', called);
-    execute format('grant execute on function gateway.%s to gateway_issuer', called);
-  end loop;
 end $$;
+grant usage on schema gateway to gateway_issuer;
+alter function gateway.issue_token(text, text, text, text[], timestamptz, integer) owner to gateway_owner;
+alter function gateway.tokens_of(text) owner to gateway_owner;
+alter function gateway.revoke_token(text, uuid) owner to gateway_owner;
+alter function gateway.rotate_token(text, uuid) owner to gateway_owner;
+revoke all on function gateway.issue_token(text, text, text, text[], timestamptz, integer), gateway.tokens_of(text),
+  gateway.revoke_token(text, uuid), gateway.rotate_token(text, uuid) from public;
+grant execute on function gateway.issue_token(text, text, text, text[], timestamptz, integer), gateway.tokens_of(text),
+  gateway.revoke_token(text, uuid), gateway.rotate_token(text, uuid) to gateway_issuer;
 -- The schema is open to the app's login now: what PUBLIC may execute there it could, too.
 revoke all on function gateway.digest_of(text[]), gateway.sources_of(text[]), gateway.states_of(text[]) from public;
 grant execute on function gateway.digest_of(text[]), gateway.sources_of(text[]), gateway.states_of(text[]) to gateway_reader, gateway_writer;

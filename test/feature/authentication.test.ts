@@ -459,7 +459,7 @@ tracked.serial('the writer notes no use of a token that is not there, and cannot
 
 const slowFindToken = `alter function gateway.find_token(bytea) rename to find_token_at_once;
   create function gateway.find_token(hash bytea)
-    returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text)
+    returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text, requests_per_minute integer)
     language sql stable security definer
     as $$ select found.* from gateway.find_token_at_once(hash) found, pg_sleep(0.5) $$;
   grant execute on function gateway.find_token(bytea) to gateway_reader;`;
