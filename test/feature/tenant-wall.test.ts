@@ -131,7 +131,7 @@ test('the reader cannot select any column of any table of the app, nor anything 
     t.is(await failure(hand, `select ${column} from ${relation} limit 1`), refused, `${relation}.${column}`);
 });
 
-test('the reader may call digest_of, find_token, key_ids, received_timeline, sources_of and workspace, and no other function: it cannot list workspaces', async (t) => {
+test('the reader may call nine functions, and none of them lists workspaces', async (t) => {
   const hand = handOf(t.context);
   const { rows } = await t.context.database.replica.query<{ name: string; callable: boolean }>(
     `select p.oid::regprocedure::text as name,
@@ -144,8 +144,8 @@ test('the reader may call digest_of, find_token, key_ids, received_timeline, sou
       .map(({ name }) => name)
       .sort(),
     words(`
-      gateway.digest_of(text[]) gateway.find_token(bytea) gateway.key_ids() gateway.received_timeline()
-      gateway.sources_of(text[]) gateway.workspace()`),
+      gateway.digest_of(text[]) gateway.find_token(bytea) gateway.hidden_token_rows() gateway.key_ids() gateway.received_timeline()
+      gateway.sources_of(text[]) gateway.states_of(text[]) gateway.sync_keys() gateway.workspace()`),
   );
   t.true(rows.length > 6);
   t.is(await failure(hand, 'select app.installaties_versie()'), refused);
