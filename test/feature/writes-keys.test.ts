@@ -221,7 +221,7 @@ test('a deletion that fails fails no write, is logged once a minute, and is trie
     .split('\n')
     .filter((line) => line.includes('upkeep_failed'));
   t.is(lines.length, 1);
-  t.like(JSON.parse(lines[0] as string), { level: 'error', statement: 'idempotency.expire', code: '42501' });
+  t.like(JSON.parse(lines[0] as string), { level: 'error', statement: 'expire', code: '42501' });
   await primary.query(`grant ${expiry} to gateway_writer`);
   await eventually(t, 'the deletion once it is allowed', async () => (await left(database, 'overdue')) === 0);
 });
