@@ -12,7 +12,7 @@ Reads the API alone.
 
   --base URL          Address of the gateway, such as https://data.example.com
   --token-file FILE   File with an access token that has read:RESOURCE of each resource
-  --to DEST           postgres://… (14 or later), or a DuckDB file such as copy.duckdb
+  --to DEST           postgres://… (15 or later), or a DuckDB file such as copy.duckdb
   --schema NAME       Schema of the tables in PostgreSQL (default: workspace_data)
   --workspace-column  Give each table a column workspace_id
   --resources LIST    Separated by commas; default: all that the token may read

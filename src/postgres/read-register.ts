@@ -22,7 +22,7 @@ interface Reads {
 
 type Copy = { readonly token: string; readonly resource: string } & Partial<Record<CopyStep, string>>;
 
-/** Rows in memory while the primary is away; some 2 MB. */
+/** Rows that wait in memory while the primary is unreachable; some 2 MB. */
 const rowsMax = 10_000;
 const hourMs = 3_600_000;
 

@@ -76,7 +76,7 @@ async function whileReading<T>(t: ExecutionContext, work: () => Promise<T>): Pro
 /** Backends that do a write, or that hold one without an answer. */
 const writing = `from pg_stat_activity where usename = 'gateway_writer' and state <> 'idle' and query !~ 'pg_control_system|pg_blocking_pids'`;
 
-/** Fails the test if more transactions than the bound were on the server at a time; a server that is away is not counted. */
+/** Fails the test if more transactions than the bound were on the server at a time; an unreachable server is not counted. */
 async function withinBound<T>(t: ExecutionContext, work: () => Promise<T>): Promise<T> {
   let isOver = false;
   const counts = [0];

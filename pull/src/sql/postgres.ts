@@ -66,7 +66,7 @@ const viewsOn =
     return rows.map(({ view }) => view);
   };
 
-/** A copy in a schema of PostgreSQL 14 or later. Throws Unusable. */
+/** A copy in a schema of PostgreSQL 15 or later. Throws Unusable. */
 export async function postgresDestination(
   url: string,
   schema: string,
@@ -85,7 +85,7 @@ export async function postgresDestination(
     );
     const [{ encoding, version }] = rows;
     if (encoding !== 'UTF8') throw new Unusable(`The database has the encoding ${encoding}: give one that has UTF8.`);
-    if (version < 14) throw new Unusable(`The server is PostgreSQL ${version}: give one that is 14 or later.`);
+    if (version < 15) throw new Unusable(`The server is PostgreSQL ${version}: give one that is 15 or later.`);
     lock = await lockSchema(() => connected(url), schema, db);
     const session = sessionOf(db, lock);
     await makeSchema(session, schema);
