@@ -63,6 +63,8 @@ with recursive need as (
   union all
   select 'role_settings', 'warning', 'the role has settings that `migrate` does not make, ' || string_agg(own, ', ' order by own)
     || ': reset those that no administrator made, because a login can change its own'
+    -- The settings of one transaction cannot be reset by name from PostgreSQL 16 on.
+    || case when bool_or(own ~ '^transaction_') then ', with `alter role … reset all`, after which `migrate --repair` makes ours again' else '' end
   from fact cross join lateral (
     select distinct own from pg_db_role_setting s cross join unnest(setconfig) own
     where s.setrole in (me, to_regrole(role)) and s.setdatabase in (0, (select oid from pg_database d where d.datname = fact.datname))
@@ -70,6 +72,10 @@ with recursive need as (
       and not exists (select from jsonb_to_recordset("ofRole") w (name text, value text) where w.name || '=' || w.value = own)) o
   where not is_super
   having count(*) > 0
+  union all
+  -- It can create no objects that would get them, but they keep DROP ROLE from it.
+  select 'role_settings', 'warning', login || ' has default privileges (pg_default_acl), which no gateway needs: take them back with `alter default privileges for role ' || quote_ident(login) || ' …`'
+  from fact where not is_super and exists (select from pg_default_acl where defaclrole = me)
   union all
   select 'role', 'refused', 'it has ' || concat_ws(', ', case when is_super then 'SUPERUSER' end, case when bool_or(rolbypassrls) then 'BYPASSRLS' end,
     case when bool_or(rolcreaterole) then 'CREATEROLE' end, case when bool_or(rolcreatedb) then 'CREATEDB' end,

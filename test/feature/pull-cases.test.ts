@@ -388,6 +388,7 @@ test.serial('excel-csv has a byte order mark, semicolons, decimal commas, and te
     ['c', record('c', '"nummer":"€ 5","tekst":"Laan van Meerdervoort"')],
     ['d', record('d', '"prijs":0.30000000000000004,"op":"2026-11-28T11:25:17.123Z","tekst":"\ufeffx"')],
     ['e', record('e', '"prijs":1234567890123456,"op":null')],
+    ['f', record('f', '"prijs":-2.0904775288923913e+265')],
   ]);
   const server = await serve(t, { maten: { schema: schemaOf(members), records } });
   for (const [i, copy] of (await destinations(t)).entries()) {
@@ -404,6 +405,7 @@ test.serial('excel-csv has a byte order mark, semicolons, decimal commas, and te
       'c;"=""€ 5""";;Laan van Meerdervoort;',
       'd;;0,3;\ufeffx;2026-11-28 11:25:17',
       'e;;"=""1234567890123456""";;',
+      `f;;-209047752889239${'0'.repeat(251)};;`,
     ]);
     t.is((await pull(server, copy, '--export', at, '--format', 'csv')).code, 0);
     t.true(readFileSync(join(at, 'maten.csv'), 'utf8').includes('7,01234567,3.5,=1+1,\n'));

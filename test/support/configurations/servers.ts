@@ -110,6 +110,18 @@ export const wrongServers: Configurations = {
       undo: ({ name }) => `alter role gateway_reader in database ${name} reset all`,
     },
   ),
+  'the role has a setting that PostgreSQL resets only with all others': warning(
+    'role_settings',
+    /transaction_read_only=on: reset those .*, with `alter role … reset all`/,
+    {
+      change: ({ name }) => `alter role gateway_reader in database ${name} set transaction_read_only = on`,
+      undo: ({ name }) => `alter role gateway_reader in database ${name} reset all`,
+    },
+  ),
+  'the role has default privileges': warning('role_settings', /gateway_reader has default privileges.*for role gateway_reader/, {
+    change: () => 'alter default privileges for role gateway_reader grant select on tables to public',
+    undo: () => 'alter default privileges for role gateway_reader revoke select on tables from public',
+  }),
   'role and server allow fewer connections than the pools need': failed(
     'connections',
     /^315 are needed, 104 of the pools and a probe, by 3 workers and 1 machines; up to 954 while statements wait for locks; the role allows 290, the server allows 297\.$/,
