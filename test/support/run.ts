@@ -21,7 +21,12 @@ const temporaryIn = memoryFolder();
 const cluster = await startCluster({
   ...(temporaryIn !== undefined && { temporaryIn }),
   replicas: 0,
-  settings: { log_line_prefix: '%m [%p] %d|%a|', fsync: 'off', full_page_writes: 'off' },
+  settings: {
+    log_line_prefix: '%m [%p] %d|%a|',
+    fsync: 'off',
+    full_page_writes: 'off',
+    shared_preload_libraries: 'pg_stat_statements',
+  },
   replicaSettings: shareable,
 });
 let code = 1;

@@ -101,6 +101,24 @@ export const wrongServers: Configurations = {
   'the clock of the gateway is off': failed('clock', /-\d+ ms from the gateway's; expiry of tokens is judged/, {
     clockMs: 5000,
   }),
+  'the clock of the gateway is off by more than a MAC holds': failed('clock', /requests will be answered 503/, {
+    clockMs: 400_000,
+  }),
+  'the password of a login expires in a week': warning('role', /the password of gateway_reader expires .* UTC/, {
+    change: () =>
+      "do $$ begin execute format('alter role gateway_reader valid until %L', now() + interval '7 days'); end $$",
+    undo: () => "alter role gateway_reader valid until 'infinity'",
+  }),
+  'a function of the app sends whole records to every listener': warning(
+    'privileges',
+    /^app[.]shout\(\) sends more than an id to listeners/,
+    {
+      change: () => `create function app.shout() returns trigger language plpgsql as
+        $$ begin perform pg_notify('changes', row_to_json(new)::text); return new; end $$;
+        create function app.hint() returns trigger language plpgsql as $$ begin perform pg_notify('changes', 'klanten'); return new; end $$`,
+      undo: () => 'drop function app.shout(), app.hint()',
+    },
+  ),
   'the role has settings that a login made': warning(
     'role_settings',
     /^the role has settings that `migrate` does not make, statement_timeout=1ms: reset those/,
@@ -118,10 +136,14 @@ export const wrongServers: Configurations = {
       undo: ({ name }) => `alter role gateway_reader in database ${name} reset all`,
     },
   ),
-  'the role has default privileges': warning('role_settings', /gateway_reader has default privileges.*for role gateway_reader/, {
-    change: () => 'alter default privileges for role gateway_reader grant select on tables to public',
-    undo: () => 'alter default privileges for role gateway_reader revoke select on tables from public',
-  }),
+  'the role has default privileges': warning(
+    'role_settings',
+    /gateway_reader has default privileges.*for role gateway_reader/,
+    {
+      change: () => 'alter default privileges for role gateway_reader grant select on tables to public',
+      undo: () => 'alter default privileges for role gateway_reader revoke select on tables from public',
+    },
+  ),
   'role and server allow fewer connections than the pools need': failed(
     'connections',
     /^315 are needed, 104 of the pools and a probe, by 3 workers and 1 machines; up to 954 while statements wait for locks; the role allows 290, the server allows 297\.$/,
