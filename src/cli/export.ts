@@ -1,26 +1,61 @@
-import { exportWorkspace } from '../operate/export/export.js';
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
+import { newestManifest, sha256Of, verifyExports } from '../operate/export/verify.js';
+import { loadSettings } from '../serve/settings.js';
 import { settingsOfApp } from './admin.js';
-import { command, outLine, showProgress, UsageError } from './command.js';
+import { command, errLine, outLine, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
 export const exportCommand = command(
-  { workspace: text, out: text, resources: text, from: { ...text, default: 'replica' }, gzip: { type: 'boolean' } },
-  async ({ workspace, out, resources = '', from, gzip = false }) => {
+  {
+    ...{ workspace: text, out: text, resources: text, server: { ...text, default: 'replica' } },
+    ...{ from: text, to: text, gzip: { type: 'boolean' }, sign: text, previous: text, verify: text, key: text },
+  },
+  async ({ verify, key, server, workspace, out, resources = '', from, to, gzip = false, sign, previous }) => {
+    if (verify !== undefined && key !== undefined) return verifyAll(verify, keyIn(key, createPublicKey));
+    if (verify !== undefined || key !== undefined) throw new UsageError('--verify and --key need each other.');
     if (workspace === undefined || out === undefined) throw new UsageError('export needs --workspace and --out.');
-    if (from !== 'replica' && from !== 'primary') throw new UsageError('--from takes replica or primary.');
+    if (server !== 'replica' && server !== 'primary') throw new UsageError('--server takes replica or primary.');
+    if (previous !== undefined && sign === undefined) throw new UsageError('--previous needs --sign.');
+    const before = () => (previous === undefined ? newestManifest(workspace, out) : sha256Of(readFileSync(previous)));
+    const signing = sign === undefined ? null : { key: keyIn(sign, createPrivateKey), previous: before() };
     const names = resources.split(',').flatMap((name) => name.trim() || []);
+    const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
     const { onProgress, end } = progressLine();
     const manifest = await exportWorkspace(settingsOfApp(), {
-      ...{ workspace, out, resources: names, from, gzip, onProgress },
+      ...{ workspace, out, resources: names, server, days, gzip, signing, onProgress },
     }).finally(end);
-    const { server, takenAt } = manifest.snapshot;
-    outLine(`Workspace ${workspace} as of ${takenAt}, from ${server}:`);
+    const { server: name, takenAt } = manifest.snapshot;
+    outLine(`Workspace ${workspace} as of ${takenAt}, from ${name}:`);
     for (const { file, records, bytes } of manifest.files) outLine(`  ${file}: ${records} records, ${bytes} bytes`);
-    outLine(`Written to ${out}, with manifest.json.`);
+    outLine(`Written to ${out}, with manifest.json${signing ? ', signed' : ''}.`);
     return 0;
   },
 );
+
+function keyIn(file: string, read: (pem: Buffer) => KeyObject): KeyObject {
+  const pem = readFileSync(file);
+  try {
+    const key = read(pem);
+    if (key.asymmetricKeyType === 'ed25519') return key;
+  } catch {} // its message says less
+  throw new ExportFailed(`${file} has no key of Ed25519 in PEM without a passphrase.`);
+}
+
+async function verifyAll(folder: string, key: KeyObject): Promise<number> {
+  const settings = loadSettings(process.env);
+  const compared = settings.replicaUrls === '' || settings.resourcesDir === '' ? null : settings;
+  let sum = 0;
+  await verifyExports(folder, key, compared, ({ folder: path, sha256, manifest }, faults) => {
+    outLine(`${path}, of ${manifest.snapshot.takenAt}, manifest ${sha256}: ${faults.length || 'no'} faults`);
+    for (const fault of faults) errLine(`${path}: ${fault}`);
+    sum += faults.length;
+  });
+  outLine(compared ? 'The records were compared with a replica.' : 'The records were compared with no database.');
+  return sum === 0 ? 0 : 1;
+}
 
 function progressLine() {
   let shownMs = 0;

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -8,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,6 +28,14 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest();
 const folder = mkdtempSync(join(tmpdir(), 'export-'));
 test.after.always(() => rmSync(folder, { recursive: true }));
+for (const name of ['right', 'wrong']) {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  writeFileSync(join(folder, `${name}.pem`), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  writeFileSync(join(folder, `${name}.pub`), publicKey.export({ type: 'spki', format: 'pem' }));
+}
+const signed = ['--sign', join(folder, 'right.pem')];
+const verified = (dir: string, key = 'right', settings = {}) =>
+  commandLine(['export', '--verify', dir, '--key', join(folder, `${key}.pub`)], settings);
 
 const workspaceOf = ({ database }: TestContext): string => database.workspaces[0]?.id as string;
 const exported = (context: TestContext, out: string, ...more: string[]) =>
@@ -36,9 +46,9 @@ const exported = (context: TestContext, out: string, ...more: string[]) =>
 const manifestOf = (out: string) => JSON.parse(readFileSync(join(folder, out, 'manifest.json'), 'utf8')) as Manifest;
 
 /** Whether the lines are the records of the list, each the bytes that the API sends but for line breaks between values. */
-async function areListed({ client }: TestContext, list: string, lines: readonly string[]): Promise<boolean> {
+async function areListed({ client }: TestContext, list: string, lines: readonly string[], days = ''): Promise<boolean> {
   let at = 0;
-  for (let path: string | null = `/${list}?perPage=700`; path !== null; ) {
+  for (let path: string | null = `/${list}?perPage=700${days}`; path !== null; ) {
     const { text, json } = await client.get(path);
     const { pagination } = json<{ pagination: { count: number; next: string | null } }>();
     const data = `{"data":[${lines.slice(at, at + pagination.count).join(',')}],"pagination":`;
@@ -74,16 +84,30 @@ test.serial(
 );
 
 test.serial('an export of one resource from the primary can be compressed', async (t) => {
-  const { code, stderr } = await exported(t.context, 'one', '--resources', 'klanten', '--from', 'primary', '--gzip');
+  const { code, stderr } = await exported(
+    t.context,
+    'one',
+    '--resources',
+    'klanten',
+    '--server',
+    'primary',
+    '--gzip',
+    ...signed,
+  );
   t.is(code, 0, stderr);
   const { files, snapshot } = manifestOf('one');
   t.false(snapshot.isReplica);
-  t.deepEqual(readdirSync(join(folder, 'one')).sort(), ['klanten.ndjson.gz', 'manifest.json']);
+  t.deepEqual(readdirSync(join(folder, 'one')).sort(), ['klanten.ndjson.gz', 'manifest.json', 'manifest.json.sig']);
   const lines = gunzipSync(readFileSync(join(folder, 'one/klanten.ndjson.gz')))
     .toString()
     .trimEnd()
     .split('\n');
   t.is(lines.length, files[0]?.records as number);
+  const database = connections(t.context.database);
+  t.is((await verified(join(folder, 'one'), 'right', database)).code, 0);
+  const file = join(folder, 'one/klanten.ndjson.gz');
+  truncateSync(file, statSync(file).size - 20);
+  t.regex((await verified(join(folder, 'one'), 'right', database)).stderr, /klanten\.ndjson\.gz was changed/);
 });
 
 test.serial(
@@ -142,7 +166,7 @@ test.serial('an export whose server ends the connection says so and leaves nothi
   t.teardown(() => blocker.end());
   await blocker.query('begin');
   await blocker.query('lock table app.werkbonnen in access exclusive mode');
-  const running = exported(t.context, 'lost', '--from', 'primary');
+  const running = exported(t.context, 'lost', '--server', 'primary');
   const waiting = `select pid from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid() and query like '%werkbonnen%'`;
   await until(async () => (await database.primary.query(waiting)).rows.length === 1, 10_000);
@@ -152,3 +176,106 @@ test.serial('an export whose server ends the connection says so and leaves nothi
   t.regex(stderr, /The server ended the connection during the export/);
   t.false(existsSync(join(folder, 'lost')));
 });
+
+/** Three days of the log, signed and chained. */
+async function signedDays(context: TestContext) {
+  const evidence = join(folder, 'evidence');
+  mkdirSync(evidence);
+  const sql = `select to_char(tijdstip at time zone 'Europe/Amsterdam', 'YYYY-MM-DD') as day
+    from app.logboeken where workspace_id = $1 group by day having count(*) > 2 order by day limit 3`;
+  const { rows } = await context.database.primary.query<{ day: string }>(sql, [workspaceOf(context)]);
+  const days = rows.map(({ day }) => day);
+  for (const day of days) {
+    const period = ['--resources', 'logboeken', '--from', day, '--to', day];
+    const { code, stderr } = await exported(context, `evidence/${day}`, ...period, ...signed);
+    if (code !== 0) throw new Error(stderr);
+  }
+  return { evidence, days, second: join(evidence, days[1] as string) };
+}
+
+type Damage = readonly [change: (day: string) => void, alone: RegExp, beside?: RegExp];
+
+const inLines = (beside: RegExp, change: (first: string, second: string) => string[]): Damage => [
+  (day) => {
+    const file = join(day, 'logboeken.ndjson');
+    const [first = '', second = '', ...others] = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, [...change(first, second), ...others].join('\n'));
+  },
+  /logboeken\.ndjson was changed/,
+  beside,
+];
+
+/** Changes of the second of three days, with the fault that an auditor reads, and the one beside the database. */
+const damages: readonly Damage[] = [
+  inLines(/line 1: the export has record \S+ otherwise/, (a, b) => [a.replace(/"tijdstip": ?"2/, '$&2'), b]),
+  inLines(/line 2: the export lacks record \S+ of the/, (a) => [a]),
+  inLines(/line 1: the export has record \S+ where the database has/, (a, b) => [b, a]),
+  inLines(/line 2: the export has record \S+, which the database lacks/, (a, b) => [
+    a,
+    a.replace(/"id": ?"/, '$&x'),
+    b,
+  ]),
+  [(day) => rmSync(day, { recursive: true }), /The manifest before it is missing/],
+  [(day) => cpSync(day, `${day}-twin`, { recursive: true }), /same place in the chain as .*-twin/],
+  [(day) => rmSync(join(day, 'logboeken.ndjson')), /logboeken\.ndjson is missing/],
+  [(day) => writeFileSync(join(day, 'other'), ''), /other is not in the manifest/],
+  [(day) => rmSync(join(day, 'manifest.json.sig')), /manifest\.json\.sig is missing/],
+  [
+    (day) => writeFileSync(join(day, 'manifest.json'), ' ', { flag: 'a' }),
+    /manifest\.json was changed, or another key/,
+  ],
+];
+
+test.serial('signed days of the log are what the list shows, and each change is named', async (t) => {
+  const { evidence, days, second } = await signedDays(t.context);
+  const database = connections(t.context.database);
+  for (const day of days) {
+    const lines = readFileSync(join(evidence, day, 'logboeken.ndjson'), 'utf8')
+      .trimEnd()
+      .split('\n');
+    t.true(await areListed(t.context, 'logboeken', lines, `&from=${day}&to=${day}`), day);
+  }
+  const compared = await verified(evidence, 'right', database);
+  t.is(compared.code, 0, compared.stderr);
+  t.regex(compared.stdout, /compared with a replica/);
+  t.is((await verified(second)).code, 0);
+  const key = ['pkeyutl', '-verify', '-pubin', '-inkey', join(folder, 'right.pub'), '-rawin'];
+  const files = ['-in', join(second, 'manifest.json'), '-sigfile', join(second, 'manifest.json.sig')];
+  t.regex((await promisify(execFile)('openssl', [...key, ...files])).stdout, /Verified Successfully/);
+  t.regex((await verified(evidence, 'wrong')).stderr, /another key has signed it/);
+  for (const [i, [change, alone, beside = alone]] of damages.entries()) {
+    const copy = join(folder, `damaged-${i}`);
+    cpSync(evidence, copy, { recursive: true });
+    change(join(copy, days[1] as string));
+    const [found, foundBeside] = [await verified(copy), await verified(copy, 'right', database)];
+    t.deepEqual([found.code, foundBeside.code], [1, 1], String(alone));
+    t.regex(found.stderr, alone);
+    t.regex(foundBeside.stderr, beside);
+  }
+  const resourcesDir = join(folder, 'resources');
+  cpSync(join(projectRoot, 'config/resources'), resourcesDir, { recursive: true });
+  const definition = join(resourcesDir, 'logboeken.json');
+  writeFileSync(definition, readFileSync(definition, 'utf8').replace('"rol": "text",', ''));
+  const otherwise = await verified(second, 'right', { ...database, resourcesDir });
+  t.regex(otherwise.stderr, /the definition of logboeken was another/);
+});
+
+test.serial(
+  'days and keys that an export cannot take are named, and a month without entries is an export',
+  async (t) => {
+    const run = (...more: string[]) => exported(t.context, 'no-days', ...more);
+    const march = ['--from', '2026-03-01', '--to', '2026-03-31'];
+    t.regex((await run(...march)).stderr, /(installaties|klanten) has no dates for --from and --to/);
+    t.regex((await run('--resources', 'logboeken', '--from', '2026-02-30')).stderr, /--from must be a calendar date/);
+    t.regex(
+      (await run('--resources', 'logboeken', '--from', '2026-03-02', '--to', '2026-03-01')).stderr,
+      /--from is after/,
+    );
+    t.regex((await run('--sign', join(projectRoot, 'package.json'))).stderr, /no key of Ed25519/);
+    t.is((await run('--verify', folder)).code, 2);
+    t.false(existsSync(join(folder, 'no-days')));
+    const { code, stderr } = await run('--resources', 'logboeken', '--from', '1999-03-01', '--to', '1999-03-31');
+    t.is(code, 0, stderr);
+    t.is(manifestOf('no-days').files[0]?.records, 0);
+  },
+);

@@ -7,6 +7,7 @@ import { adoptCommand } from '../../src/cli/adopt.js';
 import { check } from '../../src/cli/check.js';
 import type { Command } from '../../src/cli/command.js';
 import { docsCommand } from '../../src/cli/docs.js';
+import { exportCommand } from '../../src/cli/export.js';
 import { migrateCommand, viewsCommand } from '../../src/cli/migrate.js';
 import { exitCodeOf } from '../../src/cli/program.js';
 import { tokens } from '../../src/cli/tokens.js';
@@ -45,6 +46,7 @@ const commands: Readonly<Record<string, Command>> = {
   adopt: adoptCommand,
   check,
   docs: docsCommand,
+  export: exportCommand,
   migrate: migrateCommand,
   tokens,
   views: viewsCommand,

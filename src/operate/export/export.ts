@@ -1,6 +1,7 @@
+import { type KeyObject, sign } from 'node:crypto';
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { SettingsError } from '../../base/errors.js';
+import { type FieldError, SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { suggest } from '../../base/nearest-name.js';
 import { connectionUrls, serverName } from '../../postgres/connection-url.js';
@@ -11,10 +12,11 @@ import { sessionSettings } from '../../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../../resource/definition/compiled.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
+import { parseFilters } from '../../serve/read/parse.js';
 import type { Settings } from '../../serve/settings.js';
-import { type ExportedFile, writeRecords } from './records.js';
+import { batchesOf, type ExportedFile, type Period, writeRecords } from './records.js';
 
-class ExportFailed extends Error {
+export class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
 }
 
@@ -23,39 +25,55 @@ export interface ExportOptions {
   readonly out: string;
   /** Empty: all. */
   readonly resources: readonly string[];
-  readonly from: 'replica' | 'primary';
+  readonly server: 'replica' | 'primary';
+  readonly days: Days;
   readonly gzip: boolean;
+  /** A key of Ed25519, and SHA-256 of the manifest before; that is null for the first. */
+  readonly signing: { readonly key: KeyObject; readonly previous: string | null } | null;
   readonly onProgress: (resource: string, records: number) => void;
 }
 
+/** Both inclusive, as the filters from and to of a list. */
+export interface Days {
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export const manifestName = 'manifest.json';
+
 export interface Manifest {
   readonly workspace: string;
+  readonly days?: Days & { readonly timeZone: string };
   readonly snapshot: SnapshotOrigin & { readonly server: string };
   readonly files: readonly ExportedFile[];
+  /** Of a signed one: SHA-256 of the manifest before. */
+  readonly previous?: string | null;
 }
 
 /** Files of JSON lines, all of one snapshot, appear together at the end; ExportFailed leaves nothing behind. */
 export async function exportWorkspace(settings: Settings, options: ExportOptions): Promise<Manifest> {
   const compiled = await chosenResources(settings, options.resources);
+  const { workspace, days, signing } = options;
+  const { timeZone } = settings;
+  const periods = compiled.map((each) => periodOf(each, { ...days, timeZone }));
   const out = resolve(options.out);
   await requireEmpty(out);
   const folder = await mkdtemp(join(dirname(out), `.${basename(out)}-`)); // of mode 0700
   const forget = removeOnSignals(folder);
   try {
-    const manifest = await onFirstServer(settings, options.from, (url) => {
-      const seal = sealWith(settings.wallKey);
-      const login = { connectTimeoutMs: settings.connectTimeoutMs, session: sessionSettings('replica', settings) };
-      return withSnapshot(
-        url,
-        () => seal(options.workspace as WorkspaceId),
-        login,
-        async (snapshot) => {
-          const files = await writeAll(snapshot, compiled, options, folder);
-          return { workspace: options.workspace, snapshot: { server: serverName(url), ...snapshot.origin }, files };
-        },
-      );
+    const manifest = await inSnapshot(settings, options, async (snapshot, server): Promise<Manifest> => {
+      const files = await writeAll(snapshot, compiled, periods, options, folder);
+      return {
+        workspace,
+        ...(Object.keys(days).length > 0 && { days: { ...days, timeZone } }),
+        snapshot: { server, ...snapshot.origin },
+        files,
+        ...(signing && { previous: signing.previous }),
+      };
     });
-    await writeFile(join(folder, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    const text = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
+    await writeFile(join(folder, manifestName), text, { mode: 0o600 });
+    if (signing) await writeFile(join(folder, `${manifestName}.sig`), sign(null, text, signing.key), { mode: 0o600 });
     await rename(folder, out); // replaces an empty folder
     return manifest;
   } catch (error) {
@@ -66,7 +84,7 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
   }
 }
 
-async function chosenResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
+export async function chosenResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
   const ignore: Observe = () => undefined; // the records themselves name values that cannot be decoded
   const resources = loadResources(settings.resourcesDir);
   const known = resources.map(({ name }) => name);
@@ -75,6 +93,21 @@ async function chosenResources(settings: Settings, names: readonly string[]): Pr
     throw new ExportFailed(unknown.map((name) => `There is no resource "${name}"${suggest(name, known)}`).join('\n'));
   const compiled = await compileResources(settings, resources, parseKeyring(settings.dataKeys || '{}'), ignore);
   return compiled.filter(({ resource }) => names.length === 0 || names.includes(resource.name));
+}
+
+/** Throws ExportFailed when the resource has no such filters, or a day is none. */
+export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days & { timeZone: string }): Period {
+  const given = new Map<string, string>(Object.entries(days));
+  const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
+  const missing = [...given.keys()].filter((name) => !ofRange.includes(name));
+  const faults: FieldError[] = [];
+  const { filters, values } = parseFilters(compiled, { given, lists: new Map() }, { timeZone }, faults);
+  if (missing.length > 0)
+    throw new ExportFailed(
+      `${compiled.resource.name} has no dates for --${missing.join(' and --')}. Name others by --resources.`,
+    );
+  if (faults.length > 0) throw new ExportFailed(faults.map(({ detail }) => `--${detail}`).join('\n'));
+  return { filters: Object.keys(filters), values };
 }
 
 async function requireEmpty(out: string): Promise<void> {
@@ -97,7 +130,24 @@ function removeOnSignals(folder: string): () => void {
   };
 }
 
-async function onFirstServer<T>(settings: Settings, from: ExportOptions['from'], work: (url: string) => Promise<T>) {
+export function inSnapshot<T>(
+  settings: Settings,
+  { workspace, server }: Pick<ExportOptions, 'workspace' | 'server'>,
+  work: (snapshot: Snapshot, server: string) => Promise<T>,
+): Promise<T> {
+  const seal = sealWith(settings.wallKey);
+  const login = { connectTimeoutMs: settings.connectTimeoutMs, session: sessionSettings('replica', settings) };
+  return onFirstServer(settings, server, (url) =>
+    withSnapshot(
+      url,
+      () => seal(workspace as WorkspaceId),
+      login,
+      (snapshot) => work(snapshot, serverName(url)),
+    ),
+  );
+}
+
+async function onFirstServer<T>(settings: Settings, from: ExportOptions['server'], work: (url: string) => Promise<T>) {
   const name = from === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
   const replicas = connectionUrls(settings.replicaUrls);
   const urls = from === 'replica' ? replicas : asReader(connectionUrls(settings.primaryUrls), replicas[0]);
@@ -124,15 +174,18 @@ function asReader(urls: readonly string[], reader: string | undefined): string[]
 async function writeAll(
   snapshot: Snapshot,
   compiled: readonly CompiledResource[],
+  periods: readonly Period[],
   { workspace, gzip, onProgress }: ExportOptions,
   folder: string,
 ): Promise<ExportedFile[]> {
   const files: ExportedFile[] = [];
-  for (const each of compiled) {
+  for (const [i, each] of compiled.entries()) {
     const onRecords = (records: number): void => onProgress(each.resource.name, records);
-    files.push(await writeRecords(snapshot, each, { workspace, gzip, folder, onRecords }));
+    files.push(await writeRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...(periods[i] as Period) }));
   }
   if (files.some(({ records }) => records > 0)) return files;
+  for (const each of compiled)
+    for await (const _ of batchesOf(snapshot, each, workspace, { filters: [], values: {} })) return files; // only the days are empty
   const names = compiled.map(({ resource }) => resource.name).join(', ');
   throw new ExportFailed(
     `Workspace ${workspace} has no record of ${names}. Look at the id: \`tokens list\` shows those in use.`,
@@ -141,7 +194,7 @@ async function writeAll(
 
 const sentences: Readonly<Record<string, string>> = {
   '40001':
-    'The replica cancelled the export, because it had to apply changes that the export still held back (conflict with recovery). Set hot_standby_feedback = on there, raise max_standby_streaming_delay, or give --from primary.',
+    'The replica cancelled the export, because it had to apply changes that the export still held back (conflict with recovery). Set hot_standby_feedback = on there, raise max_standby_streaming_delay, or give --server primary.',
   '22P02': 'The workspace is not an id of the form that the app uses. Give --workspace the id, not the name.',
   ENOSPC: 'The disk is full. Give --out a folder with more room, or add --gzip.',
 };

@@ -5,19 +5,28 @@ import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Snapshot } from '../../postgres/snapshot.js';
+import type { Values } from '../../postgres/statement.js';
 import type { CompiledResource } from '../../resource/definition/compiled.js';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
 
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
+  /** Of what decided how its records are shown (`shownBy`). */
+  readonly definition: string;
   readonly records: number;
   /** As it is on the disk. */
   readonly bytes: number;
   readonly sha256: string;
 }
 
-interface RecordsOptions {
+/** The filters of a resource by name, and their values. */
+export interface Period {
+  readonly filters: readonly string[];
+  readonly values: Values;
+}
+
+interface RecordsOptions extends Period {
   readonly workspace: string;
   readonly gzip: boolean;
   readonly folder: string;
@@ -30,7 +39,7 @@ const batch = { rowsAtFirst: 100, rowsMax: 10_000, bytesMax: 2_000_000 };
 export async function writeRecords(
   snapshot: Snapshot,
   compiled: CompiledResource,
-  { workspace, gzip, folder, onRecords }: RecordsOptions,
+  { workspace, gzip, folder, onRecords, ...period }: RecordsOptions,
 ): Promise<ExportedFile> {
   const { name } = compiled.resource;
   const file = `${name}.ndjson${gzip ? '.gz' : ''}`;
@@ -44,25 +53,26 @@ export async function writeRecords(
     },
   });
   const lines = Readable.from(
-    batchesOf(snapshot, compiled, workspace, (records) => {
+    batchesOf(snapshot, compiled, workspace, period, (records) => {
       written.records += records;
       onRecords(written.records);
     }),
   );
   const target = createWriteStream(join(folder, file), { flags: 'wx', mode: 0o600, flush: true });
   await (gzip ? pipeline(lines, createGzip(), counted, target) : pipeline(lines, counted, target));
-  return { resource: name, file, ...written, sha256: hash.digest('hex') };
+  return { resource: name, file, definition: compiled.shownBy, ...written, sha256: hash.digest('hex') };
 }
 
 /** A buffer per batch; the next one is asked for when this one was taken. */
-async function* batchesOf(
+export async function* batchesOf(
   { cursor }: Snapshot,
   { statements, serializer }: CompiledResource,
   workspace: string,
-  onRecords: (records: number) => void,
+  { filters, values }: Period,
+  onRecords: (records: number) => void = () => undefined,
 ): AsyncGenerator<Buffer> {
   const lines = new JsonBytes(batch.bytesMax);
-  const rows = cursor(statements.list([]).rows.all, { limit: null }, (row) => {
+  const rows = cursor(statements.list(filters).rows.all, { ...values, limit: null }, (row) => {
     const start = lines.length;
     serializer.write(row, workspace, lines);
     joinLines(lines.view(), start);

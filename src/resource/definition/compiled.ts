@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Observe } from '../../base/events.js';
 import { readText } from '../../base/paths.js';
 import { loadCodecModule } from '../projection/codec.js';
-import type { Keyring } from '../projection/keyring.js';
+import { type Keyring, parseKeyring } from '../projection/keyring.js';
 import {
   compileRedaction,
   type LoggedForm,
@@ -41,6 +41,8 @@ export interface CompiledRows {
 
 /** A resource with all that is made of its definition at start-up; a request only picks from it. */
 export interface CompiledResource extends CompiledRows {
+  /** SHA-256 of all that decides how a stored row is shown, but for the data keys. */
+  readonly shownBy: string;
   /** Null: the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
   /** Columns of the entity tag of a detail; null without a version. */
@@ -95,10 +97,12 @@ export function compileResource(
   const tag = tagColumns(resource);
   const rows = compileRows(resource, options, observe);
   const { write } = resource;
-  const versioned = { ...resource, versionSeed: versionSeedOf(resource, options, all) };
+  // 64 bits: versions differ when the gateway shows the same row otherwise
+  const versioned = { ...resource, versionSeed: BigInt(`0x${shownBy(resource, options, all).slice(0, 16)}`) };
   const statements = compileSyncStatements(versioned);
   return {
     ...rows,
+    shownBy: shownBy(resource, { ...options, keyring: parseKeyring('{}') }, all),
     sync: statements && { statements, rows: compileRows(versioned, options, observe) },
     tag,
     write:
@@ -140,8 +144,8 @@ function compileSelections(resource: Resource, options: ProjectionOptions, obser
 /** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
 const projectionRevision = 3;
 
-/** 64 bits, which differ when the gateway shows the same row otherwise: other fields, codecs, keys, CODEC_MODULE, or rules for the log by `all`. */
-function versionSeedOf(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): bigint {
+/** SHA-256 of all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
+function shownBy(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
   const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers, auditNames }: Resource): unknown => [
@@ -151,7 +155,7 @@ function versionSeedOf(resource: Resource, options: ProjectionOptions, all: read
   ];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
   const parts = [projectionRevision, keys, legacy, moduleText, codecsInUse(resource), shown(resource)];
-  return BigInt(`0x${digestOf(JSON.stringify([...parts, isLog ? all.map(shown) : []], withoutProse)).slice(0, 16)}`);
+  return digestOf(JSON.stringify([...parts, isLog ? all.map(shown) : []], withoutProse));
 }
 
 /** Leaves descriptions and examples out; a field can have the name of either. */

@@ -1,0 +1,159 @@
+import { createHash, type KeyObject, verify } from 'node:crypto';
+import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Settings } from '../../serve/settings.js';
+import { chosenResources, ExportFailed, inSnapshot, type Manifest, manifestName, periodOf } from './export.js';
+import { batchesOf } from './records.js';
+
+interface Export {
+  readonly folder: string;
+  readonly sha256: string;
+  readonly manifest: Manifest;
+}
+
+/** Those in the folder, or the folder itself; the oldest first. */
+function exportsIn(folder: string): Export[] {
+  const names = existsSync(join(folder, manifestName)) ? ['.'] : readdirSync(folder).filter((name) => name[0] !== '.');
+  return names
+    .filter((name) => existsSync(join(folder, name, manifestName)))
+    .map((name) => {
+      const text = readFileSync(join(folder, name, manifestName));
+      const manifest = parsed(text.toString()) as Manifest | undefined;
+      if (!manifest?.files || !manifest.snapshot)
+        throw new ExportFailed(`${join(folder, name, manifestName)} is broken.`);
+      return { folder: join(folder, name), manifest, sha256: sha256Of(text) };
+    })
+    .sort((a, b) => (a.manifest.snapshot.takenAt < b.manifest.snapshot.takenAt ? -1 : 1));
+}
+
+export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** SHA-256 of the newest manifest of the workspace in the folder of `out`; null: there is none. */
+export function newestManifest(workspace: string, out: string): string | null {
+  const chain = exportsIn(dirname(resolve(out))).filter(({ manifest }) => manifest.workspace === workspace);
+  return chain.filter(({ manifest }) => manifest.previous !== undefined).at(-1)?.sha256 ?? null;
+}
+
+/** The faults of each export as sentences: of signature, chain (in a folder of several) and files, and with settings of records. */
+export async function verifyExports(
+  folder: string,
+  key: KeyObject,
+  settings: Settings | null,
+  onExport: (one: Export, faults: string[]) => void,
+) {
+  const all = exportsIn(folder);
+  if (all.length === 0) throw new ExportFailed(`Neither ${folder} nor a folder in it has a ${manifestName}.`);
+  for (const one of all)
+    onExport(one, [
+      ...signatureFaults(one, key),
+      ...(existsSync(join(folder, manifestName)) ? [] : chainFaults(one, all)),
+      ...(await fileFaults(one)),
+      ...(settings ? await recordFaults(one, settings) : []),
+    ]);
+}
+
+function signatureFaults({ folder }: Export, key: KeyObject): string[] {
+  const [text, signature] = [manifestName, `${manifestName}.sig`].map((name) => join(folder, name)) as [string, string];
+  if (!existsSync(signature)) return [`${manifestName}.sig is missing.`];
+  const isSigned = verify(null, readFileSync(text), key, readFileSync(signature));
+  return isSigned ? [] : [`${manifestName} was changed, or another key has signed it.`];
+}
+
+function chainFaults({ folder, manifest: { workspace, previous = null } }: Export, all: readonly Export[]): string[] {
+  const isKnown = previous === null || all.some(({ sha256 }) => sha256 === previous);
+  const twin = all.find(
+    ({ manifest, folder: other }) =>
+      other !== folder && manifest.workspace === workspace && (manifest.previous ?? null) === previous,
+  );
+  return [
+    ...(isKnown ? [] : [`The manifest before it is missing, with SHA-256 ${previous}.`]),
+    ...(twin ? [`It has the same place in the chain as ${basename(twin.folder)}.`] : []),
+  ];
+}
+
+async function fileFaults({ folder, manifest: { files } }: Export): Promise<string[]> {
+  const known = files.map(({ file }) => file);
+  const strangers = readdirSync(folder).filter((name) => !name.startsWith(manifestName) && !known.includes(name));
+  const faults = strangers.map((name) => `${name} is not in the manifest.`);
+  for (const { file, sha256, bytes } of files) {
+    const path = join(folder, basename(file));
+    const hash = createHash('sha256');
+    if (!existsSync(path)) faults.push(`${file} is missing.`);
+    else {
+      for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+      if (hash.digest('hex') !== sha256)
+        faults.push(`${file} was changed: it has ${statSync(path).size} bytes, and had ${bytes}.`);
+    }
+  }
+  return faults;
+}
+
+/** The first record of each file in which it differs from the database. */
+async function recordFaults({ folder, manifest: { workspace, days, files } }: Export, settings: Settings) {
+  const faults: string[] = [];
+  const compiled = await chosenResources(settings, []);
+  for (const { resource, file, definition } of files) {
+    const path = join(folder, basename(file));
+    const now = compiled.find((each) => each.resource.name === resource);
+    if (now?.shownBy !== definition)
+      faults.push(`${file} is not compared with the database: the definition of ${resource} was another one.`);
+    else if (existsSync(path)) {
+      const period = periodOf(now, { timeZone: settings.timeZone, ...days });
+      const difference = await inSnapshot(settings, { workspace, server: 'replica' }, (snapshot) =>
+        firstDifference(linesOf(contentOf(path)), linesOf(batchesOf(snapshot, now, workspace, period))),
+      );
+      if (difference !== null) faults.push(`${file}, ${difference}.`);
+    }
+  }
+  return faults;
+}
+
+/** Ends where the file cannot be decompressed: its hash is another one then. */
+async function* contentOf(path: string): AsyncGenerator<Buffer> {
+  const file = createReadStream(path);
+  try {
+    yield* path.endsWith('.gz') ? pipeline(file, createGunzip(), () => undefined) : file;
+  } catch (error) {
+    if (!/^Z_/.test((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
+}
+
+/** Latin-1 keeps each byte; a line of JSON has no other line break. */
+async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let last = '';
+  for await (const chunk of chunks) {
+    const lines = (last + chunk.toString('latin1')).split('\n');
+    last = lines.pop() ?? '';
+    yield* lines;
+  }
+  if (last !== '') yield last;
+}
+
+async function firstDifference(file: AsyncIterator<string>, database: AsyncIterator<string>): Promise<string | null> {
+  const next = async () => [(await file.next()).value, (await database.next()).value] as (string | undefined)[];
+  for (let line = 1; ; line++) {
+    const [exported, stored] = await next();
+    if (exported === stored && stored === undefined) return null;
+    if (exported === stored) continue;
+    const [a, b] = [idOf(exported), idOf(stored)];
+    const at = `line ${line}: the export`;
+    if (a === b) return `${at} has record ${a} otherwise than the database`;
+    const [nextExported, nextStored] = await next();
+    if (nextStored === exported && nextExported !== stored) return `${at} lacks record ${b} of the database`;
+    if (nextExported === stored && nextStored !== exported) return `${at} has record ${a}, which the database lacks`;
+    return `${at} has record ${a} where the database has ${b}`;
+  }
+}
+
+const idOf = (line = ''): string =>
+  String((parsed(Buffer.from(line, 'latin1').toString()) as { id?: string })?.id ?? 'none');
