@@ -40,6 +40,7 @@ create function gateway.note_reads(noted jsonb) returns void
     from pg_catalog.jsonb_to_recordset(noted -> 'reads')
       as n (hour timestamptz, token uuid, resource text, fields text, requests bigint, records bigint)
     join gateway.api_tokens t on t.id = n.token
+    where n.requests > 0 and n.records >= 0 -- a stolen login adds, and takes nothing away
     order by t.workspace_id::text, n.hour, t.id, n.resource, n.fields
     on conflict (workspace_id, hour, token_id, resource, fields) do update
       set requests = known.requests + excluded.requests, records = known.records + excluded.records;
@@ -56,21 +57,26 @@ alter function gateway.note_reads(jsonb) owner to gateway_owner;
 revoke all on function gateway.note_reads(jsonb) from public;
 grant execute on function gateway.note_reads(jsonb) to gateway_writer;
 
--- The clean-up of REGISTER_MONTHS, by reads_age, `rows_max` at most. A stolen login of the writer could call it, so a month stays.
-create function gateway.expire_reads(months integer, rows_max integer) returns bigint
+-- REGISTER_MONTHS as the last `migrate` had it. The gateway's logins cannot change it, so a stolen one deletes nothing before its time.
+create table gateway.register_retention (months integer not null);
+alter table gateway.register_retention owner to gateway_owner;
+insert into gateway.register_retention values (24);
+
+-- The clean-up of older rows, by reads_age, `rows_max` at most.
+create function gateway.expire_reads(rows_max integer) returns bigint
   language sql security definer set search_path = ''
   as $$
     with expired as (
       delete from gateway.reads where (workspace_id, hour, token_id, resource, fields) in (
         select workspace_id, hour, token_id, resource, fields from gateway.reads
-        where hour < pg_catalog.now() - pg_catalog.make_interval(months => greatest(months, 1))
+        where hour < pg_catalog.now() - (select pg_catalog.make_interval(months => months) from gateway.register_retention)
         order by hour limit rows_max for update skip locked)
       returning true)
     select pg_catalog.count(*) from expired
   $$;
-alter function gateway.expire_reads(integer, integer) owner to gateway_owner;
-revoke all on function gateway.expire_reads(integer, integer) from public;
-grant execute on function gateway.expire_reads(integer, integer) to gateway_writer;
+alter function gateway.expire_reads(integer) owner to gateway_owner;
+revoke all on function gateway.expire_reads(integer) from public;
+grant execute on function gateway.expire_reads(integer) to gateway_writer;
 
 -- For the command `register`, as the admin: the reads of a workspace in a period, and the copies of its tokens.
 create function gateway.list_reads(workspace text, since timestamptz, until timestamptz)

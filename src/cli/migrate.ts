@@ -88,8 +88,8 @@ export const migrateCommand = command(migrateOptions, async (given) => {
   if (choice === 'indexes')
     await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
   else {
-    const { resourcesDir, wallKey } = settingsOfApp();
-    const options = { viewsDir, resourcesDir, wallKey };
+    const { resourcesDir, wallKey, registerMonths } = settingsOfApp();
+    const options = { viewsDir, resourcesDir, wallKey, registerMonths };
     loadResources(resourcesDir);
     if (choice !== undefined) return listed(await listFiles(adminUrl(), options), choice === 'list');
     await migrate(adminUrl(), { ...options, onChange: note, ...wait });

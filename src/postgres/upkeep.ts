@@ -12,9 +12,9 @@ const backlogPauseMs = 200;
 const tokensMax = 10_000;
 const expire = prepared(
   'expire',
-  `select greatest(gateway.expire_idempotency_keys(${rowsPerRun}), gateway.expire_reads($1::integer, ${rowsPerRun})),
+  `select greatest(gateway.expire_idempotency_keys(${rowsPerRun}), gateway.expire_reads(${rowsPerRun})),
     pg_catalog.pg_total_relation_size('gateway.idempotency')`,
-  ['months'],
+  [],
 );
 /** One statement a minute: the primary has little to do with it. */
 const note = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
@@ -27,7 +27,6 @@ const noteKey = prepared('wall-key.use', 'select gateway.note_wall_key_use($1)',
 interface UpkeepSettings {
   readonly wallKey: string;
   readonly upkeepIntervalMs: number;
-  readonly registerMonths: number;
 }
 
 /** Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and what was read. The next round repeats a failure; lost uses are noted again. */
@@ -35,7 +34,6 @@ export class Upkeep {
   readonly #primary: Primary;
   readonly #fingerprint: string;
   readonly #intervalMs: number;
-  readonly #registerMonths: number;
   readonly #observe: Observe;
   readonly #used = new Set<string>();
   readonly #register = new ReadRegister();
@@ -44,11 +42,10 @@ export class Upkeep {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(primary: Primary, { wallKey, upkeepIntervalMs, registerMonths }: UpkeepSettings, observe: Observe) {
+  constructor(primary: Primary, { wallKey, upkeepIntervalMs }: UpkeepSettings, observe: Observe) {
     this.#primary = primary;
     this.#fingerprint = fingerprintOf(wallKey);
     this.#intervalMs = upkeepIntervalMs;
-    this.#registerMonths = registerMonths;
     this.#observe = observe;
     this.#later(false);
   }
@@ -77,7 +74,7 @@ export class Upkeep {
   async #round(): Promise<boolean> {
     await this.#storeNotes();
     await this.#run(noteKey, { fingerprint: this.#fingerprint });
-    const [row] = (await this.#run(expire, { months: String(this.#registerMonths) })) ?? [];
+    const [row] = (await this.#run(expire, {})) ?? [];
     if (row !== undefined) this.answersBytes = Number(row[1]);
     return Number(row?.[0]) === rowsPerRun;
   }

@@ -1,5 +1,6 @@
 import { sizesOf } from '../../demo/seed/sizes.js';
 import { commandLine, connections } from '../support/command-line.js';
+import { serveProcess } from '../support/serve-process.js';
 import { clonedRows } from '../support/template.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 
@@ -109,9 +110,9 @@ test('the command register names what is missing or no day', async (t) => {
   t.is((await commandLine(['register'], connections(t.context.database))).code, 2);
 });
 
-test('reads that the primary refuses are kept and stored later, and old ones go after REGISTER_MONTHS', async (t) => {
+test('reads that the primary refuses are kept and stored later, and old ones go after the REGISTER_MONTHS of `migrate`', async (t) => {
   const { database } = t.context;
-  const { client, log } = await database.gateway({ ...fast, registerMonths: 2 });
+  const { client, log } = await database.gateway(fast);
   const token = await database.token({ workspace: 1 });
   const stored = async (): Promise<string[]> =>
     (
@@ -132,10 +133,40 @@ test('reads that the primary refuses are kept and stored later, and old ones go 
      from gateway.reads, unnest(array[1, 3]) n where workspace_id = $1`,
     [database.workspaces[1]?.id],
   );
+  const { stdout } = await commandLine(['migrate'], { ...connections(database), registerMonths: 2 });
+  t.regex(stdout, /the register of reads keeps 2 months/);
   await eventually(t, 'the clean-up', async () => (await stored()).join() === 'klanten 2 5,old 1 0');
-  for (const sql of ['select from gateway.reads', 'delete from gateway.copies', `select gateway.list_copies('x')`]) {
+  const less = `select gateway.note_reads(jsonb_build_object('reads', (select jsonb_agg(jsonb_build_object('hour', hour, 'token', token_id,
+    'resource', resource, 'fields', fields, 'requests', -1, 'records', -1)) from gateway.reads)))`;
+  await database.primary.query(less);
+  t.deepEqual(await stored(), ['klanten 2 5', 'old 1 0'], 'a stolen login takes nothing away');
+  for (const sql of [
+    'select from gateway.reads',
+    'delete from gateway.copies',
+    `select gateway.list_copies('x')`,
+    'update gateway.register_retention set months = 0',
+  ]) {
     await database.primary.query('begin; set local role gateway_writer');
     t.regex((await t.throwsAsync(database.primary.query(sql))).message, /permission denied/, sql);
     await database.primary.query('rollback');
   }
+});
+
+test('two gateways of two workers register each read once', async (t) => {
+  const { database } = t.context;
+  const settings = { ...database.settings, webConcurrency: 2 };
+  const served = await Promise.all([serveProcess(settings), serveProcess(settings)]);
+  t.teardown(() => Promise.all(served.map(({ stop }) => stop('SIGKILL'))));
+  const token = await database.token({ workspace: 1 });
+  const headers = { authorization: `Bearer ${token}`, connection: 'close' }; // any worker takes the next connection
+  const read = (_: unknown, i: number) =>
+    fetch(`${served[i % 2]?.url}/api/v1/klanten?perPage=2&fields=kvkNummer`, { headers });
+  const statuses = (await Promise.all(Array.from({ length: 40 }, read))).map(({ status }) => status);
+  t.deepEqual(new Set(statuses), new Set([200]));
+  for (const { stop } of served) t.is(await stop(), 0);
+  const counts =
+    'select sum(requests)::int as requests, sum(records)::int as records from gateway.reads where workspace_id = $1';
+  t.deepEqual((await database.primary.query(counts, [database.workspaces[1]?.id])).rows, [
+    { requests: 40, records: 80 },
+  ]);
 });

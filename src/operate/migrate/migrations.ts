@@ -33,6 +33,7 @@ export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;
   readonly wallKey?: string;
+  readonly registerMonths?: number | undefined;
   readonly onChange?: (change: string) => void;
 }
 
@@ -45,7 +46,7 @@ const viewRoots = ['views', 'gateway'] as const;
  */
 export async function migrate(
   adminUrl: string,
-  { onChange = () => undefined, wallKey = '', ...options }: MigrateOptions = {},
+  { onChange = () => undefined, wallKey = '', registerMonths, ...options }: MigrateOptions = {},
 ): Promise<void> {
   const views = viewFiles(options);
   await withMigrationLock(adminUrl, options, async (client) => {
@@ -62,6 +63,9 @@ export async function migrate(
     }
     if (pending.length > 0) await noteCoreObjects(client);
     for (const change of await storeWallKey(client, wallKey)) onChange(change);
+    const setMonths = 'update gateway.register_retention set months = $1 where months <> $1';
+    if (registerMonths !== undefined && (await client.query(setMonths, [registerMonths])).rowCount)
+      onChange(`the register of reads keeps ${registerMonths} months`);
     const states = await fileStates(client, viewRoots, views);
     const changes = states.filter(({ state }) => state !== 'applied');
     if (changes.length === 0) return;
