@@ -67,11 +67,11 @@ const migrateOptions = {
 type MigrateGiven = { readonly wait: string; readonly yes?: boolean; readonly force?: boolean };
 const choices = ['list', 'pending', 'indexes', 'uninstall', 'repair', 'wall-key', 'retire-wall-keys'] as const;
 
-export const migrateCommand = command(migrateOptions, async (given) => {
-  const [choice, another] = choices.filter((name) => given[name]);
+export const migrateCommand = command(migrateOptions, async (options) => {
+  const [choice, another] = choices.filter((name) => options[name]);
   if (another) throw new UsageError(`Give one of ${choices.map((name) => `--${name}`).join(', ')}.`);
-  if (given.yes && !given.uninstall) throw new UsageError('--yes goes with --uninstall.');
-  if (given.force && !given['retire-wall-keys']) throw new UsageError('--force goes with --retire-wall-keys.');
+  if (options.yes && !options.uninstall) throw new UsageError('--yes goes with --uninstall.');
+  if (options.force && !options['retire-wall-keys']) throw new UsageError('--force goes with --retire-wall-keys.');
   let changes = 0;
   const note = (change: string): void => {
     changes++;
@@ -79,12 +79,12 @@ export const migrateCommand = command(migrateOptions, async (given) => {
   };
   const run = Object.entries(instead).find(([name]) => name === choice)?.[1];
   if (run) {
-    const code = await run(given, note);
+    const code = await run(options, note);
     if (changes === 0 && code === undefined) outLine('nothing to do');
     return code ?? 0;
   }
-  const viewsDir = requireViews(given.views);
-  const wait = lockOptions(given.wait);
+  const viewsDir = requireViews(options.views);
+  const wait = lockOptions(options.wait);
   if (choice === 'indexes')
     await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
   else {
@@ -108,11 +108,11 @@ function listed(states: readonly string[], isWhole: boolean): number {
 
 const ofViews = { ...shared, drop: flag, create: flag, tables: { type: 'string' } } as const;
 
-export const viewsCommand = command(ofViews, async ({ drop, create, views, tables, ...given }) => {
+export const viewsCommand = command(ofViews, async ({ drop, create, views, tables, ...options }) => {
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
   if (create && tables !== undefined) throw new UsageError('--tables goes with --drop.');
-  const wait = lockOptions(given.wait);
+  const wait = lockOptions(options.wait);
   if (drop) {
     const names = tables?.split(',').map((name) => name.trim()) ?? null;
     const files = await dropViewsOf(adminUrl(), names, wait);

@@ -14,11 +14,11 @@ const text = { type: 'string' } as const;
 
 export const serve = command(
   { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
-  async ({ 'print-config': isPrinted, ...given }) => {
+  async ({ 'print-config': isPrinted, ...portOptions }) => {
     if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) errLine(`Warning: ${sentence}`);
-    const read = (): Settings => settingsOfApp(ports(given));
+    const read = (): Settings => settingsOfApp(ports(portOptions));
     if (!isPrinted) return serveUntilStopped(read(), read);
-    outText(JSON.stringify(printableSettings(loadSettings(process.env, ports(given))), null, 2));
+    outText(JSON.stringify(printableSettings(loadSettings(process.env, ports(portOptions))), null, 2));
     return 0;
   },
 );

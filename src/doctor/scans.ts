@@ -130,13 +130,19 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
     );
   const bound =
     Alias !== undefined ? new Set([Alias]) : join && join in boundSide ? side(boundSide[join] as string) : undefined;
-  const own = [node['Index Cond'], node['Recheck Cond'], node['Hash Cond'], node['Merge Cond'], node['Join Filter']];
+  const conditions = [
+    node['Index Cond'],
+    node['Recheck Cond'],
+    node['Hash Cond'],
+    node['Merge Cond'],
+    node['Join Filter'],
+  ];
   // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
   const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
   const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(withoutCache);
   return [
     ...equalities([inside?.['Index Cond'], inside?.['Recheck Cond']], workspaces),
-    ...equalities([...own, Alias === undefined ? undefined : node.Filter], workspaces).filter(
+    ...equalities([...conditions, Alias === undefined ? undefined : node.Filter], workspaces).filter(
       ({ alias }) => bound?.has(alias) ?? true,
     ),
     ...(Alias === undefined ? equalities([node.Filter], workspaces) : []),
@@ -230,20 +236,20 @@ function uncompared({ tables, subqueries, comparisons }: Scans, relations: Reado
   };
   const holds = (alias: string): boolean => {
     const { columns, told, keys } = relationOf(alias) as RelationRow;
-    const own = comparisons.filter((comparison) => comparison.alias === alias);
-    const isCompared = own.some(({ column, other }) => {
+    const ofAlias = comparisons.filter((comparison) => comparison.alias === alias);
+    const isCompared = ofAlias.some(({ column, other }) => {
       if (!columns.includes(column)) return false;
       if ('isWorkspace' in other) return true;
       return isProven(other.alias) && (relationOf(other.alias)?.columns.includes(other.column) ?? true);
     });
     if (isCompared || !told) return isCompared;
-    return [...new Set(own.map(({ other }) => ('alias' in other ? other.alias : '')))]
+    return [...new Set(ofAlias.map(({ other }) => ('alias' in other ? other.alias : '')))]
       .filter(isProven)
-      .some((other) => {
-        const name = tables.get(other);
+      .some((provenAlias) => {
+        const name = tables.get(provenAlias);
         if (name === undefined) return true;
-        const pairs = own.flatMap((each) =>
-          'alias' in each.other && each.other.alias === other ? [`${each.column} ${each.other.column}`] : [],
+        const pairs = ofAlias.flatMap((each) =>
+          'alias' in each.other && each.other.alias === provenAlias ? [`${each.column} ${each.other.column}`] : [],
         );
         return keys.some(
           (key) => key.name === name && key.own.every((column, i) => pairs.includes(`${column} ${key.other[i]}`)),
@@ -266,14 +272,14 @@ function uncompared({ tables, subqueries, comparisons }: Scans, relations: Reado
 
 /** Reads the plans, so that inlined functions and conditions that cannot be pushed down count as they run. */
 export async function scanItems(client: pg.Client, views: readonly string[]): Promise<Item[]> {
-  const found = new Map<string, Scans>();
+  const scansOfViews = new Map<string, Scans>();
   const items: Item[] = [];
   const { rows } = await client.query<{ name: string; columns: string }>(readableColumns, [views]);
   for (const { name, columns } of rows) {
     const text = `explain (verbose, costs off, format json) select ${columns} from ${name}`;
     const plan = async (): Promise<Item[]> => {
       const [row] = (await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(text)).rows;
-      found.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as Plan));
+      scansOfViews.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as Plan));
       return [];
     };
     const refused = (error: Error): Item[] => [
@@ -281,8 +287,8 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
     ];
     items.push(...(await inReadOnlyTransaction(client, { settings: planned, object: name }, plan, refused)));
   }
-  const relations = await relationsOf(client, [...found.values()]);
-  for (const [name, scans] of found) {
+  const relations = await relationsOf(client, [...scansOfViews.values()]);
+  for (const [name, scans] of scansOfViews) {
     const definers = scans.functions.filter((each) => relations.get(`${each}()`)?.isDefiner);
     const faults = [
       ...uncompared(scans, relations),

@@ -33,7 +33,7 @@ export async function checkServer(
   const instances = redisUrl === '' ? 1 : settings.instances;
   const processes = webConcurrency * instances;
   // Set aside by the pools, one that waits for the end of each lock, and the look at the views.
-  const more = 2 * pools + resources.length + 1;
+  const besidePools = 2 * pools + resources.length + 1;
   const need = {
     kind,
     role: kind === 'replica' ? 'gateway_reader' : 'gateway_writer',
@@ -43,7 +43,7 @@ export async function checkServer(
     session: sessionSettings(kind, settings),
     ofRole: sessionSettings(kind, { statementTimeoutMs: 0, writeTimeoutMs: 0 }),
     connections: (pools + 1) * processes,
-    peak: (pools + 1 + more) * processes,
+    peak: (pools + 1 + besidePools) * processes,
     sum: `${pools} of the pools and a probe, by ${webConcurrency} workers and ${instances} machines`,
     clock: Date.now(),
   };

@@ -110,9 +110,9 @@ export async function checkPooler(
     return { isPooled: false, item: verdict('pooler', [], 'None: the connection ends at PostgreSQL.') };
   if (!namedStatements)
     return { isPooled: true, item: verdict('pooler', [], 'There is one, and statements have no names.') };
-  const other = await connect();
+  const second = await connect();
   try {
-    const keeps = await keepsPrepared(client, other);
+    const keeps = await keepsPrepared(client, second);
     const item = keeps
       ? verdict('pooler', [], 'There is one, and prepared statements survive it.')
       : warning(
@@ -121,17 +121,17 @@ export async function checkPooler(
         );
     return { isPooled: true, item };
   } finally {
-    await other.end().catch(() => undefined);
+    await second.end().catch(() => undefined);
   }
 }
 
 /** Occupies the server connection that has the statement, and executes it again. In session mode no other client gets it. */
-async function keepsPrepared(client: pg.Client, other: pg.Client): Promise<boolean> {
+async function keepsPrepared(client: pg.Client, second: pg.Client): Promise<boolean> {
   const prepared = { name: `check_${randomUUID()}`, text: backendPid };
   for (let round = 0; round < rounds; round++) {
     const before = await pidOf(client, prepared);
-    await other.query('begin');
-    const occupied = await pidOf(other, { text: backendPid });
+    await second.query('begin');
+    const occupied = await pidOf(second, { text: backendPid });
     const again = pidOf(client, prepared).then(
       () => true,
       (error) => {
@@ -140,7 +140,7 @@ async function keepsPrepared(client: pg.Client, other: pg.Client): Promise<boole
       },
     );
     await Promise.race([again.catch(() => undefined), sleep(roundMs)]); // a pool of one connection has none free until the rollback
-    await other.query('rollback');
+    await second.query('rollback');
     if (!(await again)) return false;
     if (occupied === before) return true;
   }

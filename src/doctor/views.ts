@@ -74,7 +74,7 @@ export function viewNeed(resource: Resource): ViewNeed {
   };
   const common = (of: string): NeededColumn[] => (sync ? [selected(of, xidColumn, ['xid'], '/sync')] : []);
   const used = columnsOf(resource);
-  const own = [
+  const ownColumns = [
     ...Object.entries(codecs).flatMap(([name, codec]) =>
       codecColumns(codec).flatMap((column) =>
         used.includes(column) ? [selected(view, column, [], `/codecs/${name}`)] : [],
@@ -99,7 +99,7 @@ export function viewNeed(resource: Resource): ViewNeed {
     ok: `Every column is there.${horizon ?? ''}`,
     views: viewsOf(resource),
     plain: plainViewsOf(resource),
-    columns: [...new Map(own.map((column) => [column.name, column])).values(), ...ofParts],
+    columns: [...new Map(ownColumns.map((column) => [column.name, column])).values(), ...ofParts],
   };
 }
 

@@ -62,24 +62,30 @@ export interface WorkerStart {
 
 /** `readAgain` serves the login of each new connection. Throws StartRefused after closing all that it opened. */
 export async function startGateway(
-  given: Settings,
+  startSettings: Settings,
   logTo?: DestinationStream,
-  readAgain: () => Settings = () => given,
-  { resources = loadResources(given.resourcesDir), isSuccessor = false }: Partial<WorkerStart> = {},
+  readAgain: () => Settings = () => startSettings,
+  { resources = loadResources(startSettings.resourcesDir), isSuccessor = false }: Partial<WorkerStart> = {},
 ): Promise<Gateway> {
   const openings = new Openings();
   const sinks: Observe[] = [];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const log = logEvents(given.logLevel, observe, logTo);
+  const log = logEvents(startSettings.logLevel, observe, logTo);
   sinks.push(log.add);
   openings.add(() => log.close());
   try {
-    if (given.otelExporterOtlpEndpoint !== '') openings.add(await startTraces(given.otelExporterOtlpEndpoint));
+    if (startSettings.otelExporterOtlpEndpoint !== '')
+      openings.add(await startTraces(startSettings.otelExporterOtlpEndpoint));
     // Alone: while something else holds the event loop, the checks would find each server late.
-    const { settings, ...checked } = await fittingSettings(given, resources, observe, isSuccessor);
-    const compiled = await compileResources(given, resources, parseKeyring(given.dataKeys || '{}'), observe);
+    const { settings, ...checked } = await fittingSettings(startSettings, resources, observe, isSuccessor);
+    const compiled = await compileResources(
+      startSettings,
+      resources,
+      parseKeyring(startSettings.dataKeys || '{}'),
+      observe,
+    );
     const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
     const opening = { ...checked, resources, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
@@ -307,12 +313,12 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
   };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   /** With a late check for servers that the start could not check. */
-  const serversOf = (kind: 'replica' | 'primary', found: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
+  const serversOf = (kind: 'replica' | 'primary', checked: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
     const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
     return connectionUrls(settings[setting]).map((url, i) => {
       const name = serverName(url);
       const urlNow = currentUrl(url, () => connectionUrls(readAgain()[setting]));
-      const first = found.get(i);
+      const first = checked.get(i);
       const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
       return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
     });

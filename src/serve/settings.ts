@@ -100,12 +100,12 @@ function faultOf(setting: string, value: unknown, { properties }: SettingsSchema
   if (allowed === undefined)
     return `CONFIG_FILE: there is no setting ${setting}${suggest(setting, Object.keys(properties))}`;
   const { type, minimum, maximum, enum: values, description } = allowed;
-  const given = JSON.stringify(value)?.slice(0, 80);
+  const shown = JSON.stringify(value)?.slice(0, 80);
   if (type === 'integer')
-    return `${environmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${given}.`;
+    return `${environmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${shown}.`;
   const oneOf = type === 'boolean' ? ['true', 'false'] : values;
-  if (oneOf) return `${environmentName(setting)} must be one of ${oneOf.join(', ')}, not ${given}.`;
-  return `${environmentName(setting)} must not be ${given}. ${description}`;
+  if (oneOf) return `${environmentName(setting)} must be one of ${oneOf.join(', ')}, not ${shown}.`;
+  return `${environmentName(setting)} must not be ${shown}. ${description}`;
 }
 
 /** Faults that the schema cannot express; none quotes the value. */

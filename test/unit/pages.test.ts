@@ -334,13 +334,13 @@ test('a link has the parameters of its list, and is accepted where the list was'
       (naam, ids, cursor) => {
         const target = urlOf({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
         const faults: FieldError[] = [];
-        const { given, lists } = parseQuery(
+        const { single, lists } = parseQuery(
           target.slice(target.indexOf('?') + 1),
           ['naam', 'ids', 'cursor'],
           faults,
           (name) => name === 'ids',
         );
-        t.deepEqual([given.get('naam'), lists.get('ids'), faults], [naam, ids, []]);
+        t.deepEqual([single.get('naam'), lists.get('ids'), faults], [naam, ids, []]);
         const request = (url: string) => ({ url, headers: {} }) as IncomingMessage;
         t.notThrows(() => checkTarget(request(target)));
       },

@@ -101,7 +101,7 @@ export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days
   const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
   const missing = [...given.keys()].filter((name) => !ofRange.includes(name));
   const faults: FieldError[] = [];
-  const { filters, values } = parseFilters(compiled, { given, lists: new Map() }, { timeZone }, faults);
+  const { filters, values } = parseFilters(compiled, { single: given, lists: new Map() }, { timeZone }, faults);
   if (missing.length > 0)
     throw new ExportFailed(
       `${compiled.resource.name} has no dates for --${missing.join(' and --')}. Name others by --resources.`,

@@ -54,11 +54,11 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
      from (values (1)) one left join pg_class c on c.oid = to_regclass($1) left join pg_index i on i.indexrelid = to_regclass($2)`,
     [relation, path],
   );
-  const { kind, valid, other } = rows[0] as Found;
+  const { kind, valid, other: otherTable } = rows[0] as Found;
   if (kind === null) throw new MigrationFailed(`The index ${index} is for ${relation}, which does not exist.`);
-  if (other !== null)
+  if (otherTable !== null)
     throw new MigrationFailed(
-      `The index ${path} is for ${relation}, but belongs to ${other}: drop or rename it, then run this again.`,
+      `The index ${path} is for ${relation}, but belongs to ${otherTable}: drop or rename it, then run this again.`,
     );
   if (valid === true) return;
   await client.query('insert into gateway.undo (statement) values ($1)', [`drop index if exists ${path}`]);

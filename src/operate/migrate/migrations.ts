@@ -173,11 +173,11 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
     await holder.query('rollback');
     if (refusal.code !== '55P03') throw refusal;
     const [row] = (await holder.query<{ holder: string }>(checkSql('lock-holder'))).rows;
-    const other = row?.holder ?? 'a process that has just ended';
-    if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${other}.`);
+    const otherHolder = row?.holder ?? 'a process that has just ended';
+    if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${otherHolder}.`);
     if (performance.now() - startedMs >= waitMs)
       throw new MigrationFailed(
-        `Another migration has run for more than ${waitMs / 1000} s: ${other}. Nothing was changed. Wait for it, or end it with pg_terminate_backend.`,
+        `Another migration has run for more than ${waitMs / 1000} s: ${otherHolder}. Nothing was changed. Wait for it, or end it with pg_terminate_backend.`,
       );
     await sleep(200);
   }

@@ -232,14 +232,14 @@ function redactionRules(resources: readonly Resource[]): RedactionRules {
     for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listed(types));
   for (const resource of resources) {
     if (resource.auditEntity === undefined) continue;
-    const own = leaves(resource)
+    const listedFields = leaves(resource)
       .filter(({ field, path }) => !canFail(field) && !field.personal && path.length === 1)
       .flatMap(({ field, path }) =>
         [field.column, path[0] as string, field.write?.auditName ?? []]
           .flat()
           .map((name) => [name, loggedForm(field)] as const),
       );
-    rules[resource.auditEntity] = new Map([...own, ...listed(resource.auditFields)]);
+    rules[resource.auditEntity] = new Map([...listedFields, ...listed(resource.auditFields)]);
   }
   return rules;
 }

@@ -128,12 +128,12 @@ export function filterCondition(
 ): Fragment {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
   const { operator, value: made, end } = filterKind(kind);
-  const given = new Parameter(name);
-  if (nearlyUnique) return hasValue(column, given, type);
+  const parameter = new Parameter(name);
+  if (nearlyUnique) return hasValue(column, parameter, type);
   const value = made(':given', typed(type, ':given'), type);
   const isRow = end !== undefined && end === farEnd;
   const condition = isRow ? `(:column:, true) ${operator} (${value}, true)` : `:column: ${operator} ${value}`;
-  return sql.raw(condition, { column, given, timeZone: new Parameter('timeZone') });
+  return sql.raw(condition, { column, given: parameter, timeZone: new Parameter('timeZone') });
 }
 
 export function filterForm({ kind, type }: Filter): QueryForm {
@@ -146,13 +146,13 @@ export function filterForm({ kind, type }: Filter): QueryForm {
 export type Given = string | readonly string[];
 
 /** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
-export function parseFilter(name: string, filter: Filter, given: Given, faults: FieldError[]): string | null {
+export function parseFilter(name: string, filter: Filter, text: Given, faults: FieldError[]): string | null {
   const { isValue, error } = filterForm(filter);
-  if (typeof given !== 'string') {
-    const values = filter.type === 'text' ? given : given.flatMap((value) => value.split(',')); // no value of others has a comma
+  if (typeof text !== 'string') {
+    const values = filter.type === 'text' ? text : text.flatMap((value) => value.split(',')); // no value of others has a comma
     return arrayText(listedValues(name, values, faults).filter(isValue));
   }
-  if (isValue(given)) return given;
+  if (isValue(text)) return text;
   if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
   return null;
 }

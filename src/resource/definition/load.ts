@@ -21,20 +21,20 @@ const filesMax = 100;
 /** Default: config/resources. In the order of their names. Throws SettingsError with every flaw of every file: file, place and remedy. */
 export function loadResources(dir: string): readonly Resource[] {
   const flaws: string[] = [];
-  const found = (path: string, ...of: readonly string[]): number =>
+  const addFlaws = (path: string, ...of: readonly string[]): number =>
     flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
   const files = new Map<string, DefinitionFile>();
   for (const path of definitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir)) {
     const read = readDefinition(path);
-    if (Array.isArray(read)) found(path, ...read);
+    if (Array.isArray(read)) addFlaws(path, ...read);
     else files.set(path, read);
   }
   const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
   const named = new Map([...files.values()].map((file) => [file.name, file]));
   const compileSchema = schemaCompiler();
   for (const [path, file] of files)
-    found(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
-  for (const [path, flaw] of sharedNames(files)) found(path, flaw);
+    addFlaws(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
+  for (const [path, flaw] of sharedNames(files)) addFlaws(path, flaw);
   if (flaws.length > 0) throw new SettingsError(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
   return [...files].map(([path, file]) => resourceOf(path, file, named));
 }
@@ -102,7 +102,7 @@ const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
   const types = new Map(leaves(file).map(({ field }) => [field.column, field.type]));
   const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
-  const { write, sync, order, filters, fields, ...rest } = file;
+  const { write, sync, order, filters, fields, ...members } = file;
   const [log = usualLog] = logsOf(named.values());
   const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [name, { ...part, view: walled(part.view) }]);
   const records = write?.view ?? file.view;
@@ -112,7 +112,7 @@ function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<strin
       ? field
       : { ...field, write: { ...field.write, references: walled(named.get(field.references)?.view as string) } };
   return {
-    ...rest,
+    ...members,
     fields: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, referring(field)])),
     view: walled(file.view),
     file: shortPath(path),

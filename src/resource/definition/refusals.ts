@@ -152,20 +152,20 @@ function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn
 
 function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): string[] {
   const flaws: string[] = [];
-  const compiled = (schema: JsonSchema, place: string) => {
+  const compiled = (schema: JsonSchema, pointer: string) => {
     try {
       return compileSchema(schema);
     } catch (error) {
-      flaws.push(`${place}: it is not a JSON Schema: ${(error as Error).message}; correct it`);
+      flaws.push(`${pointer}: it is not a JSON Schema: ${(error as Error).message}; correct it`);
       return undefined;
     }
   };
-  for (const { part, at: place } of partsOf(field, at)) {
+  for (const { part, at: pointer } of partsOf(field, at)) {
     // A type's own schema needs no test, and compiling it costs a start some milliseconds.
     if (part.schema === undefined && part.example === undefined) continue;
-    const fits = compiled(part === field ? readSchema(field) : partSchema(part), `${place}/schema`);
+    const fits = compiled(part === field ? readSchema(field) : partSchema(part), `${pointer}/schema`);
     if (part.example !== undefined && fits?.(part.example) === false)
-      flaws.push(`${place}/example: it does not fit the field; correct the example`);
+      flaws.push(`${pointer}/example: it does not fit the field; correct the example`);
   }
   if (field.write?.schema) compiled(writeSchema(field), `${at}/write/schema`);
   return flaws;

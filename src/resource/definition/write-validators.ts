@@ -83,13 +83,13 @@ function bodyCompiler(): Ajv2020 {
 }
 
 function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
-  const found = new Map<string, FieldError>();
+  const byPointer = new Map<string, FieldError>();
   for (const error of errors) {
     if (error.keyword === 'enum' && typeof error.data !== 'string') continue; // another type, which is named
     const { pointer, code, detail } = fault(error, known);
-    found.set(`${pointer} ${code}`, { pointer, code, detail });
+    byPointer.set(`${pointer} ${code}`, { pointer, code, detail });
   }
-  return [...found.values()];
+  return [...byPointer.values()];
 }
 
 function fault(error: ErrorObject, known: ReadonlySet<string>): FieldError & { pointer: string } {

@@ -54,7 +54,7 @@ export function stringAt(json: string, start: number, end: number): string {
 }
 
 /** `found` gets the name or index of each value and its position, and returns its end. Returns the end of all. Throws MalformedJson. */
-export function scanContainer(json: string, start: number, found: (name: string, at: number) => number): number {
+export function scanContainer(json: string, start: number, onValue: (name: string, at: number) => number): number {
   const isObject = json[start] === '{';
   let at = skipSpace(json, start + 1);
   for (let count = 0; json[at] !== (isObject ? '}' : ']'); count++) {
@@ -62,7 +62,7 @@ export function scanContainer(json: string, start: number, found: (name: string,
     const nameEnd = isObject ? stringEnd(json, at) : at;
     const name = isObject ? stringAt(json, at, nameEnd) : String(count);
     if (isObject) at = behind(json, skipSpace(json, nameEnd), ':');
-    at = skipSpace(json, found(name, at));
+    at = skipSpace(json, onValue(name, at));
   }
   return at + 1;
 }

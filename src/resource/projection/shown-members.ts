@@ -36,14 +36,14 @@ export function shownMembers(pointers: readonly string[]): JsonWriter {
 function placesOf(pointers: readonly string[]): Place {
   const root: Place = { isShown: false, members: [] };
   for (const pointer of pointers) {
-    let place = root;
+    let node = root;
     for (const name of pointerTokens(pointer)) {
-      const known = place.members.find((member) => member.name.text === name);
+      const known = node.members.find((member) => member.name.text === name);
       const next = known?.place ?? { isShown: false, members: [] };
-      if (known === undefined) place.members.push({ name: jsonName(name), place: next });
-      place = next;
+      if (known === undefined) node.members.push({ name: jsonName(name), place: next });
+      node = next;
     }
-    place.isShown = true;
+    node.isShown = true;
   }
   return root;
 }
@@ -55,20 +55,20 @@ export function pointerTokens(pointer: string): string[] {
 }
 
 /** It can be nothing; returns the end. */
-function writeShown(place: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
+function writeShown(node: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;
   const isObject = bytes[start] === openingObject;
-  if (depth > depthMax || (!isList && (!isObject || place.members.length === 0))) {
+  if (depth > depthMax || (!isList && (!isObject || node.members.length === 0))) {
     const end = valueEnd(bytes, start);
-    if (place.isShown && !isObject && !isList) writeScalar(from, start, end, json);
+    if (node.isShown && !isObject && !isList) writeScalar(from, start, end, json);
     return end;
   }
   const [opening, closing] = brackets[isList ? 'list' : 'object'];
   json.constant(opening);
   const first = json.length;
   const end = eachChild(bytes, start, (at, name, nameEnd) => {
-    const inner = isList ? place : memberOf(place, bytes, name, nameEnd);
+    const inner = isList ? node : memberOf(node, bytes, name, nameEnd);
     if (inner === undefined) return valueEnd(bytes, at);
     const before = json.length;
     if (before > first) json.comma();

@@ -161,13 +161,13 @@ function selectInOrder(list: List, reading: Reading): Fragment | Query {
 }
 
 /** The rows of the filters in the view, for a statement that reads in the direction. */
-function filteredRows(list: List, view: string, reading: Direction, more: readonly Fragment[]): Query {
+function filteredRows(list: List, view: string, reading: Direction, conditions: readonly Fragment[]): Query {
   const { resource, filters, unindexed, hasIds, columns } = list;
   const indexed = filters.filter((name) => !unindexed.includes(name));
   return rowsOf(hasIds ? rowsByIds(resource, columns) : view, [
     ...indexed.map((name) => filterCondition(name, resource, farEnd[reading])),
     ...unindexed.map((name) => hideFromIndexes(filterCondition(name, resource))),
-    ...more,
+    ...conditions,
   ]);
 }
 
@@ -193,11 +193,11 @@ const fewMax = 1000;
 function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: Reading): Fragment | Query {
   const { columns, bounds, direction, end } = reading;
   const others = filters.filter((name) => name !== ownIndexFilter);
-  const place = orderFrom(columnOf(resource, ownIndexFilter), resource);
-  const view = viewInOrder(resource, place, 'asc');
+  const fewOrder = orderFrom(columnOf(resource, ownIndexFilter), resource);
+  const view = viewInOrder(resource, fewOrder, 'asc');
   const few = rowsOf(view, [filterCondition(ownIndexFilter, resource), sql.raw('(select n from many) is null')])
-    .select([...new Set([...place, ...others.map((name) => columnOf(resource, name))])])
-    .orderBy(place)
+    .select([...new Set([...fewOrder, ...others.map((name) => columnOf(resource, name))])])
+    .orderBy(fewOrder)
     .limit(fewMax, asLiteral);
   const keysOfFew = (selected: readonly string[]) => {
     const matching = rowsOf(sql.raw('? as few', [few]), [
@@ -207,9 +207,9 @@ function selectFew({ resource, order, filters }: List, ownIndexFilter: string, r
     return end(matching.select(selected).orderBy(inOrder(order, direction)));
   };
   if (columns.every((each) => order.includes(each))) return keysOfFew(columns);
-  const atPlace = sql.raw('(??) >= (??)', [place, place.map((column) => `places.${column}`)]);
-  const record = rowsOf(view, [atPlace]).select(columns).orderBy(place).limit(1, asLiteral);
-  const places = rowsOf(sql.raw('(?) as places', [keysOfFew(place)]));
+  const atPlace = sql.raw('(??) >= (??)', [fewOrder, fewOrder.map((column) => `places.${column}`)]);
+  const record = rowsOf(view, [atPlace]).select(columns).orderBy(fewOrder).limit(1, asLiteral);
+  const places = rowsOf(sql.raw('(?) as places', [keysOfFew(fewOrder)]));
   return places.select('record.*').crossJoin(sql.raw('lateral ? as record', [record]));
 }
 
@@ -276,12 +276,12 @@ function rowsByIds(resource: Resource, record: readonly string[]): Fragment {
   const { idType, view } = resource;
   const plain = leaves(resource).filter(({ field: { codec, type } }) => codec === undefined && type !== 'json');
   const columns = [...new Set([...record, ...plain.map(({ field }) => field.column)])];
-  const given = new Parameter('ids');
+  const idsParameter = new Parameter('ids');
   const none = rowsOf(view).select('id').limit(0, asLiteral);
   const ids =
     idType === 'text'
-      ? sql.raw('case when true then ? else array[?] end', [given, none])
-      : sql.raw(`?::${fieldType(idType).columnTypes[0] as string}[]`, [given]);
+      ? sql.raw('case when true then ? else array[?] end', [idsParameter, none])
+      : sql.raw(`?::${fieldType(idType).columnTypes[0] as string}[]`, [idsParameter]);
   const one = sql.withMaterialized('one', rowById(resource, sql.raw('named.id'), columns)).from('one');
   const named = '(select distinct unnest(?) as id) as named cross join lateral ? as found';
   return sql.raw(`(select found.* from ${named} offset 0) as few`, [ids, one]);

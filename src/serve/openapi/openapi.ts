@@ -175,8 +175,8 @@ function samplesOf(document: OpenApiDocument, path: string, method: string, oper
 
 /** Tools do not follow references from extensions: what only `x-other-responses` uses is written out there. */
 function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
-  const { 'x-other-responses': other, ...rest } = document;
-  const used = new Set(JSON.stringify(rest).match(/(?<="\$ref":")[^"]+/g));
+  const { 'x-other-responses': responses, ...kept } = document;
+  const used = new Set(JSON.stringify(kept).match(/(?<="\$ref":")[^"]+/g));
   const writtenOut = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     const isUnused = '$ref' in value && !used.has(String(value.$ref));
@@ -186,7 +186,7 @@ function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
     const kept = Object.entries(members).filter(([name]) => used.has(`#/components/${kind}/${name}`));
     return [kind, kind === 'securitySchemes' ? members : Object.fromEntries(kept)];
   });
-  const smaller = { ...rest, components: Object.fromEntries(components), 'x-other-responses': writtenOut(other) };
+  const smaller = { ...kept, components: Object.fromEntries(components), 'x-other-responses': writtenOut(responses) };
   const isDone = JSON.stringify(smaller) === JSON.stringify(document);
   return isDone ? document : withUsedComponents(smaller as OpenApiDocument);
 }

@@ -170,12 +170,12 @@ function syncPaths(resource: Resource, options: OpenApiOptions): Paths {
 function schemasOf(resource: Resource, options: OpenApiOptions): Components['schemas'] {
   const { name, record, sync } = resource;
   const Record = capital(record);
-  const pageOf = (what: string, of: string, pagination: string) => ({
+  const pageOf = (what: string, itemSchema: string, pagination: string) => ({
     type: 'object',
     description: `A page of ${what}. Members in this order; the last bytes, \`"complete":true}}\`, show that the page is whole.`,
     required: ['data', 'pagination'],
     properties: {
-      data: { type: 'array', items: component('schemas', of) },
+      data: { type: 'array', items: component('schemas', itemSchema) },
       pagination: component('schemas', pagination),
     },
   });

@@ -84,13 +84,13 @@ function register(
   const labelNames = Object.keys(labels);
   const registers = [registry];
   const labelsOf = (event: Event): Record<string, string> | null => {
-    const of: Record<string, string> = {};
+    const values: Record<string, string> = {};
     for (const label of labelNames) {
       const value: unknown = event[label as keyof Event];
       if (value === null) return null;
-      of[label] = String(value);
+      values[label] = String(value);
     }
-    return of;
+    return values;
   };
   if (seconds !== undefined) {
     const options = { name: `gateway_${name}`, help, labelNames, buckets: secondsBuckets, registers, collect };

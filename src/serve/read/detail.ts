@@ -48,12 +48,12 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     values: { id: request.id },
   };
   const { record, asOfMs } = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
-    const found: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
+    const records: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
     await target.short.run(run, { waitMs: deps.detailWaitMs }, (row) => {
       const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
-      found[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
+      records[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });
-    return { record: found[0], asOfMs };
+    return { record: records[0], asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
   if (record === undefined) throw notFound();

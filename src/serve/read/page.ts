@@ -171,10 +171,10 @@ async function readChunk(
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { deps, of } = reader;
-  const { workspace } = of.caller;
+  const { deps, of: request } = reader;
+  const { workspace } = request.caller;
   const { keyAt } = serializer;
-  const { rest, ...statement } = chunks(rows);
+  const { rest: ahead, ...statement } = chunks(rows);
   const isContinuation = requirement.ofPage !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
@@ -209,14 +209,14 @@ async function readChunk(
         return undefined;
       },
     );
-    deps.chunkMemory.learn(of, (borrowed ?? begin()).length, count);
+    deps.chunkMemory.learn(request, (borrowed ?? begin()).length, count);
     if (!isWhole) return count;
-    of.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
+    request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const key = count === 0 ? null : last.map((texts) => Buffer.from(texts, 'latin1').toString());
     return {
       ...{ target, asOfMs, failures, count, last: key, continuation: continuationOf(deps, attempt) },
       ...deps.chunkMemory.lend(borrowed ?? begin(), pool),
-      rest: rest(isMore, key),
+      rest: ahead(isMore, key),
     };
   });
   if (typeof chunk !== 'number') return chunk;
@@ -234,7 +234,7 @@ async function* streamPage(
   ending: (count: number, last: Key | null) => Promise<string>,
   shown: Shown,
 ): AsyncGenerator<Buffer> {
-  const { deps, of } = plan.reader;
+  const { deps, of: request } = plan.reader;
   const { chunkMemory } = deps;
   let chunk = first;
   let { count, last, continuation } = chunk;
@@ -264,7 +264,7 @@ async function* streamPage(
       const { target } = chunk;
       chunk = await (ahead ?? read());
       if (chunk.failures > 0 || !target.state.healthy)
-        deps.observe({ type: 'page_resumed', resource: of.compiled.resource.name, replica: chunk.target.name });
+        deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
       count += chunk.count;
       shown.records = count;
       last = chunk.last ?? last;

@@ -52,20 +52,20 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
   const { compiled, caller } = raw;
   const { resource } = compiled;
   const faults: FieldError[] = [];
-  const { given, lists } = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
+  const { single, lists } = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
     const filter = resource.filters[name];
     return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
   });
-  const { filters, values } = parseFilters(compiled, { given, lists }, limits, faults);
-  const page = integer('page', given, 1, 999_999_999, faults);
-  const perPage = sizeOf(given, limits, faults);
-  const total = choice(given, 'total', ['true', 'false'], 'false', faults) === 'true';
-  const order = choice(given, 'order', ['asc', 'desc'], 'asc', faults);
+  const { filters, values } = parseFilters(compiled, { single, lists }, limits, faults);
+  const page = integer('page', single, 1, 999_999_999, faults);
+  const perPage = sizeOf(single, limits, faults);
+  const total = choice(single, 'total', ['true', 'false'], 'false', faults) === 'true';
+  const order = choice(single, 'order', ['asc', 'desc'], 'asc', faults);
   const fields = lists.get('fields');
   const selection = parseFields(compiled, fields, faults);
   const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
-  const cursor = given.get('cursor');
-  if (cursor !== undefined && given.has('page')) {
+  const cursor = single.get('cursor');
+  if (cursor !== undefined && single.has('page')) {
     const detail = 'page and cursor cannot be given together.';
     faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
   }
@@ -96,14 +96,14 @@ type ParsedQuery = ReturnType<typeof parseQuery>;
 /** As given, and as they are bound. */
 export function parseFilters(
   { resource, filterRanges }: CompiledRows,
-  { given, lists }: ParsedQuery,
+  { single, lists }: ParsedQuery,
   { timeZone }: Pick<ListLimits, 'timeZone'>,
   faults: FieldError[],
 ) {
   const filters: Record<string, Parameters[string]> = {};
   const values: Record<string, string | null> = { timeZone };
   for (const [name, filter] of Object.entries(resource.filters)) {
-    const value = lists.get(name) ?? given.get(name);
+    const value = lists.get(name) ?? single.get(name);
     if (value === undefined) continue;
     filters[name] = value;
     values[name] = parseFilter(name, filter, value, faults);
@@ -118,12 +118,12 @@ export function parseFilters(
 /** The fields that are asked for; a sync pass names its version as well. Null: all. */
 export function parseFields(
   { select, resource }: CompiledRows,
-  given: readonly string[] | undefined,
+  texts: readonly string[] | undefined,
   faults: FieldError[],
 ): CompiledSelection | null {
-  if (given === undefined) return null;
+  if (texts === undefined) return null;
   const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
-  const names = given.flatMap((value) => value.split(',')); // no name has a comma
+  const names = texts.flatMap((value) => value.split(',')); // no name has a comma
   const asked = new Set(listedValues('fields', names, faults, Math.max(listValuesMax, known.length)));
   for (const name of asked) {
     if (name === '' || known.includes(name)) continue;
@@ -143,13 +143,13 @@ export function refuseParameters(query: string): void {
 
 type Given = ReadonlyMap<string, string>;
 
-export function sizeOf(given: Given, { perPageDefault, perPageMax }: ListLimits, faults: FieldError[]): number {
-  return integer('perPage', given, Math.min(perPageDefault, perPageMax), perPageMax, faults);
+export function sizeOf(single: Given, { perPageDefault, perPageMax }: ListLimits, faults: FieldError[]): number {
+  return integer('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 
 /** From 1 to `max`; adds a fault for anything else. */
-function integer(parameter: string, given: Given, byDefault: number, max: number, faults: FieldError[]): number {
-  const value = given.get(parameter);
+function integer(parameter: string, single: Given, byDefault: number, max: number, faults: FieldError[]): number {
+  const value = single.get(parameter);
   if (value === undefined) return byDefault;
   const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
   if (number <= max) return number;
@@ -159,13 +159,13 @@ function integer(parameter: string, given: Given, byDefault: number, max: number
 }
 
 function choice<T extends string>(
-  given: Given,
+  single: Given,
   parameter: string,
   values: readonly [T, T],
   byDefault: T,
   faults: FieldError[],
 ): T {
-  const value = given.get(parameter) ?? byDefault;
+  const value = single.get(parameter) ?? byDefault;
   const chosen = values.find((each) => each === value);
   const code = values.includes('true' as T) ? 'invalid_boolean' : 'invalid';
   if (chosen === undefined) faults.push({ parameter, code, detail: `${parameter} must be ${values.join(' or ')}.` });
@@ -178,10 +178,10 @@ export function parseQuery(
   known: readonly string[],
   faults: FieldError[],
   isList: (name: string) => boolean = () => false,
-): { given: Given; lists: ReadonlyMap<string, readonly string[]> } {
-  const given = new Map<string, string>();
+): { single: Given; lists: ReadonlyMap<string, readonly string[]> } {
+  const single = new Map<string, string>();
   const lists = new Map<string, readonly string[]>();
-  if (query === '') return { given, lists };
+  if (query === '') return { single, lists };
   const seen = new Set<string>();
   for (const pair of query.split('&')) {
     if (pair === '') continue;
@@ -201,10 +201,10 @@ export function parseQuery(
     else if (value === '') fault('empty_value', `The parameter ${name} has no value.`);
     else if (isList(name))
       lists.set(name, [...(lists.get(name) ?? []), ...raw.split(',').map((each) => decode(each) as string)]);
-    else given.set(name, value);
+    else single.set(name, value);
     if (name !== undefined) seen.add(name);
   }
-  return { given, lists };
+  return { single, lists };
 }
 
 const fieldsElsewhere =

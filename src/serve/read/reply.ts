@@ -42,12 +42,12 @@ export function etagOf(textAt: (at: number) => string | null, { versionAt, docum
 export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: EntityTag[] = [];
-  let rest = header;
-  while (rest !== '') {
-    const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)/.exec(rest);
+  let ahead = header;
+  while (ahead !== '') {
+    const match = /^[ \t]*(?:(W\/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|$)/.exec(ahead);
     if (match === null) return undefined;
     if (match[2] !== undefined) tags.push({ weak: match[1] !== undefined, opaque: match[2] });
-    rest = rest.slice(match[0].length);
+    ahead = ahead.slice(match[0].length);
   }
   return tags.length > 0 ? tags : undefined;
 }

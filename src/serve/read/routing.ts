@@ -36,16 +36,16 @@ export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, as
 export async function withReadTarget<T>(
   deps: ReadDeps,
   { compiled, caller }: Pick<RawRequest, 'compiled' | 'caller'>,
-  given: Requirement,
+  requirement: Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
   if (deps.refuses(compiled.resource.name)) throw unavailable(refusedDetail);
   const mayLackWrite =
-    compiled.resource.write !== undefined && (given.ofPage === undefined || given.showsWrite === true);
+    compiled.resource.write !== undefined && (requirement.ofPage === undefined || requirement.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
   const required = (): Requirement => {
-    const readable = requireReadable(deps.replicas, compiled.resource, given);
+    const readable = requireReadable(deps.replicas, compiled.resource, requirement);
     return requireLastWrite(position, deps, clampMoment(deps, readable));
   };
   return withServer(deps, required, work, queryTimeout);
@@ -55,12 +55,16 @@ export async function withReadTarget<T>(
 export const refusedDetail = 'The database does not fit this resource now; its operator is told. Try again.';
 
 /** Throws replica_unavailable if a lock or an unchecked view leaves none that may read; a page that has begun waits. */
-function requireReadable(replicas: readonly Replica[], resource: ReadableResource, given: Requirement): Requirement {
-  if (replicas.every((replica) => replica.mayRead(resource))) return given;
+function requireReadable(
+  replicas: readonly Replica[],
+  resource: ReadableResource,
+  requirement: Requirement,
+): Requirement {
+  if (replicas.every((replica) => replica.mayRead(resource))) return requirement;
   const used = replicas.filter(({ state }) => state.healthy);
-  if (given.ofPage === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
+  if (requirement.ofPage === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
     throw unavailable('A change of the database holds this resource now; try again.');
-  return { ...given, resource };
+  return { ...requirement, resource };
 }
 
 /** Lowers a moment that no replica can reach soon: without samples of the primary, or before the clock was set back. */

@@ -25,12 +25,12 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
   const { pass, reader, read } = await passingOf(deps, request, place?.pass ?? null);
   const since = place === null ? request.since : place.since;
   const isWhole = prefix === null && since === null;
-  const found = isWhole ? null : await findIds(read, request, since);
-  const rows = isWhole ? wholePass(request, place) : pageOfIds(request, found?.ids ?? []);
+  const foundIds = isWhole ? null : await findIds(read, request, since);
+  const rows = isWhole ? wholePass(request, place) : pageOfIds(request, foundIds?.ids ?? []);
   const describe = ({ asOfMs: ofRows, until, hasMore }: PageStart): PageEnding => {
-    const asOfMs = place === null ? (found ?? { asOfMs: ofRows }).asOfMs : place.asOfMs;
+    const asOfMs = place === null ? (foundIds ?? { asOfMs: ofRows }).asOfMs : place.asOfMs;
     const pagination = async (count: number, last: Key | null): Promise<object> => {
-      const following = found === null ? (hasMore ? { section: 0, after: until ?? last } : null) : found.next;
+      const following = foundIds === null ? (hasMore ? { section: 0, after: until ?? last } : null) : foundIds.next;
       const cursor =
         following && encodePlace(seal, contexts.cursor, { pass: pass.position, asOfMs, since, ...following });
       const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };

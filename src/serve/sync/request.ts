@@ -58,16 +58,16 @@ const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
 export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
   const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
-  const { given, lists } = parseQuery(call.query, known, faults, (name) => name === 'fields');
-  const perPage = sizeOf(given, limits, faults);
+  const { single, lists } = parseQuery(call.query, known, faults, (name) => name === 'fields');
+  const perPage = sizeOf(single, limits, faults);
   const fields = lists.get('fields');
   const selection = parseFields(call.compiled, fields, faults);
-  const prefix = given.get('prefix') ?? null;
+  const prefix = single.get('prefix') ?? null;
   prefixesOf(prefix, faults);
   const contexts = contextsOf(call, prefix);
-  const since = sinceOf(call.seal, contexts.token, given.get('since'), faults);
-  const cursor = given.get('cursor');
-  if (cursor !== undefined && given.has('since')) {
+  const since = sinceOf(call.seal, contexts.token, single.get('since'), faults);
+  const cursor = single.get('cursor');
+  if (cursor !== undefined && single.has('since')) {
     const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
     faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
   }
@@ -107,9 +107,9 @@ function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
 /** Throws invalid() with every fault. */
 export function parseIds(call: SyncCall): HashRequest {
   const faults: FieldError[] = [];
-  const { given } = parseQuery(call.query, ['prefix', 'since'], faults);
-  const prefixes = prefixesOf(given.get('prefix') ?? null, faults);
-  return { ...hashRequestOf(call, given, faults), prefixes };
+  const { single } = parseQuery(call.query, ['prefix', 'since'], faults);
+  const prefixes = prefixesOf(single.get('prefix') ?? null, faults);
+  return { ...hashRequestOf(call, single, faults), prefixes };
 }
 
 /** Throws invalid() with every fault. */
@@ -118,23 +118,23 @@ export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
   const { first, last } = call.sync.period ?? {};
   const ofPeriod = first === undefined || last === undefined ? [] : [first, last, 'by'];
   const parsed = parseQuery(call.query, ['depth', 'since', ...ofPeriod], faults);
-  const { given } = parsed;
-  const depth = given.get('depth') ?? '0';
+  const { single } = parsed;
+  const depth = single.get('depth') ?? '0';
   if (!/^[0-4]$/.test(depth)) {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;
     faults.push({ parameter: 'depth', code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
   }
-  const periods = ofPeriod.some((name) => given.has(name)) ? periodsOf(call, parsed, limits, faults) : null;
+  const periods = ofPeriod.some((name) => single.has(name)) ? periodsOf(call, parsed, limits, faults) : null;
   if (periods !== null && Number(depth) > 0) {
     const detail = 'The digest of a period has no prefixes: leave depth out.';
     faults.push({ parameter: 'depth', code: 'conflicting_parameters', detail });
   }
   const { timeZone } = limits;
-  return { ...hashRequestOf(call, given, faults), values: { timeZone }, prefixes: [], depth: Number(depth), periods };
+  return { ...hashRequestOf(call, single, faults), values: { timeZone }, prefixes: [], depth: Number(depth), periods };
 }
 
-function hashRequestOf(call: SyncCall, given: ReadonlyMap<string, string>, faults: FieldError[]) {
-  const since = sinceOf(call.seal, contextsOf(call, null).token, given.get('since'), faults);
+function hashRequestOf(call: SyncCall, single: ReadonlyMap<string, string>, faults: FieldError[]) {
+  const since = sinceOf(call.seal, contextsOf(call, null).token, single.get('since'), faults);
   if (faults.length > 0) throw invalid(faults);
   return { ...call, ...readingOf(call, 1, null), since };
 }
@@ -152,7 +152,7 @@ function periodsOf(
 ): Period[] {
   const { first, last } = sync.period as NonNullable<SyncStatements['period']>;
   const { values } = parseFilters(compiled, parsed, limits, faults);
-  const by = parsed.given.get('by');
+  const by = parsed.single.get('by');
   const refuseBy = (code: 'invalid' | 'out_of_range', detail: string) => faults.push({ parameter: 'by', code, detail });
   if (by !== undefined && by !== 'month') refuseBy('invalid', 'by must be month.');
   const [from, to] = [values[first] ?? days.first, values[last] ?? days.last];

@@ -55,27 +55,27 @@ const rowsMax = 500_000;
 export async function scan(
   read: ReadInPass,
   sections: readonly Section[],
-  place: ScanPlace,
+  start: ScanPlace,
   values: Values,
   limit: number,
 ): Promise<Found> {
   const ids = new Set<string>();
   let asOfMs: number | null | undefined;
-  const found = (next: ScanPlace | null): Found => ({ ids: [...ids], asOfMs: asOfMs ?? null, next });
+  const foundSoFar = (next: ScanPlace | null): Found => ({ ids: [...ids], asOfMs: asOfMs ?? null, next });
   const startedMs = performance.now();
-  for (let index = place.section; index < sections.length; index++) {
+  for (let index = start.section; index < sections.length; index++) {
     const section = sections[index] as Section;
-    const after = index === place.section ? place.after : null;
+    const after = index === start.section ? start.after : null;
     const size = after === null ? rowsMax : Math.min(limit * growth, rowsMax);
     for await (const range of rangesOf(read, section, after, values, size, rowsMax)) {
       const wanted = limit - ids.size;
       const { rows, ...search } = await read(section.find[range.bounds], { ...range.values, limit: wanted });
       if (asOfMs === undefined) asOfMs = search.asOfMs;
       for (const row of rows) ids.add(row[section.idAt] as string);
-      if (rows.length === wanted) return found({ section: index, after: rows.at(-1) as Key });
+      if (rows.length === wanted) return foundSoFar({ section: index, after: rows.at(-1) as Key });
       if (range.until !== null && performance.now() - startedMs > scanMsMax)
-        return found({ section: index, after: range.until });
+        return foundSoFar({ section: index, after: range.until });
     }
   }
-  return found(null);
+  return foundSoFar(null);
 }
