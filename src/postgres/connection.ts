@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { ConnectionLost, endsConnection, queryCanceled } from '../base/errors.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
+import type { ResourceHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import { resourceOf, type Statement, type Values, type WorkspaceId } from './statement.js';
@@ -53,12 +54,14 @@ export type Connect = () => Promise<Connection>;
 /** In pg_stat_activity. */
 export const applicationName = 'workspace-data-gateway';
 
-/** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction cannot move. */
+/** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction cannot move. Times are the loop's. */
 interface Started {
   readonly atMs: number;
-  readonly stallMsMax: number;
-  readonly resource: string | null;
-  readonly move: () => void;
+  readonly stallMsMax?: number | undefined;
+  readonly resource: string;
+  readonly move?: () => void;
+  /** After it the connection ends, because no client waits. */
+  endsMs?: number;
   /** Absent: the statement ends with its connection. */
   giveUp?: () => void;
   isOverdue: boolean;
@@ -111,25 +114,26 @@ export async function openClient(
 /** A pipelined connection. After any error it takes no statement, and closes when those in flight have ended. */
 export class Connection {
   readonly #client: pg.Client;
-  readonly #names: StatementNames;
+  readonly #options: ConnectionOptions;
   readonly #named: boolean;
-  readonly #seal: Seal;
   readonly #started = new Set<Started>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
   #endedMs = 0;
   usable = true;
-  /** The server holds a transaction for which the gateway does not wait. */
+  /** The resource for which it waits, while no other statement gets it. */
+  aside: ResourceHealth | null = null;
+  /** The server holds a statement or a transaction that no client awaits. */
   isGivenUp = false;
+  hasEnded = false;
   #closing: NodeJS.Timeout | undefined;
   /** Called once. */
   onEnd: () => void = () => undefined;
 
-  private constructor(client: pg.Client, { names, seal }: ConnectionOptions) {
+  private constructor(client: pg.Client, options: ConnectionOptions) {
     this.#client = client;
-    this.#names = names;
-    this.#named = names.areUsed;
-    this.#seal = seal;
+    this.#options = options;
+    this.#named = options.names.areUsed;
     client.on('error', () => {
       this.destroy();
       this.#handleEnd();
@@ -137,7 +141,7 @@ export class Connection {
     client.on('end', () => this.#handleEnd());
     const stream = streamOf(client);
     stream.on('data', ({ length }: Buffer) => {
-      this.#readAtMs = performance.now();
+      this.#readAtMs = options.loop.ranMs();
       if (length < largeReadBytes) return;
       stream.pause();
       setImmediate(() => stream.resume());
@@ -159,9 +163,9 @@ export class Connection {
   }
 
   /** Of its oldest statement. */
-  get resource(): string | null {
+  get resource(): string {
     const [oldest] = this.#started;
-    return oldest?.resource ?? null;
+    return oldest?.resource ?? '';
   }
 
   get inFlight(): number {
@@ -187,7 +191,7 @@ export class Connection {
     run: Run,
     onRow: (row: Row) => void,
     done: (error: Error | null) => void,
-    stallMsMax = Number.POSITIVE_INFINITY,
+    stallMsMax?: number,
     isAlone = false,
   ): void {
     const move = (): void => {
@@ -195,18 +199,18 @@ export class Connection {
       ended(new StatementMoved());
     };
     const resource = resourceOf(run.statement);
-    const started: Started = { atMs: performance.now(), stallMsMax, resource, move, isOverdue: false };
+    const started: Started = { atMs: this.#options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
     const ended = (error: Error | null): void => {
       if (!this.#started.delete(started)) return; // it was moved
-      this.#endedMs = performance.now();
+      this.#endedMs = this.#options.loop.ranMs();
       if (error || !this.usable) this.close();
-      if (error instanceof StatementMixedUp) this.#names.lose();
+      if (error instanceof StatementMixedUp) this.#options.names.lose();
       if (error === null) done(null);
       else done(started.isOverdue ? statementTimeout() : this.#withConnectionAge(error));
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(partsOf(run, this.#seal, onRow), this.#named, ended);
+      roundTrip = new RoundTrip(partsOf(run, this.#options.seal, onRow), this.#named, ended);
     } catch (error) {
       return done(error as Error); // a value of the statement is missing
     }
@@ -219,13 +223,6 @@ export class Connection {
     this.#client.query(roundTrip);
   }
 
-  /** The resource of the oldest statement, if it has got no byte for so long. */
-  quietResource(nowMs: number, quietMs: number): string | null {
-    const [oldest] = this.#started;
-    if (oldest === undefined) return null;
-    return nowMs - Math.max(oldest.atMs, this.#readAtMs, this.#endedMs) > quietMs ? oldest.resource : null;
-  }
-
   /** Ends the oldest statement with the connection; the others are sent elsewhere. */
   endOldest(): void {
     this.moveOthers();
@@ -235,13 +232,12 @@ export class Connection {
   /** Leaves the connection to its oldest statement: the others are to be sent elsewhere. */
   moveOthers(): void {
     const [, ...others] = this.#started;
-    for (const { move } of others) move();
+    for (const { move } of others) move?.();
   }
 
   /** For several round trips from `atMs` on. Closes the connection if `work` threw or called `close`. */
   async hold<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
-    const none = { stallMsMax: Number.POSITIVE_INFINITY, move: () => undefined };
-    const started: Started = { atMs, isOverdue: false, resource, ...none };
+    const started: Started = { atMs, isOverdue: false, resource };
     this.#started.add(started);
     const givenUp = new Promise<never>((_, reject) => {
       started.giveUp = () => reject(new ConnectionLost('the server has not answered in time'));
@@ -249,7 +245,7 @@ export class Connection {
     const working = work()
       .catch((error) => {
         this.usable = false;
-        if (error instanceof StatementMixedUp) this.#names.lose();
+        if (error instanceof StatementMixedUp) this.#options.names.lose();
         throw this.#withConnectionAge(error as Error);
       })
       .finally(() => {
@@ -259,32 +255,38 @@ export class Connection {
     return Promise.race([working, givenUp]);
   }
 
-  /** The work fails now. The connection lasts until the server has answered: so long it holds the transaction. */
-  giveUp(): void {
-    this.usable = false;
-    this.isGivenUp = true;
-    for (const { giveUp } of this.#started) giveUp?.();
-  }
-
   /** Of the work that holds the connection. */
   query(roundTrip: RoundTrip): void {
     if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), wireOf(this.#client));
-    this.#readAtMs = performance.now(); // it is quiet from now on
+    this.#readAtMs = this.#options.loop.ranMs(); // it is quiet from now on
     this.#client.query(roundTrip);
   }
 
+  /** Unless its statements end before. A CancelRequest could hit the next statement. */
+  endIn(ms: number): void {
+    for (const started of this.#started) started.endsMs = this.#options.loop.ranMs() + ms;
+  }
+
   /**
-   * When the oldest statement exceeds its limit, or the backend is stalled. The oldest is lost if it waited half of its time behind
-   * another. Work that holds the connection is given up.
+   * Ends the oldest statement when it exceeds its limit, or the backend is stalled. It is lost if it waited half of its time behind
+   * another. Work that holds the connection fails, and the connection lasts until the server has answered: so long it holds the
+   * transaction. Returns whether the oldest has got no byte for `quietMs`.
    */
-  endIfOverdue(nowMs: number, statementMsMax: number): void {
+  judge(quietMs: number, statementMsMax: number): boolean {
     const [oldest] = this.#started;
-    if (oldest === undefined || this.isGivenUp) return;
-    const isStalled = nowMs - Math.max(oldest.atMs, this.#readAtMs) > oldest.stallMsMax;
-    const isLate = nowMs - oldest.atMs > statementMsMax;
-    oldest.isOverdue = isLate && nowMs - Math.max(oldest.atMs, this.#endedMs) > statementMsMax / 2;
-    if (isLate && oldest.giveUp !== undefined) this.giveUp();
-    else if (isStalled || isLate) this.endOldest();
+    if (oldest === undefined) return false;
+    const { atMs, stallMsMax = Number.POSITIVE_INFINITY, endsMs = Number.POSITIVE_INFINITY, giveUp } = oldest;
+    const nowMs = this.#options.loop.ranMs();
+    const silentMs = nowMs - Math.max(atMs, this.#readAtMs);
+    const isLate = nowMs - atMs > statementMsMax;
+    oldest.isOverdue = isLate && nowMs - Math.max(atMs, this.#endedMs) > statementMsMax / 2;
+    if (giveUp === undefined && (isLate || silentMs > stallMsMax || nowMs > endsMs)) this.endOldest();
+    if (giveUp !== undefined && isLate && !this.isGivenUp) {
+      this.usable = false;
+      this.isGivenUp = true;
+      giveUp();
+    }
+    return silentMs > quietMs;
   }
 
   /** PostgreSQL stops its statements (client_connection_check_interval). */
@@ -308,6 +310,7 @@ export class Connection {
 
   #handleEnd(): void {
     this.usable = false;
+    this.hasEnded = true;
     clearTimeout(this.#closing);
     const { onEnd } = this;
     this.onEnd = () => {};

@@ -1,5 +1,6 @@
 import { databaseErrorKind, type Help, helpOf, Problem, reasonOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
+import type { EventLoop } from '../base/flow/event-loop.js';
 import {
   type Connect,
   type Connection,
@@ -11,8 +12,8 @@ import {
 } from './connection.js';
 import { ConnectionPool, type Held } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
-import { Locks } from './locks.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
+import { ServerHealth } from './resource-health.js';
 import type { TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
@@ -29,6 +30,7 @@ export interface PrimaryBounds {
   readonly writeTimeoutMs: number;
   /** As for reads (connection-pool.ts). */
   readonly quietMs: number;
+  readonly loop: EventLoop;
   readonly names: StatementNames;
   readonly seal: Seal;
 }
@@ -70,7 +72,7 @@ export class Primary {
         throw error;
       }
     };
-    this.#pool = new ConnectionPool(limits, connectNoting, new Locks('primary', observe));
+    this.#pool = new ConnectionPool(limits, connectNoting, new ServerHealth('primary', bounds.loop, observe));
   }
 
   /** The cause for which writes wait, or have no connection. */
@@ -91,7 +93,8 @@ export class Primary {
    * primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
    */
   async transaction<T>(workspace: WorkspaceId, resource: string, work: Work<T>): Promise<TransactionResult<T>> {
-    const beganMs = performance.now();
+    const { loop } = this.#bounds;
+    const beganMs = loop.ranMs();
     const held = { workspace, resource, waitMs: this.#bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // of the first failure
     for (;;) {
@@ -105,7 +108,7 @@ export class Primary {
         });
       } catch (error) {
         const helps = this.#reportFailure(error);
-        const isOver = performance.now() - beganMs >= this.#bounds.writeTimeoutMs;
+        const isOver = loop.ranMs() - beganMs >= this.#bounds.writeTimeoutMs;
         if (!isOfOlderConnection(error, failedMs)) failures++;
         failedMs ||= performance.now();
         if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (named && helps === 'new connection')))
@@ -117,7 +120,7 @@ export class Primary {
   /** Outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw primaryUnavailable();
-    const held = { workspace: '', resource: '', waitMs: this.#bounds.writeWaitMs, atMs: performance.now() };
+    const held = { workspace: '', resource: '', waitMs: this.#bounds.writeWaitMs, atMs: this.#bounds.loop.ranMs() };
     const [result] = await this.#hold(held, (connection) => runSteps(connection, false, [{ statement, values }]));
     return result?.rows ?? [];
   }
@@ -144,7 +147,7 @@ export class Primary {
     } catch (error) {
       if (isHeld) throw error;
       const isMoved = moves !== this.#moves;
-      const isEarly = performance.now() - held.atMs < held.waitMs / 2;
+      const isEarly = this.#bounds.loop.ranMs() - held.atMs < held.waitMs / 2;
       if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
       this.#reportCode(error instanceof Problem ? 'overloaded' : errorCode(error));
       throw primaryUnavailable();

@@ -4,8 +4,8 @@ import type { ActiveKeys } from '../base/flow/gate.js';
 import type { Connect } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import { type LockedResource, Locks } from './locks.js';
 import { type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
+import { type LockedResource, ServerHealth } from './resource-health.js';
 import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
@@ -54,7 +54,7 @@ export class Replica {
     asOfMs: null,
     lagMs: null,
   };
-  readonly #locks: Locks;
+  readonly #server: ServerHealth;
   readonly #heartbeat: Heartbeat;
   readonly #lagMaxMs: number;
   readonly #observe: Observe;
@@ -88,19 +88,19 @@ export class Replica {
     const short = { connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace };
     const long = { connections: longConnections, depth: 1, perWorkspace: longPerWorkspace };
     const sharing = (divisor: number) => ({ sharing: { activeWorkspaces, divisor } });
-    this.#locks = new Locks(name, observe);
-    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(8) }, connect, this.#locks);
-    this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.#locks, this.short);
+    this.#server = new ServerHealth(name, bounds.loop, observe);
+    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(8) }, connect, this.#server);
+    this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.#server, this.short);
   }
 
   /** Whether the resource may be read here: its view was checked, and no lock holds it. */
   mayRead({ name, view }: ReadableResource): boolean {
-    return !this.#locks.has(name) && !this.#check?.result.uncheckedViews.has(view);
+    return !this.#server.locks.has(name) && !this.#check?.result.uncheckedViews.has(view);
   }
 
   /** The resources that a lock holds here. */
   get locked(): readonly LockedResource[] {
-    return this.#locks.all();
+    return this.#server.locked;
   }
 
   get inFlight(): number {

@@ -14,7 +14,6 @@ import { type ConnectionOptions, connectTo, StatementNames } from '../postgres/c
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
 import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
-import { Locks } from '../postgres/locks.js';
 import {
   Primary,
   type PrimaryBounds,
@@ -24,6 +23,7 @@ import {
 } from '../postgres/primary.js';
 import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
+import { ServerHealth } from '../postgres/resource-health.js';
 import { sealWith } from '../postgres/seal.js';
 import { syncKeys } from '../postgres/sync-keys.js';
 import { Upkeep } from '../postgres/upkeep.js';
@@ -389,7 +389,7 @@ function primaryOf(
   const reads = new ConnectionPool(
     { ...few, ...pick(bounds, 'queueMax', 'statementTimeoutMs', 'quietMs') },
     connect,
-    new Locks('primary', observe),
+    new ServerHealth('primary', bounds.loop, observe),
   );
   return { nodes, writes, reads };
 }

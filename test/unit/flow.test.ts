@@ -1,5 +1,6 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
+import fc from 'fast-check';
 import { ConnectionLost } from '../../src/base/errors.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Gate } from '../../src/base/flow/gate.js';
@@ -12,7 +13,8 @@ import {
 } from '../../src/base/flow/rate-limiter.js';
 import type { Connection } from '../../src/postgres/connection.js';
 import { ConnectionPool } from '../../src/postgres/connection-pool.js';
-import { Locks } from '../../src/postgres/locks.js';
+import { ResourceHealth, ServerHealth } from '../../src/postgres/resource-health.js';
+import { prepared } from '../../src/postgres/statement.js';
 
 const gateOf = (share: number, queueMax = 10) =>
   new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
@@ -120,6 +122,8 @@ test('a connection that was asked for before a reset is not used: it can lead to
     name,
     inFlight: 0,
     usable: true,
+    aside: null,
+    judge: () => false,
     close: () => {},
   })) as unknown as [Connection, Connection];
   old.close = () => Object.assign(old, { usable: false });
@@ -127,7 +131,9 @@ test('a connection that was asked for before a reset is not used: it can lead to
   const asked: ((connection: Connection) => void)[] = [];
   const connect = (): Promise<Connection> => new Promise((resolve) => asked.push(resolve));
   const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
-  const pool = new ConnectionPool(limits, connect, new Locks('a', () => undefined));
+  const loop = new EventLoop();
+  t.teardown(() => loop.close());
+  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
   t.teardown(() => pool.close());
   const held = { workspace: 'a', resource: '', waitMs: 1000, atMs: 0 };
   const name = () => pool.hold(held, async (connection) => (connection as unknown as { name: string }).name);
@@ -139,6 +145,69 @@ test('a connection that was asked for before a reset is not used: it can lead to
   await turn();
   asked[1]?.(ours);
   t.is(await after, 'new');
+});
+
+const events = fc.constantFrom('quiet', 'ends', 'ends late', 'passes', 'meets a lock', 'is locked', 'is free');
+
+test('whatever happens to statements of a resource, its state in each pool is the one of the table, and one trial is made at a time', async (t) => {
+  const happened = fc.array(fc.record({ event: events, pool: fc.constantFrom(0, 1), ms: fc.nat(600) }));
+  const property = fc.asyncProperty(happened, async (all) => {
+    let nowMs = 0;
+    const seen: string[] = [];
+    const trials: ((isLocked: boolean) => void)[] = [];
+    const loop = { ranMs: () => nowMs };
+    const server = new ServerHealth('a', loop, ({ type }) => void seen.push(type), turn);
+    const model = [0, 1].map(() => ({ aside: [] as { aside: ResourceHealth | null }[], slowUntilMs: 0 }));
+    const pools = model.map((expected) => ({ expected, health: new ResourceHealth('r', server) }));
+    let isLocked = false;
+    for (const { event, pool, ms } of all) {
+      const { health, expected } = pools[pool] as (typeof pools)[0];
+      const ended = event.startsWith('ends') ? expected.aside.pop() : undefined;
+      if (ended !== undefined) health.takeBack(ended, event === 'ends late');
+      if (ended !== undefined && event === 'ends late') expected.slowUntilMs = nowMs + 1000;
+      if (event === 'passes') nowMs += ms;
+      if (event === 'quiet') {
+        expected.aside.push({ aside: null });
+        health.setAside(expected.aside.at(-1) as { aside: null });
+      }
+      if (event === 'meets a lock') void server.outwait('r', () => new Promise((resolve) => trials.push(resolve)));
+      isLocked = event === 'meets a lock' || (isLocked && event !== 'is free');
+      if (event.startsWith('is')) trials.pop()?.(event === 'is locked');
+      for (let i = 0; i < 3; i++) await turn();
+      t.is(trials.length, Number(isLocked));
+      t.is(seen.at(-1) === 'resource_locked', isLocked);
+      for (const { health, expected } of pools) {
+        const isSlow = expected.aside.length > 0 || nowMs < expected.slowUntilMs;
+        t.is(health.state, isLocked ? 'locked' : isSlow ? 'slow' : 'ok');
+      }
+    }
+  });
+  await fc.assert(property);
+});
+
+test('a resource that turns slow has connections beside one that was slow before and waits on all of its own', async (t) => {
+  const loop = new EventLoop();
+  const running: Pick<Connection, 'aside' | 'resource'>[] = [];
+  const connect = async (): Promise<Connection> => {
+    const own = { usable: true, aside: null, inFlight: 0, resource: '', judge: () => own.inFlight > 0 };
+    const start = ({ statement: { label } }: { statement: { label: string } }): void => {
+      running.push(Object.assign(own, { inFlight: 1, resource: label }));
+    };
+    return Object.assign(own, { start, moveOthers: () => {}, close: () => {} }) as unknown as Connection;
+  };
+  const limits = { connections: 4, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
+  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
+  t.teardown(() => loop.close());
+  t.teardown(() => pool.close());
+  for (const [i, label] of ['a', 'a', 'a', 'a', 'b', 'b'].entries()) {
+    const run = { statement: prepared(label, 'select', []), workspace: null, values: {} };
+    pool.run(run, { waitMs: 5000 }, () => undefined).catch(({ message }) => t.fail(message));
+    while (t.passed && running[i]?.aside == null) await sleep(10);
+  }
+  t.deepEqual(
+    running.map(({ resource }) => resource),
+    ['a', 'a', 'a', 'a', 'b', 'b'],
+  );
 });
 
 /** Gateways that share a counter, which answers after a turn of the event loop. */

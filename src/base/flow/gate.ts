@@ -10,17 +10,19 @@ export interface GateBounds {
   /** Whether any entry may begin now, beside the shares; default: yes. */
   readonly isOpen?: () => boolean;
   /** For an entry that is evicted from a full queue, or that waited too long. */
-  readonly refusal: (reason: 'full' | 'late', lane: string) => Error;
+  readonly refusal: (reason: 'full' | 'late', group?: unknown) => Error;
 }
 
 export interface Waiting {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly lane: string;
+  /** Of lanes that can fail together. */
+  readonly group?: unknown;
   readonly isExempt?: boolean;
 }
 
-interface Waiter {
+interface Waiter extends Pick<Waiting, 'group'> {
   readonly isExempt: boolean;
   readonly mayBegin: () => boolean;
   readonly begin: () => void;
@@ -70,11 +72,11 @@ export class Gate {
   wait<T>(
     mayBegin: () => boolean,
     begin: () => Promise<T>,
-    { lane, waitMs, signal, isExempt = false }: Waiting,
+    { lane, group, waitMs, signal, isExempt = false }: Waiting,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       // A busy process first reads the answers that arrived: they make room.
-      const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.refusal('late', lane)));
+      const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.refusal('late', group)));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
@@ -83,6 +85,7 @@ export class Gate {
         signal?.removeEventListener('abort', abort);
       };
       const waiter: Waiter = {
+        group,
         isExempt,
         mayBegin,
         begin: () => {
@@ -115,9 +118,10 @@ export class Gate {
     }
   }
 
-  failAll(error: Error, isMeant: (lane: string) => boolean = () => true): void {
-    for (const [lane, waiters] of [...this.#lanes].filter(([name]) => isMeant(name)))
-      for (const waiter of [...waiters]) if (this.#remove(lane, waiter)) waiter.fail(error);
+  failAll(error: Error, group?: unknown): void {
+    for (const [lane, waiters] of [...this.#lanes])
+      for (const waiter of [...waiters])
+        if ((group ?? waiter.group) === waiter.group && this.#remove(lane, waiter)) waiter.fail(error);
   }
 
   /** Refuses the newest waiter of the longest lane, unless its entries are exempt. */
@@ -126,7 +130,7 @@ export class Gate {
     const [lane, waiters] = lanes.reduce((longest, each) => (each[1].size > longest[1].size ? each : longest));
     const newest = [...waiters].at(-1) as Waiter;
     this.#remove(lane, newest);
-    newest.fail(this.bounds.refusal('full', lane));
+    newest.fail(this.bounds.refusal('full', newest.group));
   }
 
   #remove(lane: string, waiter: Waiter): boolean {

@@ -1,6 +1,6 @@
 import type { RefusedResource, UnfitServer } from '../../base/events.js';
-import type { LockedResource } from '../../postgres/locks.js';
 import type { Replica } from '../../postgres/replica.js';
+import type { LockedResource } from '../../postgres/resource-health.js';
 import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
 import { canJudge, type Lack } from './self.js';

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lockNotAvailable, ServerFault } from '../base/errors.js';
+import type { Observe } from '../base/events.js';
+import type { EventLoop } from '../base/flow/event-loop.js';
+
+// One machine per resource, server and pool; docs/contribute/health.md has its picture. Short and long statements are slow
+// apart, because a long one can be quiet while it counts or skips. A lock holds both.
+
+/** The statement was not sent, because a lock holds its resource there: another server can answer. */
+export class ResourceLocked extends ServerFault {
+  override readonly helps = 'other server';
+  readonly code = lockNotAvailable;
+}
+
+/** A resource whose statements on a server wait for a lock of another session. */
+export interface LockedResource {
+  readonly resource: string;
+  readonly server: string;
+  readonly seconds: number;
+}
+
+/** For how long after a quiet statement its resource keeps separate connections. */
+const slowMs = 1000;
+/** Before a statement looks for the end of a lock. */
+const trialPause = (): Promise<void> => sleep(100, undefined, { ref: false });
+
+export class ResourceHealth {
+  /** Its connections that are aside. */
+  aside = 0;
+  #slowUntilMs = 0;
+
+  constructor(
+    readonly name: string,
+    private readonly server: ServerHealth,
+  ) {}
+
+  get state(): 'ok' | 'slow' | 'locked' {
+    if (this.server.locks.has(this.name)) return 'locked';
+    return this.aside > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
+  }
+
+  /** When a statement is quiet, or begins while the resource is slow. */
+  setAside(connection: { aside: ResourceHealth | null }): void {
+    if (connection.aside === null) this.aside++;
+    connection.aside = this;
+  }
+
+  /** When it has ended; `wasQuiet` keeps the resource slow. */
+  takeBack(connection: { aside: ResourceHealth | null }, wasQuiet: boolean): void {
+    this.aside--;
+    connection.aside = null;
+    if (wasQuiet) this.#slowUntilMs = this.server.loop.ranMs() + slowMs;
+  }
+}
+
+/** The locks of a server, which its pools share. */
+export class ServerHealth {
+  /** By resource, when it was found. */
+  readonly locks = new Map<string, number>();
+  /** Called with the resource of each new lock. */
+  readonly onLock: ((resource: string) => void)[] = [];
+
+  constructor(
+    readonly server: string,
+    readonly loop: Pick<EventLoop, 'ranMs'>,
+    private readonly observe: Observe,
+    private readonly pause = trialPause,
+  ) {}
+
+  get locked(): LockedResource[] {
+    return [...this.locks].map(([resource, foundMs]) => this.#told(resource, foundMs));
+  }
+
+  /** After a lock_timeout: asks `isLocked` until it is not. One statement at a time looks for the end of a lock. */
+  async outwait(resource: string, isLocked: () => Promise<boolean>): Promise<void> {
+    if (this.locks.has(resource)) return;
+    const foundMs = performance.now();
+    this.locks.set(resource, foundMs);
+    this.observe({ type: 'resource_locked', resource, server: this.server });
+    for (const tell of this.onLock) tell(resource);
+    do await this.pause();
+    while (await isLocked());
+    this.locks.delete(resource);
+    this.observe({ type: 'resource_unlocked', ...this.#told(resource, foundMs) });
+  }
+
+  #told(resource: string, foundMs: number): LockedResource {
+    return { resource, server: this.server, seconds: Math.round((performance.now() - foundMs) / 1000) };
+  }
+}
