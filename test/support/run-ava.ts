@@ -9,6 +9,8 @@ interface AvaRun {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
+  /** Lines of tests that took a minute or more. */
+  readonly slow: readonly string[];
 }
 
 /** AVA's own limit does not name the file, and never fires again once it fell into the `t.timeout()` of a test. */
@@ -50,13 +52,13 @@ export async function runAva(
   process.stdout.write(Buffer.concat(kept));
   const { '✔': passed, '✘': failed, '-': skipped } = seen.counts;
   const isGood = child.exitCode === 0 || (seen.isAtSummary && failed === 0);
-  return { passed, failed: isGood ? 0 : Math.max(failed, 1), skipped };
+  return { passed, failed: isGood ? 0 : Math.max(failed, 1), skipped, slow: seen.slow };
 }
 
 const stopSignals = ['SIGINT', 'SIGTERM'] as const;
 
 function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>, show: (chunk: Buffer) => void) {
-  const seen = { counts: { '✔': 0, '✘': 0, '-': 0 }, lastMs: Date.now(), isAtSummary: false };
+  const seen = { counts: { '✔': 0, '✘': 0, '-': 0 }, lastMs: Date.now(), isAtSummary: false, slow: [] as string[] };
   let rest = '';
   stderr.pipe(process.stderr, { end: false });
   stdout.on('data', (chunk: Buffer) => {
@@ -68,6 +70,7 @@ function watchOutput({ stdout, stderr }: ChildProcessByStdio<null, Readable, Rea
       if (mark !== undefined && !seen.isAtSummary) {
         seen.counts[mark]++;
         seen.lastMs = Date.now();
+        if (/\(\d+m \d+s\)$/.test(line)) seen.slow.push(line.trim());
       }
       if (line === '  ─') Object.assign(seen, { isAtSummary: true, lastMs: Date.now() });
     }

@@ -55,6 +55,8 @@ try {
       : await Promise.all([run([], 'first'), run(['--concurrency=1', ...everyApp], 'second', false)]);
   const sum = (count: 'passed' | 'failed' | 'skipped') => all.reduce((total, one) => total + one[count], 0);
   code = Math.min(sum('failed'), 1);
+  const slow = all.flatMap((one) => one.slow);
+  if (slow.length > 0) console.log(`Tests of a minute or more:\n  ${slow.join('\n  ')}`);
   console.log(`${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
 } finally {
   await cluster.stop();
