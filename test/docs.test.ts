@@ -12,7 +12,7 @@ import { loadResources } from '../src/resource/definition/load.js';
 import { leaves } from '../src/resource/definition/resource.js';
 import { gauges } from '../src/serve/ops/metrics.js';
 import { environmentName, settingsSchema } from '../src/serve/settings.js';
-import { sourcesIn } from './support/sources.js';
+import { importsOf, sourcesIn } from './support/sources.js';
 import { words } from './support/words.js';
 
 const resources = loadResources('');
@@ -174,6 +174,21 @@ test('docs/contribute/architecture.md maps every folder', (t) => {
   const folders = new Set(sourcesIn('src', '.ts').map(({ path }) => dirname(path).split('/').slice(0, 2).join('/')));
   const missing = [...folders].filter((folder) => folder !== 'src' && !map.includes(`**${folder}/**`));
   t.deepEqual(missing, []);
+});
+
+test('docs/contribute/architecture.md says what each room imports, and how large it is', (t) => {
+  const map = section(read('docs/contribute/architecture.md'), '## Code map');
+  const rows = [...map.matchAll(/^\| `(\w+)` \| ([\d,]+) \| (.*?) ?\|$/gm)];
+  t.is(rows.length, 7);
+  for (const [, room = '', linesTold = '', importsTold] of rows) {
+    const files = sourcesIn(`src/${room}`, '.ts');
+    const rooms = files.flatMap(importsOf).map(({ to }) => /^src\/(\w+)\//.exec(to)?.[1]);
+    const imported = [...new Set(rooms)].filter((name) => name !== undefined && name !== room).sort();
+    t.is(importsTold, imported.map((name) => `\`${name}\``).join(', '), room);
+    const lines = files.reduce((sum, { text }) => sum + text.split('\n').length, 0);
+    const told = Number(linesTold.replace(',', ''));
+    t.true(Math.abs(lines - told) <= told / 10, `${room} has ${lines} lines`);
+  }
 });
 
 test('files that the documentation names exist', (t) => {
