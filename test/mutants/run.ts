@@ -33,11 +33,17 @@ const all = JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf
 const optionTypes = { only: { type: 'string' }, compile: { type: 'boolean' }, help: { type: 'boolean' } } as const;
 const { values: options } = parseArgs({ options: optionTypes });
 if (options.help) {
-  console.log('Usage: npm run mutants -- [--only PART OF A NAME] [--compile]');
+  console.log('Usage: npm run mutants -- [--only PART OF A NAME | test/FOLDER] [--compile]');
   process.exit(0);
 }
 const known = [...all.map(({ name }) => name), ...pureNames];
-const names = options.only === undefined ? known : namedBy(options.only, known);
+const ofTests = all.filter(({ test }) => options.only !== undefined && test.startsWith(options.only));
+const names =
+  ofTests.length > 0
+    ? ofTests.map(({ name }) => name)
+    : options.only === undefined
+      ? known
+      : namedBy(options.only, known);
 const mutants = all.filter(({ name }) => names.includes(name));
 const folder = copyOfProject();
 const verdicts: Verdict[] = [];
