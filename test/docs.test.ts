@@ -260,7 +260,7 @@ test('each verdict about a server has a row that names its cause, its end and it
   const verdicts = Object.keys(events).filter((name) =>
     /^(replica|primary_(?!read)|resource|server|look|named)/.test(name),
   );
-  const table = section(read('docs/contribute/architecture.md'), '## Verdicts about servers');
+  const table = section(read('docs/contribute/health.md'), '## Verdicts about servers');
   t.true(verdicts.length > 10);
   t.deepEqual(
     verdicts.filter((name) => !table.includes(`\`${name}\``)),
