@@ -1,4 +1,12 @@
-import { type Help, type ProblemCode, problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
+import {
+  type Help,
+  type ProblemCode,
+  problems,
+  type ShedBound,
+  shedBounds,
+  unfitSqlStates,
+  wallRefusal,
+} from './errors.js';
 
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
@@ -6,7 +14,7 @@ interface EventRow<E> {
   /** Members that make a kind, which is logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
   /** Faults of the status for a minute; an event with a code is the fault of that code, if it has one. */
-  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode, EventFault<E>>>>;
+  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | typeof wallRefusal, EventFault<E>>>>;
 }
 
 /** With the row of its remedy in docs/operate/troubleshooting.md. */
@@ -274,6 +282,14 @@ export const events = {
   replica_failed: event<{ replica: string; code: string; helps: Help }>('warn', {
     repeats: ['replica', 'code'],
     metrics: counter('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
+    faults: {
+      [wallRefusal]: {
+        level: 'failing',
+        remedy: 'wall-key',
+        about: ({ replica }) => replica,
+        sentence: (about, count) => `the wall refused the WALL_KEY of this gateway ${s(count, 'time')}: ${about}`,
+      },
+    },
   }),
   primary_failed: event<{ code: string; obstacle?: string }>('warn', {
     repeats: ['code'],

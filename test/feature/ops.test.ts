@@ -30,6 +30,10 @@ test('without a replica /readyz says no and why, /livez still yes, and reads are
   const reply = await fetch(`${gateway.opsUrl}/readyz`);
   t.is(reply.status, 503);
   t.like(await reply.json(), { status: 'not ready', reasons: ['no healthy replica'] });
+  t.is((await fetch(`${gateway.opsUrl}/readyz/writes`)).status, 200);
+  const { gateway: reading } = await database.gateway({ primaryUrls: '' });
+  t.is((await fetch(`${reading.opsUrl}/readyz`)).status, 200);
+  t.is((await fetch(`${reading.opsUrl}/readyz/writes`)).status, 503);
   t.is((await fetch(`${gateway.opsUrl}/livez`)).status, 200);
   const read = await client.get('/klanten');
   t.is(read.status, 503);

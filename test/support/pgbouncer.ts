@@ -18,6 +18,7 @@ interface PooledDatabase {
 }
 
 export interface Pgbouncer {
+  readonly process: ChildProcess;
   url(name: string, host?: string): string;
   setMode(mode: PooledDatabase['mode']): void;
   stop(): Promise<void>;
@@ -79,7 +80,7 @@ export async function startPgbouncer(databases: Readonly<Record<string, PooledDa
     );
     child.kill('SIGHUP');
   };
-  return { url, setMode, stop };
+  return { process: child, url, setMode, stop };
 }
 
 function certificate(dir: string, account: Account | undefined): string[] {

@@ -35,7 +35,8 @@ export class Recent {
   #begunMs = performance.now();
 
   readonly observe: Observe = (event) => {
-    const kind = event.type === 'request_finished' ? (event.code ?? '') : event.type;
+    const hasCode = event.type === 'request_finished' || event.type === 'replica_failed';
+    const kind = hasCode ? (event.code ?? '') : event.type;
     const fault = own(kinds, kind);
     if (fault === undefined) return;
     const slot = this.#slot();

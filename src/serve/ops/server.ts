@@ -7,7 +7,7 @@ import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/page.js';
 import type { Settings } from '../settings.js';
-import type { Readiness, StatusReport } from './status.js';
+import { noReplica, type Readiness, type StatusReport } from './status.js';
 
 export interface OpsDeps {
   /** False when only a restart can help. */
@@ -37,10 +37,13 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
     const body = JSON.stringify({ status: isAlive ? 'alive' : 'no worker reports' });
     return { status: isAlive ? 200 : 503, type: 'application/json', body };
   },
-  '/readyz': ({ readiness }) => {
-    const answer = readiness();
-    return { status: answer.status === 'ready' ? 200 : 503, type: 'application/json', body: JSON.stringify(answer) };
-  },
+  '/readyz': ({ readiness }) => ready(readiness(), ({ status }) => status === 'ready'),
+  /** Writes need the primary, and no replica. */
+  '/readyz/writes': ({ readiness }) =>
+    ready(
+      readiness(),
+      ({ reasons, primary }) => primary?.healthy === true && !reasons.some((why) => why !== noReplica),
+    ),
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
   '/status': statusPage,
   '/status.json': ({ status }) => json(status()),
@@ -51,6 +54,11 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
     return { ...reply, type: 'text/html; charset=utf-8' };
   },
 };
+
+const ready = (answer: Readiness, isReady: (answer: Readiness) => boolean): Answer => ({
+  ...json(answer),
+  status: isReady(answer) ? 200 : 503,
+});
 
 /** Style and script are inline, for a Content-Security-Policy by their hashes. */
 function statusPage(): Answer {

@@ -5,6 +5,8 @@ import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
 import { canJudge, type Lack } from './self.js';
 
+export const noReplica = 'no healthy replica';
+
 /** Body of /readyz. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
@@ -62,7 +64,7 @@ export interface ReadinessSources {
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
   const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
-  const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
+  const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : [noReplica as typeof noReplica])];
   return {
     status: reasons.length === 0 ? 'ready' : 'not ready',
     reasons,
@@ -173,9 +175,9 @@ export function statusOf(readiness: Readiness, lagMaxMs: number, workers: Worker
   };
 }
 
-const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'stopping', Named>> = {
+const reasonSentences: Readonly<Record<'no worker' | typeof noReplica | 'stopping', Named>> = {
   'no worker': ['workers-die', 'No worker is responding: requests are not answered.'],
-  'no healthy replica': ['no-replica', 'Reads fail: no replica can be used.'],
+  [noReplica]: ['no-replica', 'Reads fail: no replica can be used.'],
   stopping: ['start', 'The gateway is stopping.'],
 };
 
@@ -206,6 +208,17 @@ function failures({ reasons, primary, writesObstacle, onlyAddress, refused, lock
   return [...pooler, ...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
 }
 
+/** The part of the page that has a reason for which a replica is not used; the first that fits counts. */
+const partsOfReasons: readonly (readonly [reason: RegExp, part: string])[] = [
+  [/^it (lags|receives)/, 'replica-lags'],
+  [/^it is not in recovery/, 'replica-promoted'],
+  [/^it (belongs|is ahead)/, 'replica-stranger'],
+  [/^check refuses/, 'replica-unfit'],
+  [/^PostgreSQL error 08P01/, 'pooler-login'],
+  [/^PostgreSQL error/, 'login-refused'],
+  [/(?:)/, 'replica-out'],
+];
+
 /** As in the alert GatewayDataOld. */
 const ageSecondsMax = 60;
 
@@ -216,7 +229,8 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
     if (!isJudged) return state === 'not used' ? [['replica-out', `${name} is not used. ${notJudged}.`]] : [];
     if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
-    return state === 'not used' ? [['replica-out', ended(`${name} is not used: ${reason}${lag}`)]] : [];
+    const [, part = ''] = partsOfReasons.find(([words]) => words.test(reason ?? '')) ?? [];
+    return state === 'not used' ? [[part, ended(`${name} is not used: ${reason}${lag}`)]] : [];
   });
   const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
