@@ -52,6 +52,8 @@ export interface ClientOptions {
   /** Called for each request where it is a function, as a token can be replaced. */
   readonly token: string | (() => string);
   readonly signal?: AbortSignal;
+  /** The gateway tries each write, and stores nothing; no write is stored for a repetition. */
+  readonly dryRun?: boolean;
   /** A request is sent so often at most. */
   readonly attemptsMax?: number;
   /** Milliseconds before the first repetition; each next pause is twice as long, up to 30 s. */
@@ -112,7 +114,7 @@ export function workspaceClient(options: ClientOptions): Client {
     return { record: body as T, etag };
   };
   const stored = async <T>(request: Request, store?: Store): Promise<Versioned<T>> => {
-    await store?.(request);
+    if (!options.dryRun) await store?.(request);
     return versioned(request);
   };
   return {
@@ -167,13 +169,14 @@ async function sendUntilAnswered(options: ClientOptions, request: Request): Prom
   }
 }
 
-async function sendOnce({ base, token, signal }: ClientOptions, request: Request): Promise<Reply> {
+async function sendOnce({ base, token, signal, dryRun }: ClientOptions, request: Request): Promise<Reply> {
   const { method, path, body, key, etag } = request;
   const headers = new Headers({ authorization: `Bearer ${typeof token === 'function' ? token() : token}` });
   if (body !== undefined) headers.set('content-type', 'application/json');
   if (key !== undefined) headers.set('idempotency-key', key);
   if (etag != null) headers.set('if-match', etag);
-  const url = `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
+  const query = dryRun && method !== 'GET' ? '?dryRun=true' : '';
+  const url = `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}${query}`;
   const lost = (error: Error): never => {
     signal?.throwIfAborted();
     throw new Passing(`the answer was lost (${error.message})`, null);

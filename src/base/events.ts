@@ -333,8 +333,8 @@ export const events = {
     ),
   }),
   write_finished: event<{ outcome: string }>('debug', {
-    metrics: counter('writes', 'Writes by outcome: created, updated, replayed, or the code of the problem.', {
-      outcome: ['created', 'updated', 'replayed', ...codes],
+    metrics: counter('writes', 'Writes by outcome: created, updated, replayed, dry_run, or the code of the problem.', {
+      outcome: ['created', 'updated', 'replayed', 'dry_run', ...codes],
     }),
   }),
   redis_away: event<{ reason: string }>('warn'),

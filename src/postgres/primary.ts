@@ -17,7 +17,7 @@ import { ServerHealth } from './resource-health.js';
 import type { TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-import { OpenTransaction, runSteps, type TransactionResult, type Work } from './transaction.js';
+import { type Commands, OpenTransaction, runSteps, type TransactionResult, type Work, whole } from './transaction.js';
 import { type WriteWaits, waitsStatement, writeWaitsOf } from './write-waits.js';
 
 /** Times in milliseconds. */
@@ -92,7 +92,12 @@ export class Primary {
    * `work` must be safe to repeat: after a lost COMMIT it meets its own changes. A Problem rolls back and is the outcome. Throws
    * primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
    */
-  async transaction<T>(workspace: WorkspaceId, resource: string, work: Work<T>): Promise<TransactionResult<T>> {
+  async transaction<T>(
+    workspace: WorkspaceId,
+    resource: string,
+    work: Work<T>,
+    commands: Commands = whole,
+  ): Promise<TransactionResult<T>> {
     const { loop } = this.#bounds;
     const beganMs = loop.ranMs();
     const held = { workspace, resource, waitMs: this.#bounds.writeWaitMs, atMs: beganMs };
@@ -101,7 +106,7 @@ export class Primary {
       const named = this.#bounds.names.areUsed && failedMs === 0;
       try {
         return await this.#hold(held, async (connection) => {
-          const open = new OpenTransaction(connection, this.#bounds.seal(workspace), named);
+          const open = new OpenTransaction(connection, this.#bounds.seal(workspace), named, commands);
           const result = await open.end(work);
           if (open.hasFailed) connection.close();
           return result;

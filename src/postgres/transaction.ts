@@ -26,7 +26,7 @@ interface StepResult {
 export interface Transaction {
   /** In one round trip. After an error PostgreSQL skips the rest. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
-  /** With COMMIT in the same round trip. Later statements have a transaction of their own. */
+  /** With its end in the same round trip: COMMIT, or the ROLLBACK of a dry run. Later statements have a transaction of their own. */
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
 }
 
@@ -47,31 +47,35 @@ export interface TransactionResult<T> {
 }
 
 const command = (text: string, label = text): Step => ({ statement: prepared(label, text), values: {} });
-/** `tag` is the tag of the command that keeps the changes. */
-interface Commands {
+/** The last of `end` has the tag `endTag`. */
+export interface Commands {
   readonly begin: Step;
-  readonly keep: Step;
-  readonly keptTag: string;
+  readonly end: readonly Step[];
+  readonly endTag: string;
   readonly undo: Step;
 }
-const whole: Commands = {
+export const whole: Commands = {
   /** READ COMMITTED whatever the default is: after a wait for a key its stored outcome must be visible. */
   begin: command('begin isolation level read committed', 'begin'),
-  keep: command('commit'),
-  keptTag: 'COMMIT',
+  end: [command('commit')],
+  endTag: 'COMMIT',
   undo: command('rollback'),
 };
+/** COMMIT would run the deferred constraints and triggers. */
+const deferred = command('set constraints all immediate');
+/** Fails as COMMIT would, and keeps nothing. */
+export const dryRun: Commands = { ...whole, end: [deferred, whole.undo], endTag: 'ROLLBACK' };
 /** Within an open transaction of the client, which can undo it. */
 export const nested: Commands = {
   begin: command('savepoint gateway'),
-  keep: command('release savepoint gateway'),
-  keptTag: 'RELEASE',
+  end: [deferred, command('release savepoint gateway')],
+  endTag: 'RELEASE',
   undo: command('rollback to savepoint gateway'),
 };
 const position = command(walPositionStatement, 'wal-position');
 export const guardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
 
-/** BEGIN and the guard travel with the first statements, COMMIT with the last; outside the guard no row is seen or changed. */
+/** BEGIN and the guard travel with the first statements, the end with the last; outside the guard no row is seen or changed. */
 export class OpenTransaction implements Transaction {
   readonly #sender: Sender;
   readonly #guard: Step;
@@ -95,7 +99,7 @@ export class OpenTransaction implements Transaction {
 
   async commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>> {
     try {
-      return await this.#end(this.#commands.keep, this.#commands.keptTag, steps);
+      return await this.#end(this.#commands.end, this.#commands.endTag, steps);
     } catch (error) {
       this.#opening = [this.#commands.undo];
       throw error;
@@ -110,19 +114,19 @@ export class OpenTransaction implements Transaction {
       return await work(this);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { position } = await this.#end(this.#commands.undo, 'ROLLBACK', []);
+      const { position } = await this.#end([this.#commands.undo], 'ROLLBACK', []);
       return { outcome: error, position };
     }
   }
 
   /** With the primary's position in the same message. PostgreSQL answers a failed COMMIT with ROLLBACK (COMMIT, "Outputs"). */
   async #end<Steps extends readonly Step[]>(
-    end: Step,
+    end: readonly Step[],
     expected: string,
     last: Steps,
   ): Promise<Committed<RowsOf<Steps>>> {
-    const results = await this.#send([...last, end, position]);
-    const [{ tag }, { rows }] = results.slice(last.length) as [StepResult, StepResult];
+    const results = await this.#send([...last, ...end, position]);
+    const [{ tag }, { rows }] = results.slice(-2) as [StepResult, StepResult];
     if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);
     const [lsn, timeline, systemIdentifier] = rows[0] as readonly [string, string, string];
     return {

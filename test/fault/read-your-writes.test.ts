@@ -10,7 +10,7 @@ import { until } from '../support/patience.js';
 import { tcpProxy } from '../support/tcp-proxy.js';
 import { templateName } from '../support/template.js';
 import { allScopes } from '../support/workspace.js';
-import { created, type Installation, patch } from '../support/writes.js';
+import { created, type Installation, patch, post } from '../support/writes.js';
 
 const test = suite.serial;
 
@@ -122,6 +122,23 @@ test('when the cap is reached the answer is 503 with Retry-After, and the primar
   t.is((await readsOnPrimary()) - before, served);
   t.is((await client.get('/klanten?perPage=1')).status, 200, 'what is never written is read from the replicas');
   t.is((await client.get('/installaties?perPage=1', { token: foreign })).status, 200, 'nor does it concern others');
+  client.close();
+  await fault.stop();
+});
+
+test('a dry run leaves nothing for which a read must wait', async (t) => {
+  const fault = await setUp.gateway({ freshnessWaitMs: 20 });
+  await setUp.caughtUp();
+  const client = await clientOf(fault);
+  const read = async () => {
+    t.is((await client.get('/installaties?perPage=1')).status, 200);
+    return fault.metric('gateway_primary_reads_total');
+  };
+  const body = { naam: 'dry', customerId: customers[0] };
+  t.is((await post(client, body, { query: '?dryRun=true' })).status, 201);
+  t.is(await read(), 0);
+  t.is((await post(client, body)).status, 201);
+  t.is(await read(), 1, 'the replicas are late');
   client.close();
   await fault.stop();
 });

@@ -93,14 +93,17 @@ test.serial('what the rules of the app refuse is a 400 at once, with the member 
   const { etag } = await ask<Body>('/jobs/1');
   for (const title of [...raised.split(' '), 'assert', 'strict', 'divide', 'late']) {
     lines.length = 0;
-    const replies = [
-      await ask<Body>('/jobs', { body: { title, stage: 'open' } }),
-      await ask<Body>('/jobs/1', { body: { title }, etag }),
-    ];
-    const seen = replies.map(({ status, body }) => `${status} ${faultsIn(body)}`);
-    t.deepEqual(seen, ['400  invalid', '400 /title invalid'], title);
+    const seen: string[] = [];
+    for (const query of ['', '?dryRun=true'])
+      for (const { status, body } of [
+        await ask<Body>(`/jobs${query}`, { body: { title, stage: 'open' } }),
+        await ask<Body>(`/jobs/1${query}`, { body: { title }, etag }),
+      ])
+        seen.push(`${status} ${faultsIn(body)}`);
+    const both = ['400  invalid', '400 /title invalid'];
+    t.deepEqual(seen, [...both, ...both], title);
     const refused = lines.filter((line) => line.includes('"value_refused"'));
-    t.is(refused.length, 2, title);
+    t.is(refused.length, 4, title);
     if (/^[0-9A-Z]{5}$/.test(title))
       t.is(JSON.parse(refused[0] as string).causes?.[0]?.code ?? JSON.parse(refused[0] as string).code, title);
   }
@@ -121,6 +124,8 @@ test.serial('what the rules of the app refuse is a 400 at once, with the member 
     const { title, ...change } = body as { title: string };
     const changed = await ask<Body>('/jobs/1', { body: change, etag });
     t.deepEqual([changed.status, faultsIn(changed.body)], [400, faults], JSON.stringify(change));
+    const tried = await ask<Body>('/jobs?dryRun=true', { body });
+    t.deepEqual(tried.body.errors, reply.body.errors, JSON.stringify(body));
   }
   t.is(
     (await ask<Body>('/jobs/1', { body: { priority: 'high', stage: 'open', opens: 1, closes: 2 }, etag })).status,
@@ -185,11 +190,14 @@ test.serial('check says of a trigger what mends it, and never to run migrate', a
     [`perform current_setting('shop.user')`, /current_setting\(name, true\)/],
     [`raise exception 'no user'`, /current_setting\(name, true\)/],
     ['return null', /BEFORE trigger/],
+    ['return new', /rules of the app/], // what refuses then speaks at COMMIT alone
   ];
   for (const [body, advice] of faults) {
-    await admin.query(
-      `create or replace function shop.obey() returns trigger language plpgsql as $$ begin ${body}; return new; end $$`,
-    );
+    const last = body === 'return new' ? `raise exception 'never'` : 'return null';
+    for (const [name, text] of Object.entries({ obey: body, late: last }))
+      await admin.query(
+        `create or replace function shop.${name}() returns trigger language plpgsql as $$ begin ${text}; return new; end $$`,
+      );
     const { stdout } = await draft.run('check', '--json');
     const findings = (
       JSON.parse(stdout) as { findings: { code: string; level: string; advice: string; detail: string }[] }

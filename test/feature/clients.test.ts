@@ -83,7 +83,12 @@ async function losingProxy(t: ExecutionContext<TestContext>, breaks: number[] = 
   });
   t.teardown(() => proxy.close());
   const options = { base: proxy.url, token: () => t.context.token, firstPauseMs: 1 };
-  return { losses, client: workspaceClient(options), impatient: workspaceClient({ ...options, attemptsMax: 2 }) };
+  return {
+    losses,
+    client: workspaceClient(options),
+    impatient: workspaceClient({ ...options, attemptsMax: 2 }),
+    options,
+  };
 }
 
 test.serial('the client reads a list whole over broken connections', async (t) => {
@@ -91,6 +96,23 @@ test.serial('the client reads a list whole over broken connections', async (t) =
   const ids: string[] = [];
   for await (const { id } of client.listAll<{ id: string }>('werkbonnen', { perPage: 500 })) ids.push(id);
   t.deepEqual([ids, losses.all], [await idsIn(t.context, 'werkbonnen'), 2]);
+});
+
+test.serial('the client tries a change and a new record as dry runs, and keeps neither for a repetition', async (t) => {
+  const { client, options } = await losingProxy(t);
+  const dry = workspaceClient({ ...options, dryRun: true });
+  const [{ id, customerId }] = (await records<{ id: string; customerId: string }>(
+    t.context.client,
+    '/installaties?perPage=1',
+  )) as [{ id: string; customerId: string }];
+  const before = await client.get<Installation>(`installaties/${id}`);
+  const keep = () => t.fail('it is not to be repeated');
+  const { record, etag } = await dry.change<Installation>(`installaties/${id}`, () => ({ locatie: 'Droog' }), keep);
+  t.deepEqual([record.locatie, record.version, etag], ['Droog', before.record.version + 1, null]);
+  const tried = await dry.create<{ id: string }>('installaties', { customerId, naam: 'droog' }, keep);
+  await t.throwsAsync(client.get(`installaties/${tried.record.id}`), { message: /^404 / });
+  await t.throwsAsync(dry.create('installaties', { customerId }), { message: /naam/ });
+  t.deepEqual(await client.get<Installation>(`installaties/${id}`), before);
 });
 
 test.serial(

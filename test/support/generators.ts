@@ -37,9 +37,9 @@ export const generators: Readonly<Record<string, Generator>> = {
       const page = async (list: List, query: Query) => (await lists[list](query)).data as Page;
       const read = async (id: string) => (await api.installaties.getInstallatie(id)).data;
       const create = async (key: string, body: Create) =>
-        (await api.installaties.createInstallatie(body, { headers: { Authorization, 'Idempotency-Key': key } })).data;
+        (await api.installaties.createInstallatie(body, {}, { headers: { Authorization, 'Idempotency-Key': key } })).data;
       const update = async (id: string, header: Change, body: Patch) =>
-        (await api.installaties.updateInstallatie(id, body, { headers: { Authorization, ...header } })).data;`,
+        (await api.installaties.updateInstallatie(id, body, {}, { headers: { Authorization, ...header } })).data;`,
   },
   '@hey-api/openapi-ts, with Zod': {
     commands: [['openapi-ts']],
@@ -70,9 +70,9 @@ export const generators: Readonly<Record<string, Generator>> = {
       const page = async (list: List, query: Query) => (await lists[list](query)) as Page;
       const read = async (id: string) => zod.getInstallatieResponse.parse((await api.getInstallatie(id)).data);
       const create = async (key: string, body: Create) =>
-        (await api.createInstallatie(zod.createInstallatieBody.parse(body), { headers: { 'Idempotency-Key': key } })).data;
+        (await api.createInstallatie(zod.createInstallatieBody.parse(body), {}, { headers: { 'Idempotency-Key': key } })).data;
       const update = async (id: string, headers: Change, body: Patch) =>
-        zod.updateInstallatieResponse.parse((await api.updateInstallatie(id, body, { headers })).data);`,
+        zod.updateInstallatieResponse.parse((await api.updateInstallatie(id, body, {}, { headers })).data);`,
   },
 };
 

@@ -13,6 +13,8 @@ export const newKey = (): string => randomUUID();
 
 export interface WriteOptions extends RequestOptions {
   readonly key?: string;
+  /** Behind the path, such as ?dryRun=true. */
+  readonly query?: string;
 }
 
 function withHeaders({ key, ...options }: WriteOptions, more: Record<string, string>): RequestOptions {
@@ -20,7 +22,7 @@ function withHeaders({ key, ...options }: WriteOptions, more: Record<string, str
 }
 
 export function post(client: ApiClient, body: unknown, options: WriteOptions = {}): Promise<ApiReply> {
-  return client.request('POST', '/installaties', { ...withHeaders(options, {}), body });
+  return client.request('POST', `/installaties${options.query ?? ''}`, { ...withHeaders(options, {}), body });
 }
 
 export function patch(
@@ -30,7 +32,8 @@ export function patch(
   body: unknown,
   options: WriteOptions = {},
 ): Promise<ApiReply> {
-  return client.request('PATCH', `/installaties/${id}`, { ...withHeaders(options, { 'if-match': ifMatch }), body });
+  const path = `/installaties/${id}${options.query ?? ''}`;
+  return client.request('PATCH', path, { ...withHeaders(options, { 'if-match': ifMatch }), body });
 }
 
 export async function created(client: ApiClient, body: object, options: WriteOptions = {}): Promise<Installation> {

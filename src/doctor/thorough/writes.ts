@@ -18,8 +18,7 @@ const begin = `begin isolation level read committed; set local lock_timeout = '2
 type Writable = CompiledResource & { readonly write: CompiledWrite };
 
 /**
- * PATCH, its repetition and POST by the gateway's own statements, rolled back. A constraint that refuses the values is no fault:
- * PostgreSQL checks privileges first.
+ * PATCH, its repetition and POST as dry runs. A constraint that refuses the values is no fault: PostgreSQL checks privileges first.
  */
 export async function checkWrites(
   client: pg.Client,
@@ -32,21 +31,22 @@ export async function checkWrites(
     faults.length > 0
       ? { ...failure('writes', `${faults.join('; ')}.`, resource.name), advice }
       : verdict('writes', [], whenOk, resource.name);
-  const statement = prepared('sample', `select id from ${resource.write?.view} limit 1`);
   const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
   const taken = write.members.filter(({ name }) => required.includes(name));
-  await client.query(begin);
+  const rolledBack = async <T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<T> => {
+    await client.query(begin);
+    const transaction = new OpenTransaction(client, seal(workspace), false, nested);
+    return work(transaction).finally(() => client.query('rollback'));
+  };
   try {
     for (const workspace of workspaces) {
-      const transaction = new OpenTransaction(client, seal(workspace), false, nested);
-      const [[sample]] = await transaction.run({ statement, values: {} });
-      if (sample === undefined) continue;
-      const held = request(workspace, {}, null);
-      const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
+      const changed = await rolledBack(workspace, (transaction) => tryChange(transaction, compiled, workspace));
+      if (changed === null) continue;
+      const { row } = changed;
       if (row === undefined) return result(['the statement that locks a record does not find it']);
       const members = Object.fromEntries(taken.map(({ name, at }) => [name, row[at] as string | null]));
-      const changed = await tryChange(transaction, compiled, workspace, row);
-      const created = await tryCreate(transaction, write, request(workspace, members, null));
+      const create = request(workspace, members, null);
+      const created = await rolledBack(workspace, (transaction) => tryCreate(transaction, write, create));
       const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
       if (faults.length === 0 && changed.refused && created.refused) return allRefused(created.refused, resource.name);
       if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
@@ -56,8 +56,6 @@ export async function checkWrites(
   } catch (error) {
     if (sqlStateOf(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
     return result([(error as Error).message], '', correctionOf(error));
-  } finally {
-    await client.query('rollback');
   }
 }
 
@@ -67,13 +65,18 @@ interface Trial {
   readonly refused?: pg.DatabaseError | undefined;
 }
 
-/** One member after another until the app's constraints take it; the version must move with it. */
+/** One member after another until the app's constraints take it; the version must move with it. Null: the workspace has no record. */
 async function tryChange(
   transaction: Transaction,
   { resource, write }: Writable,
   workspace: WorkspaceId,
-  row: TextRow,
-): Promise<Trial> {
+): Promise<(Trial & { readonly row: TextRow | undefined }) | null> {
+  const statement = prepared('sample', `select id from ${resource.write?.view} limit 1`);
+  const [[sample]] = await transaction.run({ statement, values: {} });
+  if (sample === undefined) return null;
+  const held = request(workspace, {}, null);
+  const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
+  if (row === undefined) return { row };
   const id = row[write.idAt] as string;
   const { versionAt } = write.tag;
   const etag = etagOf((at) => row[at] ?? null, write.tag);
@@ -97,10 +100,11 @@ async function tryChange(
     const stays = `an UPDATE leaves ${resource.version} as it is, so two changes with one If-Match would both succeed: let a trigger raise it`;
     const unknown = 'the outcome of a write is not found again under its key';
     return {
+      row,
       faults: [...faultIf(outcome.row[versionAt] === row[versionAt], stays), ...faultIf(!repeated.replayed, unknown)],
     };
   }
-  return { refused };
+  return { row, refused };
 }
 
 async function tryCreate(transaction: Transaction, write: CompiledWrite, create: WriteRequest): Promise<Trial> {
@@ -149,5 +153,6 @@ function allRefused({ message, table }: pg.DatabaseError, name: string): Item {
 
 function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {
   const fingerprint = createHash('sha256').update('check').digest();
-  return { caller: { tokenId: randomUUID(), workspace }, key: 'check', fingerprint, members, target, mayRead: true };
+  const caller = { tokenId: randomUUID(), workspace };
+  return { caller, key: 'check', isDryRun: true, fingerprint, members, target, mayRead: true };
 }

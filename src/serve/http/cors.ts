@@ -3,7 +3,7 @@ import { originsIn } from '../settings.js';
 
 /** Headers of responses that a page of another origin may read, beside those that every page may. */
 export const exposedHeaders =
-  'Accept-Patch, Allow, API-Version, Content-Encoding, Data-As-Of, Deprecation, ETag, Idempotent-Replayed, Link, Location, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, WWW-Authenticate, X-Request-Id';
+  'Accept-Patch, Allow, API-Version, Content-Encoding, Data-As-Of, Deprecation, Dry-Run, ETag, Idempotent-Replayed, Link, Location, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, WWW-Authenticate, X-Request-Id';
 
 const sentHeaders = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id';
 

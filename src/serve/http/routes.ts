@@ -9,7 +9,7 @@ import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resour
 import { parseDetail, readDetail } from '../read/detail.js';
 import { planList } from '../read/list.js';
 import { runPlan } from '../read/page.js';
-import { type ListLimits, parseList, refuseParameters } from '../read/parse.js';
+import { type ListLimits, parseDryRun, parseList, refuseParameters } from '../read/parse.js';
 import type { Reply } from '../read/reply.js';
 import { type ReadDeps, refusedDetail } from '../read/routing.js';
 import { planFeed, readDigest, readIds, type SyncDeps } from '../sync/feed.js';
@@ -20,7 +20,7 @@ import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
 import type { FixedBody } from './descriptions.js';
-import { clientSignal } from './exchange.js';
+import { clientSignal, exchangeOf } from './exchange.js';
 import { headerCount, origin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
@@ -169,8 +169,10 @@ function writeRoute(
   const { name } = compiled.resource;
   return admitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
     const body = await writes.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
-    refuseParameters(ctx.querystring);
+    const isDryRun = parseDryRun(ctx.querystring);
+    if (isDryRun) exchangeOf(ctx).headers.push('Dry-Run', 'true'); // also of refusals
     const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
+      isDryRun,
       method: ctx.method,
       path: ctx.path,
       id: (ctx.params.id as string | undefined) ?? null,

@@ -111,7 +111,7 @@ function writesOf(resource: Resource, options: OpenApiOptions) {
     operationId: `create${capital(record)}`,
     summary: `Create one ${record}`,
     description: 'Repeat it with the same `Idempotency-Key` after a lost or a 5xx answer: it takes effect once.',
-    parameters: ['idempotencyKey'],
+    parameters: ['dryRun', 'idempotencyKey'],
     requestBody: body('Create', createExample, 'application/json'),
     responses: { 201: `${record}.created` },
     errors: 'create',
@@ -122,7 +122,7 @@ function writesOf(resource: Resource, options: OpenApiOptions) {
     summary: `Change one ${record}`,
     description:
       'Changes the record only if the version in `If-Match` is still the current version. Repeat it with the same `Idempotency-Key` and `If-Match` after a lost or a 5xx answer: it takes effect once. An empty object changes nothing.',
-    parameters: ['id', 'idempotencyKey', 'ifMatchRequired'],
+    parameters: ['id', 'dryRun', 'idempotencyKey', 'ifMatchRequired'],
     requestBody: body('Patch', patchExample, 'application/json', 'application/merge-patch+json'),
     responses: { 200: `${record}.updated` },
     errors: 'update',

@@ -9,7 +9,7 @@ const everywhere = [
 const counted = ['RateLimit-Policy', 'RateLimit'];
 const countedWithToken = ['RateLimitPolicyWithToken', 'RateLimitWithToken'];
 const read = [...counted, 'Server-Timing', 'Data-As-Of'];
-const written = [...counted, 'ETag', 'Idempotent-Replayed', 'Server-Timing'];
+const written = [...counted, 'WrittenETag', 'Idempotent-Replayed', 'Dry-Run', 'Server-Timing'];
 const compressed = ['NegotiatedVary', 'Content-Encoding'];
 /** A valid token counts for documents and unknown paths, too, instead of its address. */
 const documentNotModified = [...countedWithToken, 'Server-Timing', 'NegotiatedVary', 'DocumentETag'];
@@ -36,6 +36,7 @@ export const headerOf: Readonly<Record<string, string>> = {
   RateLimitWithToken: 'RateLimit',
   RateLimitPolicyWithToken: 'RateLimit-Policy',
   DocumentETag: 'ETag',
+  WrittenETag: 'ETag',
 };
 
 /** A later component replaces an earlier one of the same header. */
@@ -51,12 +52,12 @@ const errors = {
   BadRequest: [['invalid_request', 'if_match_invalid'], countedWithToken],
   BadWrite: [
     ['invalid_request', 'malformed_json', 'idempotency_key_missing', 'idempotency_key_invalid', 'if_match_invalid'],
-    countedWithToken,
+    [...countedWithToken, 'Dry-Run'],
   ],
   BadPublicRequest: [['invalid_request'], countedWithToken],
   Unauthorized: [['token_missing', 'token_invalid'], ['WWW-Authenticate']],
   Forbidden: [['insufficient_scope'], [...counted, 'WWW-Authenticate']],
-  NotFound: [['not_found'], counted],
+  NotFound: [['not_found'], [...counted, 'Dry-Run']],
   NoSuchPath: [['not_found'], countedWithToken],
   MethodNotAllowed: [['method_not_allowed'], [...countedWithToken, 'Allow']],
   NotAcceptable: [['not_acceptable'], counted],
@@ -64,18 +65,18 @@ const errors = {
   RequestTimeout: [['request_timeout'], countedWithToken],
   Conflict: [['idempotency_in_progress'], [...counted, 'Retry-After']],
   SyncExpired: [['sync_expired'], counted],
-  PreconditionFailed: [['precondition_failed'], [...counted, 'ETag', 'Data-As-Of']],
+  PreconditionFailed: [['precondition_failed'], [...counted, 'ETag', 'Data-As-Of', 'Dry-Run']],
   PayloadTooLarge: [['payload_too_large'], countedWithToken],
   UriTooLong: [['uri_too_long'], countedWithToken],
   UnsupportedMediaType: [['unsupported_media_type'], [...counted, 'Accept-Encoding', 'Accept-Patch']],
   ExpectationFailed: [['expectation_failed'], countedWithToken],
   KeyReused: [['idempotency_key_reused'], counted],
-  PreconditionRequired: [['precondition_required'], counted],
+  PreconditionRequired: [['precondition_required'], [...counted, 'Dry-Run']],
   TooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
   PublicTooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
   HeadersTooLarge: [['headers_too_large'], countedWithToken],
   NotImplemented: [['not_implemented'], countedWithToken],
-  InternalError: [['internal'], countedWithToken],
+  InternalError: [['internal'], [...countedWithToken, 'Dry-Run']],
   ReadTimeout: [['query_timeout'], countedWithToken],
   ReadUnavailable: [
     ['replica_unavailable', 'overloaded'],
@@ -83,7 +84,7 @@ const errors = {
   ],
   WriteUnavailable: [
     ['replica_unavailable', 'primary_unavailable', 'overloaded'],
-    [...countedWithToken, 'Retry-After'],
+    [...countedWithToken, 'Retry-After', 'Dry-Run'],
   ],
   PublicUnavailable: [['overloaded'], [...countedWithToken, 'Retry-After']],
 } as const satisfies Readonly<Record<string, ErrorRow>>;

@@ -141,6 +141,16 @@ export function refuseParameters(query: string): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
+/** Of a write. Throws invalid() naming the parameters. */
+export function parseDryRun(query: string): boolean {
+  const faults: FieldError[] = [];
+  const value = parseQuery(query, ['dryRun'], faults).single.get('dryRun');
+  if (value !== undefined && value !== 'true')
+    faults.push({ parameter: 'dryRun', code: 'invalid', detail: 'dryRun must be true, or left out.' });
+  if (faults.length > 0) throw invalid(faults);
+  return value !== undefined;
+}
+
 type Given = ReadonlyMap<string, string>;
 
 export function sizeOf(single: Given, { perPageDefault, perPageMax }: ListLimits, faults: FieldError[]): number {
@@ -226,6 +236,7 @@ const synonyms: ReadonlyMap<string, string> = new Map(
     updatedSince: 'since modifiedsince updatedafter changedsince',
     from: 'start startdate datefrom',
     to: 'end enddate until dateto',
+    dryRun: 'validateonly simulate preview',
   }).flatMap(([name, others]) => others.split(' ').map((other) => [other, name] as const)),
 );
 

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { invalid, Problem } from '../../base/errors.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledWrite } from '../../resource/definition/compiled.js';
@@ -8,7 +8,9 @@ import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
 export interface WriteRequest {
   readonly caller: Caller;
+  /** In a dry run another key than the client's, which it neither takes nor meets. */
   readonly key: string;
+  readonly isDryRun: boolean;
   /** SHA-256 of method, path, If-Match and canonical body: equal for repetitions. */
   readonly fingerprint: Buffer;
   readonly members: Readonly<Record<string, string | null>>;
@@ -28,6 +30,7 @@ export interface RawWrite {
   readonly method: string;
   readonly path: string;
   readonly id: string | null;
+  readonly isDryRun: boolean;
   readonly idempotencyKey: { readonly value: string | undefined; readonly timesSent: number };
   readonly ifMatch: string | undefined;
   readonly body: Buffer;
@@ -35,7 +38,9 @@ export interface RawWrite {
 
 /** Headers, then the body. Throws Problems; the Problem of a body names every fault. */
 export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
-  const key = parseIdempotencyKey(raw.idempotencyKey);
+  const { isDryRun } = raw;
+  const clientKey = parseIdempotencyKey(raw.idempotencyKey);
+  const key = isDryRun ? randomUUID() : clientKey;
   const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);
   const body = parseStrictJson(raw.body, bodyDepthMax);
   if ('faults' in body) throw invalid(body.faults, 'malformed_json');
@@ -50,7 +55,7 @@ export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolea
   const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
   const identity = [raw.method, raw.path, raw.ifMatch?.trim() ?? '', sorted];
   const fingerprint = hash('sha256', JSON.stringify(identity), 'buffer');
-  return { caller, key, fingerprint, members, target, mayRead };
+  return { caller, key, isDryRun, fingerprint, members, target, mayRead };
 }
 
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;

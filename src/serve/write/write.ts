@@ -16,7 +16,7 @@ import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Values } from '../../postgres/statement.js';
-import type { Committed, Step, Transaction } from '../../postgres/transaction.js';
+import { type Committed, dryRun, type Step, type Transaction, whole } from '../../postgres/transaction.js';
 import type { CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
 import { type FieldType, fieldType } from '../../resource/definition/field-types.js';
 import { diffOf, type NewChange } from '../../resource/projection/audit-diff.js';
@@ -31,7 +31,7 @@ export interface WriteDeps {
   readonly observe: Observe;
 }
 
-/** Records the position first, so that the next reads show the change, or the version that refused it. */
+/** Records the position first, so that the next reads show the change, or the version that refused it, also in a dry run. */
 export async function write(
   { primary, positions, observe }: WriteDeps,
   compiled: CompiledWrite,
@@ -42,18 +42,22 @@ export async function write(
   const { workspace } = request.caller;
   const work = (transaction: Transaction) => writeOnce({ transaction, write: compiled, request });
   const { outcome, position } = await primary
-    .transaction(workspace, compiled.resource, work)
+    .transaction(workspace, compiled.resource, work, request.isDryRun ? dryRun : whole)
     .catch((error: unknown) => {
       observe({ type: 'write_finished', outcome: error instanceof Problem ? error.code : 'internal' });
       throw error;
     });
   const isRefused = outcome instanceof Problem;
-  if (!isRefused || outcome.code === 'precondition_failed') await positions.record(workspace, position);
-  observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOf(outcome) });
+  if (isRefused ? outcome.code === 'precondition_failed' : !request.isDryRun)
+    await positions.record(workspace, position);
+  observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOf(outcome, request) });
   if (isRefused) throw outcome;
   const { status, row, mayRead, replayed } = outcome;
-  const headers: Record<string, string> = { ETag: etagOf((at) => row[at] ?? null, compiled.tag) };
-  if (status === 201) headers.Location = location(row[compiled.idAt] as string);
+  const headers: Record<string, string> = {};
+  if (!request.isDryRun) {
+    headers.ETag = etagOf((at) => row[at] ?? null, compiled.tag);
+    if (status === 201) headers.Location = location(row[compiled.idAt] as string);
+  }
   if (replayed) headers['Idempotent-Replayed'] = 'true';
   const databaseMs = performance.now() - startedMs;
   const serializer = mayRead && request.mayRead ? compiled.fullRecord : compiled.writeScopeRecord;
@@ -61,7 +65,10 @@ export async function write(
   return { status, headers, body: serializer.json(Row.of(row), workspace), shown, databaseMs };
 }
 
-const nameOf = ({ status, replayed }: Outcome) => (replayed ? 'replayed' : status === 201 ? 'created' : 'updated');
+function nameOf({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string {
+  if (isDryRun) return 'dry_run';
+  return replayed ? 'replayed' : status === 201 ? 'created' : 'updated';
+}
 
 export interface Outcome {
   readonly status: number;

@@ -40,6 +40,7 @@ export class Harvest {
   }
 
   learn(workspace: FuzzWorkspace, request: FuzzRequest, { status, headers }: WireResponse, text: string): void {
+    if ('dry-run' in headers) return;
     const list = /^\/api\/v1\/(klanten|installaties|werkbonnen|logboeken)(?:\?|$)/.exec(request.target)?.[1];
     if (request.method === 'GET' && status === 200 && list !== undefined) {
       const [, cursor, next] = /"endCursor":"([\w-]+)","next":(?:"https?:\/\/[^/"]*([^"]+)"|null)/.exec(text) ?? [];

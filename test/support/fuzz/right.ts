@@ -176,7 +176,7 @@ function written(
     const key = body.length % 20 === 0 ? '1' : randomUUID(); // some keys are used again
     return {
       method,
-      target: apiPath + path,
+      target: apiPath + path + (body.length % 9 === 0 ? '?dryRun=true' : ''),
       headers: [host, bearer, json, ['Idempotency-Key', key], ...own(path), ...nice],
       body,
     };
