@@ -93,17 +93,14 @@ test.serial('what the rules of the app refuse is a 400 at once, with the member 
   const { etag } = await ask<Body>('/jobs/1');
   for (const title of [...raised.split(' '), 'assert', 'strict', 'divide', 'late']) {
     lines.length = 0;
-    const seen: string[] = [];
-    for (const query of ['', '?dryRun=true'])
-      for (const { status, body } of [
-        await ask<Body>(`/jobs${query}`, { body: { title, stage: 'open' } }),
-        await ask<Body>(`/jobs/1${query}`, { body: { title }, etag }),
-      ])
-        seen.push(`${status} ${faultsIn(body)}`);
-    const both = ['400  invalid', '400 /title invalid'];
-    t.deepEqual(seen, [...both, ...both], title);
+    const replies = [
+      await ask<Body>('/jobs', { body: { title, stage: 'open' } }),
+      await ask<Body>('/jobs/1', { body: { title }, etag }),
+    ];
+    const seen = replies.map(({ status, body }) => `${status} ${faultsIn(body)}`);
+    t.deepEqual(seen, ['400  invalid', '400 /title invalid'], title);
     const refused = lines.filter((line) => line.includes('"value_refused"'));
-    t.is(refused.length, 4, title);
+    t.is(refused.length, 2, title);
     if (/^[0-9A-Z]{5}$/.test(title))
       t.is(JSON.parse(refused[0] as string).causes?.[0]?.code ?? JSON.parse(refused[0] as string).code, title);
   }

@@ -180,9 +180,7 @@ test.serial(
     const url = `${gateway.url}/api/v1/klanten?perPage=1`;
     t.is((await readPage(url, { token })).status, 200);
     // Look-ups take long enough that the unknown tokens never leave a place in their queue.
-    await database.primary.query(`alter function gateway.find_token rename to find_token_at_once;
-      create function gateway.find_token(bytea) returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text, requests_per_minute integer)
-      language plpgsql security definer as 'begin perform pg_sleep(0.03); return query select * from gateway.find_token_at_once($1); end'`);
+    await database.primary.query(slowFindToken(0.03));
     await database.caughtUp();
     let isOver = false;
     const refusals = new Map<number, number>();
@@ -200,9 +198,7 @@ test.serial(
       isOver = true;
       await Promise.all(flood);
     }
-    await database.primary.query(
-      'drop function gateway.find_token; alter function gateway.find_token_at_once rename to find_token',
-    );
+    await database.primary.query(restoredFindToken);
     await database.caughtUp();
     t.deepEqual([...new Set(statuses)], [200]);
     t.true((refusals.get(401) ?? 0) > 0);
@@ -457,11 +453,11 @@ tracked.serial('the writer notes no use of a token that is not there, and cannot
   await database.primary.query('rollback');
 });
 
-const slowFindToken = `alter function gateway.find_token(bytea) rename to find_token_at_once;
+const slowFindToken = (seconds: number) => `alter function gateway.find_token(bytea) rename to find_token_at_once;
   create function gateway.find_token(hash bytea)
     returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text, requests_per_minute integer)
-    language sql stable security definer
-    as $$ select found.* from gateway.find_token_at_once(hash) found, pg_sleep(0.5) $$;
+    language plpgsql security definer
+    as 'begin perform pg_sleep(${seconds}); return query select * from gateway.find_token_at_once($1); end';
   grant execute on function gateway.find_token(bytea) to gateway_reader;`;
 const restoredFindToken = `drop function gateway.find_token(bytea);
   alter function gateway.find_token_at_once(bytea) rename to find_token;`;
@@ -474,7 +470,7 @@ tracked.serial('the look-up of a token in steady use is renewed before it ends: 
     t.is(status, 200);
     return Number(/auth;dur=([\d.]+)/.exec(headers['server-timing'] as string)?.[1]);
   };
-  await database.primary.query(slowFindToken);
+  await database.primary.query(slowFindToken(0.5));
   try {
     await database.caughtUp();
     t.true((await authMs()) >= 500, 'the first request waits');

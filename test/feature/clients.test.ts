@@ -101,10 +101,8 @@ test.serial('the client reads a list whole over broken connections', async (t) =
 test.serial('the client tries a change and a new record as dry runs, and keeps neither for a repetition', async (t) => {
   const { client, options } = await losingProxy(t);
   const dry = workspaceClient({ ...options, dryRun: true });
-  const [{ id, customerId }] = (await records<{ id: string; customerId: string }>(
-    t.context.client,
-    '/installaties?perPage=1',
-  )) as [{ id: string; customerId: string }];
+  type Known = { id: string; customerId: string };
+  const [{ id, customerId }] = (await records<Known>(t.context.client, '/installaties?perPage=1')) as [Known];
   const before = await client.get<Installation>(`installaties/${id}`);
   const keep = () => t.fail('it is not to be repeated');
   const { record, etag } = await dry.change<Installation>(`installaties/${id}`, () => ({ locatie: 'Droog' }), keep);

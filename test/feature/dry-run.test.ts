@@ -37,25 +37,23 @@ async function stored({ database }: TestContext): Promise<unknown> {
 const mostly = <T>(right: fc.Arbitrary<T>, wrong: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 12, arbitrary: right }, { weight: 1, arbitrary: wrong });
 
-function bodies(customers: readonly string[], requiredKeys: readonly ('customerId' | 'naam')[]) {
-  const known = fc.constantFrom(...customers);
-  return fc.record(
+function bodies(customer: string, requiredKeys: ('customerId' | 'naam')[]): fc.Arbitrary<object> {
+  const body = fc.record(
     {
-      customerId: mostly<unknown>(known, fc.constantFrom(app.unknownId, 'x', 7, null)),
+      customerId: mostly<unknown>(fc.constant(customer), fc.constantFrom(app.unknownId, 'x', 7, null)),
       naam: mostly<unknown>(fc.string({ minLength: 1 }), fc.constantFrom('nooit', 'laat', '', 'x'.repeat(201), null)),
       locatie: mostly<unknown>(fc.constantFrom('Kelder', null), fc.constantFrom('Maan', 'a\0b')),
       merk: fc.option(fc.string()),
       bouwjaar: mostly<unknown>(fc.integer({ min: 1900, max: 2100 }), fc.constantFrom(1, 1.5, '2000', null)),
       inbedrijfstelling: mostly(fc.constant('2020-02-29'), fc.constant('2021-02-29')),
-      ...Object.fromEntries(['version', 'kleur'].map((name) => [name, fc.constant(3)])),
     },
-    { requiredKeys: [...requiredKeys] },
+    { requiredKeys },
+  );
+  return mostly<object>(
+    body,
+    body.map((known) => ({ ...known, version: 3, kleur: 'wit' })),
   );
 }
-
-/** A few of the random bodies have members that no body may have. */
-const cleaned = ({ version, kleur, ...body }: Record<string, unknown>, luck: number) =>
-  luck < 12 ? body : { ...body, ...(luck < 14 ? { version } : { kleur }) };
 
 /** The answer without what the database draws, and without what belongs to the request. */
 function told(reply: ApiReply): unknown {
@@ -65,8 +63,8 @@ function told(reply: ApiReply): unknown {
 
 test.serial('500 creates and 500 changes: a dry run answers as the write after it, and stores nothing', async (t) => {
   const { client, database } = t.context;
-  const customers = [await customerOf(database), await customerOf(database)];
-  let target = await created(client, { naam: 'begin', customerId: customers[0] });
+  const customerId = await customerOf(database);
+  let target = await created(client, { naam: 'begin', customerId });
   const seen = new Map<string, number>();
   const compare = async (send: (options: { query?: string }) => Promise<ApiReply>): Promise<ApiReply> => {
     const before = await stored(t.context);
@@ -80,27 +78,18 @@ test.serial('500 creates and 500 changes: a dry run answers as the write after i
       seen.set(fault, (seen.get(fault) ?? 0) + 1);
     return real;
   };
-  const luck = fc.nat({ max: 15 });
-  const writes = fc.tuple(bodies(customers, ['customerId', 'naam']), bodies(customers, []), luck, luck);
-  const holds = fc.asyncProperty(writes, async ([create, change, first, second]) => {
-    const made = await compare((where) => post(client, cleaned(create, first), where));
+  const writes = fc.tuple(bodies(customerId, ['customerId', 'naam']), bodies(customerId, []), fc.nat({ max: 12 }));
+  const holds = fc.asyncProperty(writes, async ([create, change, age]) => {
+    const made = await compare((options) => post(client, create, options));
     if (made.status === 201) target = made.json<Installation>();
-    const tag = second === 0 ? '"v999"' : etagOf(target);
-    const changed = await compare((where) => patch(client, target.id, tag, cleaned(change, second), where));
+    const tag = etagOf(target, age === 0 ? 1 : 0);
+    const changed = await compare((options) => patch(client, target.id, tag, change, options));
     if (changed.status === 200) target = changed.json<Installation>();
   });
   await fc.assert(holds, { numRuns: 500 });
   t.log(Object.fromEntries(seen));
-  const expected = [
-    '201',
-    '200',
-    '400',
-    '412',
-    '/customerId unknown_reference',
-    '/locatie unknown_reference',
-    ' invalid',
-  ];
-  for (const outcome of expected) t.true((seen.get(outcome) ?? 0) > 0, outcome);
+  const outcomes = '201,200,400,412,/customerId unknown_reference,/locatie unknown_reference, invalid';
+  for (const outcome of outcomes.split(',')) t.true((seen.get(outcome) ?? 0) > 0, outcome);
 });
 
 test('a dry run neither takes a key nor meets a stored one', async (t) => {

@@ -72,25 +72,15 @@ for (const [what, test] of Object.entries(apps)) {
       const app = await appLogin(t, database);
       const isOwnTable = what.endsWith('app');
       const limit = isOwnTable ? null : 7;
-      const values: unknown[] = [
-        own.id,
-        own.ownerId,
-        'Power BI',
-        ['read:klanten', 'write:installaties'],
-        inAnHour(),
-        limit,
-      ];
+      const scopes = ['read:klanten', 'write:installaties'];
+      const values: unknown[] = [own.id, own.ownerId, 'Power BI', scopes, inAnHour(), limit];
       const [issued] = (await app.query<Issued>(issue, values)).rows as [Issued];
       t.true(wellFormed(issued.token));
       await caughtUp();
       const statusOf = async (token: string) => (await api.get('/klanten?perPage=1', { token })).status;
       t.is(await statusOf(issued.token), 200);
-      const described = (await api.get('/token', { token: issued.token })).json<{
-        name: string;
-        workspaceId: string;
-        scopes: string[];
-      }>();
-      t.like(described, { name: 'Power BI', workspaceId: own.id, scopes: ['read:klanten', 'write:installaties'] });
+      const described = (await api.get('/token', { token: issued.token })).json<object>();
+      t.like(described, { name: 'Power BI', workspaceId: own.id, scopes });
 
       for (const [code, at, value] of wrongInputs(other, isOwnTable)) {
         const error = await t.throwsAsync(app.query(issue, values.with(at, value)));
@@ -148,37 +138,16 @@ test.serial(
     const client = new pg.Client(urlAs(shared.primary, 'postgres', database.name));
     await client.connect();
     t.teardown(() => client.end());
-    for (const setting of [
-      "log_statement = 'all'",
-      'log_duration = on',
-      'log_min_duration_statement = 0',
-      'log_parameter_max_length = -1',
-      'log_parameter_max_length_on_error = -1',
-      'debug_print_parse = on',
-      'debug_print_rewritten = on',
-      'debug_print_plan = on',
-      'log_executor_stats = on',
-      'client_min_messages = error',
-    ])
-      await client.query(`set ${setting}`);
-    const isLoaded = await client
-      .query(`load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
-    set auto_explain.log_analyze = on; set auto_explain.log_verbose = on`)
-      .then(
-        () => true,
-        () => false,
-      );
-    t.log(isLoaded ? 'with auto_explain' : 'auto_explain is not installed');
+    await client.query(`set log_statement = 'all'; set log_duration = on; set log_min_duration_statement = 0;
+      set log_parameter_max_length = -1; set log_parameter_max_length_on_error = -1; set debug_print_parse = on;
+      set debug_print_rewritten = on; set debug_print_plan = on; set log_executor_stats = on; set client_min_messages = error`);
+    const explain = `load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
+      set auto_explain.log_analyze = on; set auto_explain.log_verbose = on`;
+    await client.query(explain).catch(() => t.log('auto_explain is not installed'));
     const tokens: string[] = [];
     for (let i = 0; i < 7; i++) {
-      const made = await client.query<Issued>(issue, [
-        own.id,
-        own.ownerId,
-        'logged',
-        ['read:klanten'],
-        inAnHour(),
-        null,
-      ]);
+      const values = [own.id, own.ownerId, 'logged', ['read:klanten'], inAnHour(), null];
+      const made = await client.query<Issued>(issue, values);
       const { id, token } = made.rows[0] as Issued;
       const rotated = await client.query<Issued>('select * from gateway.rotate_token($1, $2)', [own.id, id]);
       tokens.push(token, rotated.rows[0]?.token as string);

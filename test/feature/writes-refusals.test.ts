@@ -104,18 +104,14 @@ test('only JSON in UTF-8 without a content coding is taken', async (t) => {
     t.is(reply.status, 415, type);
     t.is(codeOf(reply), 'unsupported_media_type', type);
   }
-  for (const type of [
-    'APPLICATION/JSON',
-    'application/json;charset=utf-8',
-    'application/json; Charset="UTF-8"',
-    'application/json; profile="a;b"',
-    'application/json ;',
-  ]) {
+  const right = ['APPLICATION/JSON', 'application/json;charset=utf-8', 'application/json; Charset="UTF-8"'];
+  for (const type of [...right, 'application/json; profile="a;b"', 'application/json ;'])
     t.is((await post(client, body, { headers: { 'content-type': type } })).status, 201, type);
-  }
   for (const coding of ['gzip', 'br', 'deflate', 'gzip, identity'])
     t.is((await post(client, body, { headers: { 'content-encoding': coding } })).status, 415, coding);
   t.is((await post(client, body, { headers: { 'content-encoding': 'identity' } })).status, 201);
+  const headers = { 'content-type': 'application/merge-patch+json; charset=UTF-8' };
+  t.is((await patch(client, 'x', '"v1"', {}, { headers })).status, 404);
   const merge = await patch(client, 'x', '"v1"', {}, { headers: { 'content-type': 'text/plain' } });
   t.is(merge.headers['accept-patch'], 'application/json, application/merge-patch+json');
 });
@@ -206,15 +202,6 @@ test('a body made to be slow to parse, or to have a long error response, costs n
   }
 });
 
-test('a write without an Idempotency-Key is refused, and with an empty one', async (t) => {
-  const { client, database } = t.context;
-  const body = { naam: 'x', customerId: await customerOf(database) };
-  t.is(codeOf(await client.request('POST', '/installaties', { body })), 'idempotency_key_missing');
-  t.is(codeOf(await post(client, body, { key: '' })), 'idempotency_key_missing');
-  const headers = { 'if-match': '"v1"' };
-  t.is(codeOf(await client.request('PATCH', '/installaties/x', { body, headers })), 'idempotency_key_missing');
-});
-
 test('a key that is not 1 to 255 visible ASCII characters is refused', async (t) => {
   const { client, database } = t.context;
   const body = { naam: 'x', customerId: await customerOf(database) };
@@ -224,6 +211,7 @@ test('a key that is not 1 to 255 visible ASCII characters is refused', async (t)
     t.is(reply.status, 400, key);
     t.is(codeOf(reply), 'idempotency_key_invalid', key);
   }
+  t.is(codeOf(await post(client, body, { key: '' })), 'idempotency_key_missing');
   for (const key of ['k'.repeat(255), `"${'q'.repeat(255)}"`, '~', '!', 'a,b', 'a"'])
     t.is((await post(client, body, { key })).status, 201, key);
 });
@@ -240,15 +228,6 @@ test('an Idempotency-Key that is sent twice is refused, also when both are the s
     const reply = await client.request('POST', '/installaties', { body, headers: { 'idempotency-key': keys } });
     t.is(codeOf(reply), 'idempotency_key_invalid', keys.join());
   }
-});
-
-test('a PATCH without If-Match is refused with 428', async (t) => {
-  const reply = await t.context.client.request('PATCH', '/installaties/x', {
-    body: {},
-    headers: { 'idempotency-key': newKey() },
-  });
-  t.is(reply.status, 428);
-  t.is(codeOf(reply), 'precondition_required');
 });
 
 test('an If-Match of * or of anything but a list of entity tags is refused', async (t) => {
@@ -340,15 +319,8 @@ limited.serial(
     ];
     const statuses = replies.map(({ status }) => status);
     t.deepEqual(statuses, [201, 201, 400, 201, 429, 429]);
-    const left = [
-      [19, 3],
-      [18, 2],
-      [17, 1],
-      [16, 0],
-      [16, 0],
-      [16, 0],
-    ]; // of requests, of writes
-    t.deepEqual(replies.map(remainingOf), left);
+    const left = replies.map((reply) => remainingOf(reply).join()).join(' ');
+    t.is(left, '19,3 18,2 17,1 16,0 16,0 16,0', 'of requests, of writes');
     const refused = replies[5] as ApiReply;
     t.is(codeOf(refused), 'rate_limited');
     t.is(refused.headers['ratelimit-policy'], `"default";q=${requests};w=60, "writes";q=${writes};w=60`);

@@ -66,17 +66,8 @@ test('a new installation is in the list at once, and in that of its customer', a
 test('the texts of a body are stored as they are, in their own form of Unicode and to their last allowed character', async (t) => {
   const { client, database } = t.context;
   const customerId = await customerOf(database);
-  for (const naam of [
-    'e\u0301',
-    '\u00e9',
-    ' spatie ',
-    '\u202e',
-    '🧊'.repeat(200),
-    '"\\/\b\f\n\r\t',
-    "'; drop table x; --",
-  ]) {
-    t.is((await created(client, { naam, customerId })).naam, naam);
-  }
+  const names = ['e\u0301', '\u00e9', ' spatie ', '\u202e', '🧊'.repeat(200), '"\\/\b\f\n\r\t', "'; drop table x; --"];
+  for (const naam of names) t.is((await created(client, { naam, customerId })).naam, naam);
   t.is((await post(client, { naam: '🧊'.repeat(201), customerId })).status, 400);
 });
 
@@ -266,13 +257,6 @@ test('an id of another workspace, an unknown id and a malformed id get the same 
   t.is((await client.get(`/installaties/${foreign.id}`, { token })).json<Installation>().naam, 'x');
 });
 
-test('a merge patch is sent under its own media type as well', async (t) => {
-  const { client, database } = t.context;
-  const before = await created(client, { ...full, customerId: await customerOf(database) });
-  const headers = { 'content-type': 'application/merge-patch+json; charset=UTF-8' };
-  t.is((await patch(client, before.id, etagOf(before), { naam: 'y' }, { headers })).status, 200);
-});
-
 interface Entry {
   readonly entity: string;
   readonly entityId: string;
@@ -333,18 +317,6 @@ test('changing writes one entry with the old and the new values of the fields th
       [app.logged.merk, [null, 'Daikin']],
     ]),
   );
-});
-
-test('replays, refusals and empty changes write none', async (t) => {
-  const { client, database } = t.context;
-  const record = await created(client, { naam: 'x', customerId: await customerOf(database) });
-  const key = newKey();
-  await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
-  await patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
-  await patch(client, record.id, etagOf(record), { naam: 'z' });
-  await patch(client, record.id, etagOf(record, 1), { customerId: await customerOf(database, 1) });
-  await patch(client, record.id, etagOf(record, 1), {});
-  t.is((await entriesOf(t.context, record.id)).length, 2);
 });
 
 test('a token without read:installaties gets back the writable members, the id, the version and the timestamps', async (t) => {
