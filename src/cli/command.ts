@@ -34,16 +34,11 @@ export function outLine(line: string): void {
   outText(oneLine(line));
 }
 
-/** Cells of a column below each other; the first line has the headings. */
-export function outTable(lines: readonly (readonly string[])[]): void {
-  const widths = lines[0]?.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0))) ?? [];
-  for (const line of lines)
-    outLine(
-      line
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    );
+/** Cells of a column below each other; the columns of a later part of the table have at least `widths`. */
+export function outTable(lines: readonly (readonly string[])[], widths: number[] = []): void {
+  for (const line of lines) for (const [i, { length }] of line.entries()) widths[i] = Math.max(widths[i] ?? 0, length);
+  const padded = (line: readonly string[]) => line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ');
+  for (const line of lines) outLine(padded(line).trimEnd());
 }
 
 /** Resolves with null, or with the code of the fault when stdout does not take the line. */

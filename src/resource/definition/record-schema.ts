@@ -25,12 +25,7 @@ export function mayLackValue({ nullable, codec }: Field): boolean {
 }
 
 export function writeSchema(field: Field): JsonSchema {
-  const bounded = {
-    ...fieldType(field.type).writeSchema,
-    ...listed(field),
-    ...field.schema,
-    ...field.write?.schema,
-  };
+  const bounded = { ...fieldType(field.type).writeSchema, ...listed(field), ...field.schema, ...field.write?.schema };
   return annotated(field, field.nullable && !field.write?.required ? orNull(bounded) : bounded);
 }
 

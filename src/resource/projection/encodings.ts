@@ -17,10 +17,7 @@ const padding = 0x3d; // "="
 
 /** A value has one form in each: no line breaks, no spaces, unused bits zero. */
 export const encodings: Readonly<Record<EncodingName, Encoding>> = {
-  text: {
-    decode: (from, start, end, into, at) => from.copy(into, at, start, end),
-    bytesMax: (textBytes) => textBytes,
-  },
+  text: { decode: (from, start, end, into, at) => from.copy(into, at, start, end), bytesMax: (textBytes) => textBytes },
   /** RFC 4648 §4, padded. */
   base64: { decode: decodeBase64, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },
   /** RFC 4648 §5, padded or not. */

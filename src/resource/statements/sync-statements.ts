@@ -134,12 +134,7 @@ function compileSection(rows: Rows, condition: Fragment, inTableOrder?: true): S
     if (inTableOrder) found.orderBy(keys);
     return statement(`${name}.find-${bounds}`, ends.limit(found), inTableOrder);
   };
-  return {
-    order,
-    ahead: { all: ahead('all'), after: ahead('after') },
-    find: byBounds(find),
-    idAt: keys.indexOf('id'),
-  };
+  return { order, ahead: { all: ahead('all'), after: ahead('after') }, find: byBounds(find), idAt: keys.indexOf('id') };
 }
 
 /**

@@ -58,11 +58,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
     count: async (key: string, known: LocalWindow, requests: number) => (await ask({ key, known, requests })) as Count,
     publish: (workspace: string, position: string) => ask({ workspace, position }),
   };
-  return {
-    ...peersOf(workers, store, (request) => answers.ask(request)),
-    redis: () => null,
-    close,
-  };
+  return { ...peersOf(workers, store, (request) => answers.ask(request)), redis: () => null, close };
 }
 
 export function serveWorkers(): void {

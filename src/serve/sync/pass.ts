@@ -81,10 +81,7 @@ export class Pass {
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
     if (before !== null && mark.lsn < before.lsn) throw new NotCurrent('the replica is behind the pass');
     if (now !== null && mark.xmin < now.xmin) throw new NotCurrent('the replica lacks transactions');
-    const { xmin, replayedAtMs } = now ?? {
-      ...mark,
-      replayedAtMs: mark.replayedAtMs ?? before?.replayedAtMs ?? null,
-    };
+    const { xmin, replayedAtMs } = now ?? { ...mark, replayedAtMs: mark.replayedAtMs ?? before?.replayedAtMs ?? null };
     const { lsn, systemIdentifier } = mark;
     return { systemIdentifier, timeline, lsn, xmin, replayedAtMs };
   }

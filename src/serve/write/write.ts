@@ -65,10 +65,8 @@ export async function write(
   return { status, headers, body: serializer.json(Row.of(row), workspace), shown, databaseMs };
 }
 
-function nameOf({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string {
-  if (isDryRun) return 'dry_run';
-  return replayed ? 'replayed' : status === 201 ? 'created' : 'updated';
-}
+const nameOf = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string =>
+  isDryRun ? 'dry_run' : replayed ? 'replayed' : status === 201 ? 'created' : 'updated';
 
 export interface Outcome {
   readonly status: number;
