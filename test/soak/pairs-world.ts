@@ -40,6 +40,7 @@ export interface World {
   primary: PgNode;
   /** Writes klanten.json, has the gateway reload, and leaves a definition there that is not released; one at a time. */
   reload(text: string, event: RegExp): Promise<void>;
+  readonly sql: Sql;
   /** The definition of klanten that is released. */
   readonly released: string;
   stop(): Promise<void>;
@@ -69,6 +70,17 @@ export async function verdictsOf({ serving }: World): Promise<{ readonly kind: V
   ];
 }
 
+/** Until it succeeds, for as long as a failover may take. */
+export async function again<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++)
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === 60) throw error;
+      await sleep(500);
+    }
+}
+
 export async function startWorld(): Promise<World> {
   const setUp = await faultCluster();
   const redis = await startRedis();
@@ -92,7 +104,7 @@ export async function startWorld(): Promise<World> {
   const violations: Violations = new Set();
   const servers = { primary: setUp.cluster.primary };
   const sql: Sql = (text) =>
-    asAdmin(servers.primary.url(templateName), async (client) => (await client.query(text)).rows);
+    again(() => asAdmin(servers.primary.url(templateName), async (client) => (await client.query(text)).rows));
   const clients = await Promise.all(
     [0, 1].map((workspace) => startClient({ setUp, serving, violations }, sql, workspace)),
   );
@@ -124,6 +136,7 @@ export async function startWorld(): Promise<World> {
     clients,
     violations,
     reload,
+    sql,
     released,
     stop,
   });

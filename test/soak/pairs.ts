@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { commandLine } from '../support/command-line.js';
 import { until } from '../support/patience.js';
 import { templateName } from '../support/template.js';
 import type { Figures } from './figures.js';
-import { startWorld, type Verdict, verdictsOf, type World } from './pairs-world.js';
+import { again, startWorld, type Verdict, verdictsOf, type World } from './pairs-world.js';
 
 /** A thing that a client, an operator or a fault does; it ends with everything mended. */
 interface Operation {
@@ -21,10 +22,12 @@ const holdMs = 1500;
 const wellMsMax = 90_000;
 
 const admin = ({ primary }: World): string => primary.url(templateName);
-const command = async (world: World, args: string[], settings: object = {}): Promise<void> => {
-  const { code, stderr } = await commandLine(args, { adminUrl: admin(world), ...settings });
-  if (code !== 0) throw new Error(`${args.join(' ')}: ${stderr}`);
-};
+/** Repeated, as an operator would while the primary changes. */
+const command = (world: World, args: string[], settings: object = {}): Promise<void> =>
+  again(async () => {
+    const { code, stderr } = await commandLine(args, { adminUrl: admin(world), ...settings });
+    if (code !== 0) throw new Error(`${args.join(' ')}: ${stderr}`);
+  });
 const workerOf = ({ serving: { child } }: World): number =>
   Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(/\s+/)[0]);
 const both = (world: World, work: (client: World['clients'][number]) => Promise<unknown>) =>
@@ -52,7 +55,6 @@ const operations: Readonly<Record<string, Operation>> = {
     run: async (world) => {
       const key = randomBytes(32).toString('base64');
       await command(world, ['migrate', '--wall-key'], { wallKey: key });
-      await world.setUp.caughtUp();
       writeFileSync(world.keyFile, key);
       await world.reload(world.released, /"reloaded"/);
     },
@@ -68,20 +70,22 @@ const operations: Readonly<Record<string, Operation>> = {
   lock: {
     mayCause: ['locked'],
     run: async (world) => {
-      const holder = new pg.Client(admin(world));
-      holder.on('error', () => undefined);
-      await holder.connect();
-      await holder.query('begin; lock table app.werkbonnen in access exclusive mode; select pg_switch_wal()');
-      await sleep(2 * holdMs);
-      await holder.end();
+      await again(async () => {
+        const holder = new pg.Client(admin(world));
+        holder.on('error', () => undefined);
+        await holder.connect();
+        await holder.query('begin; lock table app.werkbonnen in access exclusive mode; select pg_switch_wal()');
+        await sleep(2 * holdMs);
+        await holder.end();
+      });
     },
   },
   'slow plan': {
     mayCause: ['locked'],
-    run: async ({ setUp }) => {
-      await setUp.pace(30);
+    run: async ({ sql }) => {
+      await sql(`comment on schema fault is '30'`);
       await sleep(holdMs);
-      await setUp.pace(0);
+      await sql(`comment on schema fault is '0'`);
     },
   },
   failover: {
@@ -89,15 +93,18 @@ const operations: Readonly<Record<string, Operation>> = {
     spoils: true,
     run: async (world) => {
       const { cluster } = world.setUp;
+      const old = cluster.primary;
       const [first, second] = cluster.replicas;
-      if (first === undefined || second === undefined) return;
-      await cluster.caughtUp();
-      await cluster.primary.stop('fast');
-      await first.promote();
+      if (first === undefined || second === undefined || world.primary !== old) return;
       world.primary = first;
+      await old.stop('fast'); // which sends its last WAL first
+      await first.promote();
       const { port, password } = new URL(first.url());
       const source = `host=127.0.0.1 port=${port} user=postgres password=${password} sslmode=disable`;
       await second.configure({ primary_conninfo: `${source} application_name=${second.name}` });
+      writeFileSync(join(old.dir, 'standby.signal'), '');
+      await old.start();
+      await old.configure({ primary_conninfo: `${source} application_name=${old.name}` });
       await sleep(holdMs);
     },
   },
@@ -120,8 +127,8 @@ const operations: Readonly<Record<string, Operation>> = {
   'large record': {
     mayCause: [],
     run: async (world) => {
-      const { sql, customerId } = world.setUp;
-      const ofOne = `where id = (select id from app.installaties where customer_id = '${customerId}' limit 1)`;
+      const { sql, setUp } = world;
+      const ofOne = `where id = (select id from app.installaties where klant_id = '${setUp.customerId}' limit 1)`;
       await sql(`update app.installaties set interne_notities = repeat('x', 8000000) ${ofOne}`);
       await both(world, (client) => client.page('/installaties?perPage=1000'));
       await sql(`update app.installaties set interne_notities = null ${ofOne}`);
@@ -146,6 +153,8 @@ export async function soakPairs(rounds = 2): Promise<Figures> {
       for (let round = 0; round < rounds; round++) {
         world ??= await startWorld();
         const faults = await tryPair(world, [operations[one] as Operation, operations[other] as Operation]);
+        const causes = world.serving.log().match(/^.*"msg":"(request_failed|crashed)".*$/gm) ?? [];
+        if (faults.length > 0) console.error(causes.slice(-3).join('\n'));
         if (faults.length > 0) broken[`${one} × ${other}`] = faults.slice(0, 3).join('; ');
         console.error(new Date().toISOString(), one, '×', other, faults.length === 0 ? 'ok' : faults.join('\n  '));
         if (faults.length === 0 && ![one, other].some((name) => operations[name]?.spoils)) continue;
