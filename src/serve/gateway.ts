@@ -87,7 +87,7 @@ export async function startGateway(
       observe,
     );
     const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
-    const opening = { ...checked, resources, compiled, readAgain, ...reporting };
+    const opening = { ...checked, resources, isSuccessor, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
   } catch (error) {
     await openings.terminate().catch(() => undefined); // why it does not start is said, not how it ended
@@ -110,6 +110,7 @@ export interface Gateway {
 /** Before the databases are connected, with the findings of the checks. */
 interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
+  readonly isSuccessor: boolean;
   readonly compiled: readonly CompiledResource[];
   readonly readAgain: () => Settings;
   readonly observe: Observe;
@@ -152,6 +153,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   sinks.push(watch.handle, recent.observe, metrics.observe);
   openings.add(() => databases.close());
   await databases.start();
+  if (opening.isSuccessor) await databases.readable(); // other workers answer meanwhile
   if (opening.isDoubtful) await watch.look();
   const upkeep = primary && new Upkeep(primary.writes, settings, observe);
   openings.add(() => upkeep?.close());
@@ -340,6 +342,11 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
       // Again, the primary first: a replica ahead of a later sample follows another history.
       await primary?.nodes.sample();
       await Promise.all(replicas.map((replica) => replica.probe()));
+    },
+    /** Resolves when a replica can be read, or after ten seconds. */
+    readable: async () => {
+      for (const endMs = performance.now() + 10_000; performance.now() < endMs; await sleep(50))
+        if (replicas.some(({ state }) => state.healthy)) return;
     },
     close: async () => {
       primary?.nodes.close();

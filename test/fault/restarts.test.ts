@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { request as httpRequest, type RequestOptions } from 'node:http';
+import { PassThrough } from 'node:stream';
 import suite, { type ExecutionContext, registerCompletionHandler } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
+import { startGateway } from '../../src/serve/gateway.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
@@ -155,4 +157,25 @@ test('a worker that starts while the primary is away knows the writes that its p
   // A request that the killed worker had accepted is never answered: null.
   const known = (await statuses(served, id, 12)).filter((status) => status !== null);
   t.deepEqual([...new Set(known)], [503], 'neither 404 nor an older state');
+});
+
+test('a worker that replaces another takes no request before a replica can be read: the others answer it', async (t) => {
+  await setUp.sql('create table if not exists public.later as select 1');
+  await setUp.sql('drop table public.later');
+  const starting = startGateway(setUp.settings({ lagMaxMs: 100 }), new PassThrough().resume(), undefined, {
+    isSuccessor: true,
+  });
+  t.teardown(async () => (await starting).stop());
+  const probes = new Set<string>();
+  const text = `select query_start::text from pg_stat_activity where usename = 'gateway_reader' and query ~ 'pg_control_system'`;
+  const isAsked = async (): Promise<boolean> => {
+    const asked = await setUp.cluster.replicas[0]?.query<{ query_start: string }>(text);
+    for (const { query_start } of asked ?? []) probes.add(query_start);
+    return probes.size >= 5;
+  };
+  t.true(await until(isAsked, 20_000, 20));
+  await setReplay('resume');
+  const { url } = await starting;
+  const headers = { authorization: `Bearer ${token}` };
+  t.is((await fetch(`${url}/api/v1/klanten?perPage=1`, { headers })).status, 200);
 });
