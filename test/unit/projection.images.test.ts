@@ -48,6 +48,8 @@ test('prose, codes, keys and digests are no images, and a long text is judged in
     t.false(holdsImage(text), text.slice(0, 40));
   const began = performance.now();
   for (const piece of ['a', '/9', 'a ', 'iVBORw ', 'data', ';base64']) holdsImage(piece.repeat(300_000));
+  for (const piece of ['a', ' ', 'ab\n'])
+    t.false(holdsImage(piece.repeat(8_000_000 / piece.length)), 'no stack overflows');
   t.true(performance.now() - began < limitMs(3000));
 });
 

@@ -2,9 +2,9 @@ import type { JsonBytes } from './json-bytes.js';
 
 /** A shorter text is no picture that a person could recognise. */
 const imageCharactersMin = 200;
-/** The lines of wrapped base64 are at least as long. */
-const runs = /[A-Za-z0-9+/_-]{60,}/g;
-const dataUrl = /^\s*data:|data:image\/|;base64,/i;
+/** The lines of wrapped base64 are at least as long. No pattern repeats without a bound: it would overflow its stack in a text of megabytes. */
+const pieces = /[A-Za-z0-9+/_-]{60}/g;
+const dataUrl = /^data:|data:image\/|;base64,/i;
 
 /** In hexadecimal: PNG, JPEG, GIF, TIFF; then RIFF with WEBP, BMP with its reserved zeros, HEIC and AVIF, SVG. */
 const magic =
@@ -13,9 +13,13 @@ const magic =
 /** The net below the allow-lists: whether a long text is or holds a data URL, or base64 of an image. */
 export function holdsImage(text: string): boolean {
   if (text.length <= imageCharactersMin) return false;
-  if (dataUrl.test(text)) return true;
+  if (dataUrl.test(text.trimStart())) return true;
   if (beginsImage(text)) return true;
-  for (const [run] of text.matchAll(runs)) if (beginsImage(run)) return true;
+  let endOfLast = -1;
+  for (const { 0: piece, index } of text.matchAll(pieces)) {
+    if (index !== endOfLast && beginsImage(text.slice(index, index + 100))) return true;
+    endOfLast = index + piece.length;
+  }
   return false;
 }
 
