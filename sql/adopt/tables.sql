@@ -19,6 +19,13 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
     where l.relkind = 'r' and (l.oid = c.oid or l.oid in (select relid from pg_partition_tree(c.oid)))) as rows,
   obj_description(c.oid, 'pg_class') as comment,
   c.relkind = 'r' and exists (select from pg_inherits h where h.inhparent = c.oid) as "isInherited", c.relpersistence = 'u' as "isUnlogged", c.relrowsecurity as "rowSecurity",
+  -- Policies of the app that hide rows from the role that asks, with the roles of the app that may read the table.
+  (select coalesce(json_agg(json_build_object('name', quote_ident(p.polname), 'restricts', not p.polpermissive, 'apps', apps) order by p.polname), '[]')
+    from pg_policy p cross join (select string_agg(distinct quote_ident(o.rolname), ', ') as apps
+      from aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) join pg_roles o on o.oid = grantee
+      where o.rolname !~ '^gateway_' and not o.rolsuper and not o.rolbypassrls and not pg_has_role(grantee, 'usage')) a
+    where p.polrelid = c.oid and p.polcmd in ('r', '*') and p.polname !~ '^gateway_' and row_security_active(c.oid)
+      and exists (select from unnest(p.polroles) role where role = 0 or pg_has_role(role, 'usage'))) as policies,
   -- Functions of triggers that a write runs as the role of the gateway: other tables that they use, parameters that they must find.
   (select coalesce(json_agg(json_build_object('name', u.oid::regproc::text,
       'asCaller', not u.prosecdef and u.prosrc ~* '\m(insert\s+into|delete\s+from|update|from|join)\s+[a-z"]',

@@ -1,7 +1,8 @@
 -- The items of the views that $1 needs, a row for each: `views` must be there, `plain` are those whose owner and row-level security are
 -- judged, and `columns` the columns of each with the types that fit (none: any) and the privilege that the role must have, or must not
 -- (`may` is false). A view that `migrate` made of these definitions, and that a release of the app
--- dropped, has a code of its own. $2 is the statement that creates the gateway's policy, with %1$s for the table and %2$s for the role. A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
+-- dropped, has a code of its own. $2 is the statement that creates the gateway's policy, with %1$s for the table and %2$s for the role, and $3 the condition that holds
+-- for the gateway's roles alone. A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
 with recursive need as (
   select n.* from rows from (jsonb_to_recordset($1) as (code text, object text, file text, ok text, views text[], plain text[], columns jsonb))
     with ordinality n (code, object, file, ok, views, plain, columns, place)
@@ -58,20 +59,25 @@ with recursive need as (
   from there v join pg_roles o on o.oid = v.relowner where v.code <> 'workspaces'
   union all
   -- Tables whose row-level security hides rows from the role that reads them (CREATE POLICY): no policy that permits is for that role, and none
-  -- that is for every role is `true`; or one that restricts is for every role. A policy for the role itself is deliberate, unless it is `false`.
+  -- that is for every role is `true`; or one that restricts is for every role, and does not
+  -- name the gateway's. A policy for the role itself is deliberate, unless it is `false`.
   select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows from ' || b.rolname || ', the role that reads them'
-    || e'\x1f' || string_agg(distinct format($2, t.oid::regclass, quote_ident(b.rolname)), ' ')
-    || coalesce(' Restrictive policies hide rows from that role, too; bind them to the roles of the app (alter policy … to …): ' || string_agg(distinct (
-      select string_agg(format('%I on %s', p.polname, t.oid::regclass), ', ' order by p.polname) from pg_policy p
-      where p.polrelid = t.oid and not p.polpermissive and p.polcmd in ('r', '*') and pg_get_expr(p.polqual, t.oid) <> 'true'
-        and exists (select from unnest(p.polroles) role where role = 0 or pg_has_role(b.oid, role, 'usage'))), ', ') || '.', '')
+    || coalesce(', by the restrictive policy ' || string_agg(distinct s.restricting, ', '), '')
+    || e'\x1f' || coalesce('Disable row-level security there, or create the policy, also in the file of the view: ' || string_agg(distinct format($2, t.oid::regclass, quote_ident(b.rolname)), ' ') filter (where not permits), '')
+    || coalesce(' Let the roles of the app alone meet what restricts: ' || string_agg(distinct s.remedies, ' '), '')
   from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation join pg_roles b on b.oid = below.reader
-  where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
-    and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage'))
-    and (select coalesce(bool_or(p.polpermissive and shows), false) and coalesce(bool_and(shows or p.polpermissive), true)
+    cross join lateral (
+      select coalesce(bool_or(p.polpermissive and shows), false) as permits,
+        string_agg(distinct format('%I on %s', p.polname, t.oid::regclass), ', ') filter (where not p.polpermissive and not shows) as restricting,
+        string_agg(distinct format('alter policy %I on %s %s;', p.polname, t.oid::regclass, coalesce('to ' || apps, format('using (%s or (%s))', $3::text, expression))), ' ')
+          filter (where not p.polpermissive and not shows) as remedies
       from pg_policy p cross join unnest(p.polroles) role cross join pg_get_expr(p.polqual, t.oid) expression
-        cross join lateral (select case when role = 0 then expression = 'true' else expression <> 'false' end) e (shows)
-      where p.polrelid = t.oid and p.polcmd in ('r', '*') and (role = 0 or pg_has_role(b.oid, role, 'usage'))) is not true
+        cross join lateral (select case when role <> 0 then expression <> 'false' else expression = 'true' or not p.polpermissive and expression ~ 'gateway_reader' end) e (shows)
+        cross join lateral (select string_agg(distinct quote_ident(o.rolname), ', ') from aclexplode(coalesce(t.relacl, acldefault('r', t.relowner))) join pg_roles o on o.oid = grantee
+          where o.rolname !~ '^gateway_' and not o.rolsuper and not o.rolbypassrls and not pg_has_role(b.oid, grantee, 'usage')) a (apps)
+      where p.polrelid = t.oid and p.polcmd in ('r', '*') and (role = 0 or pg_has_role(b.oid, role, 'usage'))) s
+  where t.relrowsecurity and not b.rolsuper and not b.rolbypassrls
+    and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage')) and (not permits or restricting is not null)
   group by v.place, prefix, b.rolname
   union all
   -- A policy that looks neither at the row nor at who asks lifts the app's isolation for each login that has its role. Policies for every role, and
@@ -105,8 +111,7 @@ with recursive need as (
 select case when count(f.text) = 0 then 'ok' when n.code = 'workspaces' or min(f.rank) in (10004, 10007) or bool_and(d.is_so) then 'failed' else 'refused' end as level,
   case when bool_and(d.is_so) then 'dropped' else n.code end as code, n.object,
   coalesce(string_agg(split_part(f.text, e'\x1f', 1), '; ' order by f.rank) || coalesce('; the definition is ' || n.file, '') || '.', n.ok) as detail,
-  case min(f.rank) when 10003 then 'Disable row-level security there, or create the policy, also in the file of the view: '
-      || string_agg(split_part(f.text, e'\x1f', 2), ' ') filter (where f.rank = 10003)
+  case min(f.rank) when 10003 then trim(string_agg(split_part(f.text, e'\x1f', 2), ' ') filter (where f.rank = 10003))
     when 10006 then 'Drop the policy; `migrate` creates the policies of the files again, which only the roles of the gateway meet.'
     when 10007 then 'Drop the policy, or name in its condition who may see all rows, such as using (current_user = ''reports'').'
     when 10004 then 'ALTER TABLE … SET LOGGED on the primary; it writes the table again, under a lock.'

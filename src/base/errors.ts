@@ -212,7 +212,7 @@ const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejec
 
 /** Tokens whose rows are hidden would look unknown. */
 export const hiddenRowsRemedy =
-  'Create a policy there whose condition is true for gateway_owner, or give the view to a role that may read every row.';
+  'Create a policy there whose condition is true for gateway_owner, bind restrictive policies to the roles of the app, or give the view to a role that may read every row.';
 
 /** Those that the code of other files tells apart. */
 export const queryCanceled = '57014';

@@ -3,7 +3,7 @@
  * DEFINER function its owner: so only the gateway's roles meet this condition. A second login is a member of one of them and of no other role;
  * a role that migrates is a member of gateway_owner.
  */
-const byLogins = `current_user in ('gateway_owner', 'gateway_reader', 'gateway_writer') or (
+export const byLogins = `current_user in ('gateway_owner', 'gateway_reader', 'gateway_writer') or (
     select count(distinct roleid) = 1 and bool_and(not admin_option and pg_has_role(roleid, 'usage')
       and roleid::regrole::text in ('gateway_reader', 'gateway_writer'))
     from pg_auth_members where member = to_regrole(quote_ident(current_user)))`;

@@ -15,11 +15,15 @@ import {
 import { applicationName } from '../postgres/connection.js';
 import { type LoginKind, sessionSettings } from '../postgres/wire/session.js';
 import { announcedPid, Login, streamOf } from '../postgres/wire/wire.js';
-import { failure, faultIf, type Item, verdict, warning } from './finding.js';
+import { failure, faultIf, type Item, titleOf, verdict, warning } from './finding.js';
 
 // The connection of the checks, what its ends mean, and the transactions in which they try statements.
 
 const statementTimeoutMs = 5000;
+/** Below it, so that a slow statement leaves the connection to the other items. */
+const slowMs = 4000;
+const slowAdvice =
+  'Look at the load of the server and at what the statement waits for, and run ANALYZE; gateway.key_ids() can take a smaller sample.';
 
 /** As the gateway does, with short limits. */
 export function connectTo(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
@@ -42,6 +46,16 @@ function isOccupied(error: unknown): boolean {
   return sqlStateOf(error) === lockNotAvailable || (helpOf(error) === 'repeat' && !endsConnection(error));
 }
 
+/** What it would have said is not known; a server that cannot be judged is taken later, or by another gateway. */
+function slowItem(item: Item): Item {
+  const detail = `${titleOf(item)} takes too long, so it is not judged.`;
+  return { ...failure(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };
+}
+
+export function isSlow({ advice }: Item): boolean {
+  return advice === slowAdvice;
+}
+
 /**
  * Read-only and rolled back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it
  * does not look like a slow view. Runs under the name of `serve`. Throws when the connection is lost.
@@ -54,7 +68,7 @@ export async function inReadOnlyTransaction(
 ): Promise<Item[]> {
   try {
     await client.query(
-      `begin read only; set local lock_timeout = '200ms'; set local application_name = '${applicationName}'; ${settings}`,
+      `begin read only; set local statement_timeout = ${slowMs}; set local lock_timeout = '200ms'; set local application_name = '${applicationName}'; ${settings}`,
     );
     return await check();
   } catch (error) {
@@ -63,7 +77,8 @@ export async function inReadOnlyTransaction(
         ? []
         : [failure('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
     if (/^(08|53|57P|58|$)/.test(sqlStateOf(error) ?? '')) throw error;
-    return refused(error as pg.DatabaseError);
+    const items = refused(error as pg.DatabaseError);
+    return sqlStateOf(error) === queryCanceled ? items.map(slowItem) : items;
   } finally {
     await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
   }
@@ -74,6 +89,8 @@ export function connectionItems(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason =
     code === protocolViolation ? `a pooler reports: ${message} (08P01)` : message || code || 'no reason given';
+  if (message === 'Query read timeout')
+    return [{ ...failure('connection', 'It answers, but not within 5 s, so it is not judged.'), advice: slowAdvice }];
   if (code === queryCanceled)
     return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
   if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) !== 'retry'))

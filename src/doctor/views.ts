@@ -4,7 +4,7 @@ import { columnsOf, type Field, leaves, placeOf, type Resource, xidColumn } from
 import { codecColumns } from '../resource/projection/codec.js';
 import { plainViewsOf, viewsOf, wallsOf } from '../resource/statements/walls.js';
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
-import { policyOn } from './policies.js';
+import { byLogins, policyOn } from './policies.js';
 import { inReadOnlyTransaction } from './session.js';
 
 /** Compared by sql/check/views.sql. */
@@ -32,12 +32,12 @@ interface NeededColumn {
   readonly may: boolean;
 }
 
-const policy = policyOn('%1$s', 'select', '%2$s').replaceAll(/\s+/g, ' ');
+const [policy, ofGateway] = [policyOn('%1$s', 'select', '%2$s'), byLogins].map((sql) => sql.replaceAll(/\s+/g, ' '));
 
 /** An item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
-    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policy])).rows;
+    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policy, ofGateway])).rows;
   return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 

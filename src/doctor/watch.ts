@@ -4,7 +4,7 @@ import type { Event, Observe, RefusedResource } from '../base/events.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { findingAt, type Item, titleOf, verdict } from './finding.js';
 import { checkTokens } from './server.js';
-import { type CheckBounds, connectTo, inReadOnlyTransaction } from './session.js';
+import { type CheckBounds, connectTo, inReadOnlyTransaction, isSlow } from './session.js';
 import type { ServerKind } from './verdicts.js';
 import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
@@ -109,6 +109,8 @@ export class FitnessWatch {
       const look = server.kind === 'replica' ? lookAtReplica : lookAtPrimary;
       const before = this.#items.get(server) ?? [];
       const items = await look(client, this.resources, before);
+      const slow = items.find(isSlow);
+      if (slow) throw new Error(slow.detail);
       this.#items.set(
         server,
         items.filter(({ level, code }) => level === 'refused' || code === 'dropped'),

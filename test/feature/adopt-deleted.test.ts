@@ -97,7 +97,7 @@ async function compareLedgers(
     hidden: [],
     shownAlthough: [{ by: 'deleted_at', rows: 1, ids: ['2'] }],
   });
-  const by = 'another condition of the view, or a policy';
+  const by = 'another condition of the view';
   t.like(ledgerOf('visits'), { rows: 2, shown: 1, hidden: [{ by, rows: 1, ids: ['1'] }] });
 }
 

@@ -127,7 +127,7 @@ function viewFile(shape: Shape): SqlFile {
       `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
       `Rows on the day of the draft: ${ledgerText(shape.ledger)}.`,
     ],
-    open: [...viewPoints(shape), ...hidden.map(rowSecurityPoint)],
+    open: [...viewPoints(shape), ...hidden.map(rowSecurityPoint), ...hidden.flatMap(restrictingPoints)],
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
       ...(write?.sql ?? []),
@@ -173,10 +173,20 @@ function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Sh
   ];
 }
 
+/** A policy that restricts holds beside those of the draft. */
+function restrictingPoints({ quoted, policies }: Table): string[] {
+  return policies
+    .filter(({ restricts }) => restricts)
+    .map(({ name, apps }) => {
+      const to = apps ?? `the roles that the app logs in with, or except those of the gateway (docs/reference/views.md)`;
+      return `the restrictive policy ${name} hides rows of ${quoted} from the owner of the views, and from this draft: let it hold for the app alone (alter policy ${name} on ${quoted} to ${to}).`;
+    });
+}
+
 /** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */
 function rowSecurityPoint({ name, quoted }: Table): SharedPoint {
   const policies =
-    "in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone. Restrictive policies of the app hold for the views' owner, too, and can hide rows, also from this draft.";
+    "in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone.";
   return {
     text: `the tenant wall divides the rows of ${quoted} ${policies}`,
     all: `The tenant wall divides the rows of these tables ${policies}`,

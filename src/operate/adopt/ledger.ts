@@ -8,13 +8,14 @@ import { fromOf, sampled, workspaceSql } from './sql.js';
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
 
 const rowsMax = 20_000;
-const otherwise = 'another condition of the view, or a policy';
 
 /** A view as it is in the database; its id is \`id\` of the row. */
 export interface View {
   readonly name: string;
   /** With the alias of the table before the column. */
   readonly id: string;
+  /** Of row-level security, where it binds the owner of the view. */
+  readonly policies: string | null;
 }
 
 /** As the draft would show it, or as the view does. */
@@ -40,6 +41,7 @@ export async function ledgerOf(
     from (select ${[`${shownId(id).select}::text as id`, `${isShown} as "isShown"`, ...open].join(', ')},
       case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2`;
   const { rows: groups } = await client.query<Group>(readingTables(text, subjects));
+  const otherwise = ['another condition of the view', ...(view?.policies ? [`a policy (${view.policies})`] : [])].join(', or ');
   const causeOf = ({ cause }: Group): string | undefined => causes[cause]?.by;
   const isSeen = (group: Group): boolean => group.isShown ?? causeOf(group) === undefined;
   const sum = (some: readonly Group[]): number => some.reduce((all, each) => all + each.rows, 0);
@@ -51,6 +53,7 @@ export async function ledgerOf(
     table: table.quoted,
     rows: all,
     ...(table.rows > rowsMax && { sampledOf: Math.round(table.rows) }),
+    ...(table.policies.length > 0 && { policies: table.policies.map(({ name }) => name) }),
     shown: sum(seen),
     hidden: merged(groups.filter((group) => !isSeen(group))),
     shownAlthough: merged(seen.filter((group) => causeOf(group) !== undefined)),
@@ -115,10 +118,11 @@ function readingTables(sql: string, subjects: readonly Subject[]): string {
   return `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`.replace(/\brecords\.(\w+)/g, '"$1"');
 }
 
-export function ledgerText({ rows, sampledOf, shown, hidden }: Ledger): string {
+export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger): string {
   const of = sampledOf === undefined ? '' : ` in some pages of about ${sampledOf}`;
   const causes = hidden.map(({ by, rows: count }) => `${count} by ${by}`).join(', ');
-  return `${rows} rows${of}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}`;
+  const unseen = policies ? `; beside rows that ${policies.join(', ')} of row-level security may hide from ADMIN_URL` : '';
+  return `${rows} rows${of}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}${unseen}`;
 }
 
 const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;

@@ -64,6 +64,11 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
+const policiesBelow = `(select string_agg(distinct polname, ', ') from pg_policy p join pg_class t on t.oid = polrelid
+    join pg_class v on v.oid = $1::regclass join pg_roles o on o.oid = v.relowner
+  where t.oid = format('%I.%I', $2::text, $3::text)::regclass and t.relrowsecurity and not o.rolsuper and not o.rolbypassrls and polcmd in ('r', '*')
+    and (t.relforcerowsecurity or not pg_has_role(o.oid, t.relowner, 'usage')))`;
+
 /** The column from which the view has its id, by the plan. */
 async function sourceOf(client: pg.Client, name: string): Promise<Source | undefined> {
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
@@ -77,17 +82,17 @@ async function sourceOf(client: pg.Client, name: string): Promise<Source | undef
   const source = nodes(plan).find(
     (node) => node['Relation Name'] !== undefined && (unquoted === undefined || node.Alias === unquoted),
   );
-  const [type] = (
-    await client.query<{ type: string }>(
-      `select pg_typeof(id)::text as type from (select null::${name} as r) n, lateral (select (r).id) i`,
-    )
-  ).rows;
   const { Schema: schema, 'Relation Name': table } = source ?? {};
   if (column === undefined || schema === undefined || table === undefined) return undefined;
+  const { rows: facts } = await client.query<{ type: string; policies: string | null }>(
+    `select pg_typeof(id)::text as type, ${policiesBelow} as policies from (select null::${name} as r) n, lateral (select (r).id) i`,
+    [name, schema, table],
+  );
+  const { type = 'text', policies = null } = facts[0] ?? {};
   const [relation = '', view = ''] = [name.split('.')[0], name.split('.')[1]].map((part) =>
     pg.escapeIdentifier(part ?? ''),
   );
-  return { schema, table, view: { name: `${relation}.${view}`, id: `(t.${column})::${type?.type ?? 'text'}` } };
+  return { schema, table, view: { name: `${relation}.${view}`, id: `(t.${column})::${type}`, policies } };
 }
 
 const valuesMax = 1000;

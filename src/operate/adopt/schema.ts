@@ -105,6 +105,13 @@ export interface Table {
     readonly parameters: readonly string[];
   }[];
   readonly rowSecurity: boolean;
+  /** Of the app; they hide rows from the role of ADMIN_URL. */
+  readonly policies: readonly {
+    readonly name: string;
+    readonly restricts: boolean;
+    /** Roles of the app that may read the table. */
+    readonly apps: string | null;
+  }[];
 }
 
 export function columnOf(table: Table, name: string | undefined): Column | undefined {
@@ -200,6 +207,8 @@ export interface Ledger {
   readonly rows: number;
   /** The number of rows in the whole table, about, where some pages of it were counted. */
   readonly sampledOf?: number;
+  /** They hide rows from the role of ADMIN_URL, which are not counted. */
+  readonly policies?: readonly string[];
   readonly shown: number;
   readonly hidden: readonly Cause[];
   /** Only of a view that exists. */

@@ -56,6 +56,7 @@ export function table(
     indexes: [index(['id'])],
     isUnlogged: false,
     rowSecurity: false,
+    policies: [],
     triggers: [],
   };
 }

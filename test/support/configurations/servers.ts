@@ -70,6 +70,16 @@ export const wrongServers: Configurations = {
     undo: () => 'grant execute on function gateway.find_token(bytea) to gateway_reader',
     also: ['migrated'],
   }),
+  'the look-up of tokens is slow, without a word about the firewall': failed(
+    'connection',
+    /^token look up takes too long, so it is not judged[.]$/,
+    {
+      change: () => `alter function gateway.find_token(bytea) rename to find_token_at_once;
+        create function gateway.find_token(bytea) returns setof text language sql as $$ select pg_sleep(9)::text $$; grant execute on function gateway.find_token(bytea) to gateway_reader`,
+      undo: () => 'drop function gateway.find_token(bytea); alter function gateway.find_token_at_once(bytea) rename to find_token',
+      also: ['migrated'],
+    },
+  ),
   'DATA_KEYS lacks a key in use': refused('keyring', /DATA_KEYS lacks k2, k3/, {
     settings: () => ({ dataKeys: JSON.stringify({ k1: shared.keys.k1 }) }),
     also: ['values'],
