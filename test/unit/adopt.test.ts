@@ -495,7 +495,7 @@ function drafted(
     documents: [],
     parts: [part],
   };
-  const survey = { tenant, subjects: [subject] } as unknown as Survey;
+  const survey = { tenant, subjects: [subject], tables: [own, part] } as unknown as Survey;
   const all = fieldsOf(subject, survey, []);
   const [list] = partsOf(subject, survey, all);
   const shown = all.columns.slice(1).map(({ member }) => member);

@@ -17,6 +17,7 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
   if (values.length === 0) return isBytea ? { kind: 'unknown bytes' } : { kind: 'plain', isLong: false };
   const images = values.filter((value) => holdsImage(value)).length;
   if (images > values.length / 2) return { kind: 'image' };
+  if (values.filter(isSealedDocument).length >= values.length * shareMin) return { kind: 'sealed' };
   if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return { kind: 'sealed' };
   if (isBytea) return { kind: isDigest(values) ? 'digest' : 'unknown bytes' };
   const isBase64 = mostly(values, 'base64', (bytes) => bytes.length > 3 && isText(bytes));
@@ -27,6 +28,42 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
 
 /** Words before base64: "enc:v2:k1:…". */
 const prefixed = /^(?:[A-Za-z0-9_.-]{1,40}[:$|!])+([A-Za-z0-9+/_=-]+)$/;
+
+/** As libraries write it: data beside the nonce in hexadecimal digits or in JSON, which can be in base64, or armour of its own. */
+export function isSealedDocument(text: string): boolean {
+  const isKnown =
+    /^(-----BEGIN PGP MESSAGE|age-encryption\.org|gAAAA[\w-]{60}|[0-9a-f]{24,}([:.$|][0-9a-f]{16,})+$)/i.test(text);
+  if (isKnown) return true;
+  const json = text.startsWith('{') ? text : (decoded('base64', Buffer.from(text))?.toString() ?? '');
+  return (
+    /^\{.*"(iv|nonce)"\s*:\s*"[\w+/=-]{8,}"/s.test(json) &&
+    /"(p|ct|data|value|content|payload|cipher\w*|encrypted\w*)"\s*:\s*"/i.test(json)
+  );
+}
+
+const randomMin = 8;
+
+/** Texts of one word, each once and in no order: codes, keys and links look so. */
+export function areRandom(values: readonly string[]): boolean {
+  const texts = values.map((value) => value.replaceAll(/[_=+/-]/g, ''));
+  if (
+    values.length < randomMin ||
+    new Set(values).size < values.length ||
+    !texts.every((text) => /^[a-z\d]{6,200}$/i.test(text))
+  )
+    return false;
+  const all = texts.join(' ');
+  const share = (form: RegExp): number => (all.match(form)?.length ?? 0) / all.length;
+  if (texts.every((text) => /^\d{6,8}$/.test(text))) {
+    const numbers = texts.map(Number);
+    return Math.max(...numbers) - Math.min(...numbers) > numbers.length * 1000;
+  }
+  const changes = share(changesOfKind);
+  return changes > 0.25 || (share(/\d/g) === 0 && share(/[aeiouy]/gi) < 0.25);
+}
+
+/** Between small letters, capital letters and digits. */
+const changesOfKind = /(?<=[a-z])[A-Z\d]|(?<=[A-Z])[a-z\d]|(?<=\d)[A-Za-z]/g;
 
 function isSealed(values: readonly string[], encodings: readonly EncodingName[]): boolean {
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);

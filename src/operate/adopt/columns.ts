@@ -1,6 +1,6 @@
 import { own } from '../../base/own.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../../doctor/thorough/contents.js';
-import { type Form, formOf } from '../../doctor/thorough/forms.js';
+import { type Form, formOf, isSealedDocument } from '../../doctor/thorough/forms.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { holdsImage } from '../../resource/projection/images.js';
 import { isNamed, type Purpose, snakeCase } from '../words.js';
@@ -217,7 +217,7 @@ const reasonsByName: Reasons = {
   'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
   'sealed values, by the name': (column) =>
     (isTextual(column) || column.type === 'bytea') &&
-    /(^|_)(encrypted|ciphertext|cipher_text|sealed|enc)(_|$)/.test(snakeCase(column.name)) &&
+    /(^|_)(encrypted|cipher|ciphertext|cipher_text|sealed|enc)(_|$)/.test(snakeCase(column.name)) &&
     formOfColumn(column).kind === 'plain',
   'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
   // A count of tokens is no secret, but a PIN can be stored as a number.
@@ -267,7 +267,8 @@ const reasonsByValues: Reasons = {
   'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => secretIn(value) !== undefined),
   'e-mail addresses, by the values': ({ values }) => areAddresses(values),
   'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
-  [sealed]: ({ values }, form) => form === 'sealed' && !isPreset(values),
+  [sealed]: ({ values }, form) =>
+    (form === 'sealed' && !isPreset(values)) || (values.length > 0 && values.every(isSealedDocument)),
 };
 
 /** By type or name; undefined: a field shows it. */

@@ -1,3 +1,4 @@
+import { areRandom } from '../../doctor/thorough/forms.js';
 import {
   documentPoints,
   formOfColumn,
@@ -60,8 +61,31 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
       table,
       fit.filter((of) => of !== subject.log?.diff),
     ),
+    ...randomPoint(subject, survey, fit),
   );
   return { columns, leftOut, open };
+}
+
+/** A secret that no name and no form tells; what other tables name is an id. */
+function randomPoint({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): SharedPoint[] {
+  const isNamedBy = ({ name }: Column): boolean =>
+    tables.some(({ foreignKeys }) =>
+      foreignKeys.some((key) => key.table === table.name && key.references.includes(name)),
+    );
+  const names = columns
+    .filter(
+      (column) =>
+        isTextual(column) && !column.isArray && !column.isWanted && !isPersonal(column) && column !== log?.entityId,
+    )
+    .filter(
+      (column) =>
+        !column.refers && !isNamedBy(column) && formOfColumn(column).kind === 'plain' && areRandom(column.values),
+    )
+    .map(({ name }) => name)
+    .join(', ');
+  const all =
+    'Texts look random, each is there once, and no other table names them: leave out those that open or sign something.';
+  return names === '' ? [] : [{ text: `${names}: ${all}`, all, of: `${table.name} (${names})` }];
 }
 
 /** The labels of its type or of a CHECK. */

@@ -41,7 +41,9 @@ export async function ledgerOf(
     from (select ${[`${shownId(id).select}::text as id`, `${isShown} as "isShown"`, ...open].join(', ')},
       case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2`;
   const { rows: groups } = await client.query<Group>(readingTables(text, subjects));
-  const otherwise = ['another condition of the view', ...(view?.policies ? [`a policy (${view.policies})`] : [])].join(', or ');
+  const otherwise = ['another condition of the view', ...(view?.policies ? [`a policy (${view.policies})`] : [])].join(
+    ', or ',
+  );
   const causeOf = ({ cause }: Group): string | undefined => causes[cause]?.by;
   const isSeen = (group: Group): boolean => group.isShown ?? causeOf(group) === undefined;
   const sum = (some: readonly Group[]): number => some.reduce((all, each) => all + each.rows, 0);
@@ -121,7 +123,9 @@ function readingTables(sql: string, subjects: readonly Subject[]): string {
 export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger): string {
   const of = sampledOf === undefined ? '' : ` in some pages of about ${sampledOf}`;
   const causes = hidden.map(({ by, rows: count }) => `${count} by ${by}`).join(', ');
-  const unseen = policies ? `; beside rows that ${policies.join(', ')} of row-level security may hide from ADMIN_URL` : '';
+  const unseen = policies
+    ? `; beside rows that ${policies.join(', ')} of row-level security may hide from ADMIN_URL`
+    : '';
   return `${rows} rows${of}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}${unseen}`;
 }
 

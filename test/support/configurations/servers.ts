@@ -76,7 +76,8 @@ export const wrongServers: Configurations = {
     {
       change: () => `alter function gateway.find_token(bytea) rename to find_token_at_once;
         create function gateway.find_token(bytea) returns setof text language sql as $$ select pg_sleep(9)::text $$; grant execute on function gateway.find_token(bytea) to gateway_reader`,
-      undo: () => 'drop function gateway.find_token(bytea); alter function gateway.find_token_at_once(bytea) rename to find_token',
+      undo: () =>
+        'drop function gateway.find_token(bytea); alter function gateway.find_token_at_once(bytea) rename to find_token',
       also: ['migrated'],
     },
   ),
