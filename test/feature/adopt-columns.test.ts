@@ -74,12 +74,12 @@ test('a draft shows no personal data, no rows of logs, no search index and no de
   t.like(resources.get('versions')?.fields.objectChanges, { clean: 'audit-diff', diff: { old: 0, new: 1 } });
   for (const text of [
     'shop.caches: it is unlogged, so replicas do not have its rows',
-    'audit_log.sql: left out: new_data, row_data, changed, dump (documents of an audit log, ',
-    'audits.sql: left out: old_values, new_values (documents of an audit log, ',
-    'versions.sql: left out: object (documents of an audit log, ',
-    'changes.sql: left out: old_values, new_values, object (states of other records, by the name)',
-    'jobs.sql: left out of shop.job_history: old_row (documents of an audit log, ',
-    'customers.sql: left out: search_vector (search index of other columns, by the type)',
+    'audit_log.sql: audit_log (new_data, row_data, changed, dump): Columns are left out (documents of an audit log, ',
+    'audits.sql: audits (old_values, new_values): Columns are left out (documents of an audit log, ',
+    'versions.sql: versions (object): Columns are left out (documents of an audit log, ',
+    'changes.sql: changes (old_values, new_values, object): Columns are left out (states of other records, by the name)',
+    'jobs.sql: job_history (old_row): Columns are left out (documents of an audit log, ',
+    'customers.sql: customers (search_vector): Columns are left out (search index of other columns, by the type)',
   ])
     t.true(output.includes(text), text);
   t.notRegex(readFileSync(join(folder, 'sql/views/customers.sql'), 'utf8'), /\b(t\.search_\w+|p\.words)\b/);

@@ -51,9 +51,9 @@ test('a table without a column of the workspace is of the one that its required 
   t.regex(refusal.stderr, /shop\.lines cannot be written: it has no column of the workspace/);
   t.deepEqual([...draft.resources.keys()], ['catalogs', 'claims', 'lines', 'orders', 'photos']);
   t.regex(draft.output, /shop\.drafts: it has no column company_id and no required reference to a table with one/);
-  t.regex(draft.output, /photos\.sql: rows of shop\.marks with is_deleted count as deleted and are not shown\./);
+  t.regex(draft.output, /photos\.sql: marks \(is_deleted\): Rows with these marks count as deleted/);
   t.regex(draft.output, /wrote sql\/views\/indexes\/photos_sync_marks\.sql/); // the app's index lacks deleted rows
-  t.regex(draft.output, /lines\.sql: its workspace comes from order_id of shop\.orders, so a list sorts all rows/);
+  t.regex(draft.output, /lines\.sql: lines \(order_id\): The workspace comes from another record, so a list sorts/);
   t.like(draft.resources.get('lines')?.fields, {
     orderId: { references: 'orders' },
     emailCatalogId: { references: 'catalogs' },

@@ -59,12 +59,12 @@ test('a draft shows no secrets, and what only sounds like one', async (t) => {
   for (const name of names) t.notRegex(JSON.stringify((await ask(`/${name}`)).body), /hidden|10\.0/, name);
   for (const point of [
     'shop.api_keys: its name speaks of secrets: name it in --tables',
-    'left out: request_headers, bearer, callback_url (secrets, by the name)',
-    'left out: settings (no value in the sample, and a name of what can hold secrets)',
-    'left out: remark (keys, tokens or cookies, by the values)',
-    'left out: extra (documents with personal data, by the names of their members)',
-    'left out: iv_and_data, laravel, rails, sealed_doc (sealed values, by the values: ',
-    'share, door, digits: Texts look random, each is there once, and no other table names them: ',
+    '(request_headers, bearer, callback_url): Columns are left out (secrets, by the name)',
+    '(settings): Columns are left out (no value in the sample, and a name of what can hold secrets)',
+    '(remark): Columns are left out (keys, tokens or cookies, by the values)',
+    '(extra): Columns are left out (documents with personal data, by the names of their members)',
+    '(iv_and_data, laravel, rails, sealed_doc): Columns are left out (sealed values, by the values: ',
+    '(share, door, digits): Texts look random, each is there once, and no other table names them: ',
   ])
     t.true(draft.output.includes(point), `${point} in ${draft.output}`);
 });
@@ -92,7 +92,7 @@ test('check warns of secrets and addresses that texts and JSON came to hold', as
   const settings = await newDatabase(t, 'later', (client) => client.query(later));
   const draft = await adopted(t, settings, '--schema', 'shop', '--show', 'notes.email');
   t.deepEqual((await wrong(t, draft)).map(titleOf), []);
-  t.true(draft.output.includes('extra, data: Of free JSON the members of a sample are shown: '));
+  t.true(draft.output.includes('(extra, data): Of free JSON the members of a sample are shown: '));
   const { extra, data } = (draft.resources.get('notes')?.fields ?? {}) as Record<string, { show?: string[] }>;
   t.deepEqual([extra?.show, data?.show], [['/size'], words('/api/Authorization /note /to')]);
   const contents = async (sql: string) => {

@@ -27,7 +27,7 @@ test('a row that names a record and a person belongs to the company of the recor
       const { body } = await ask<{ data: { title: string }[] }>(`/${name}`);
       t.deepEqual(new Set(body.data.map(({ title }) => title)), new Set([workspace]), name);
     }
-  t.regex(draft.output, /history\.sql: user_id refers to records of other workspaces in some rows: /);
+  t.regex(draft.output, /history\.sql: history \(user_id\): A row refers to a record of another workspace: /);
 
   // The draft of an author's company, as a hand could write it.
   const path = join(draft.folder, 'sql/views/history.sql');
@@ -63,9 +63,9 @@ test('without foreign keys names tell references, unless their values are in no 
   t.regex(draft.output, /^Workspaces: company_id \(bigint\) is in 4 of 6 tables; references lead to shop\.company[;.]/);
   t.regex(
     draft.output,
-    /tokens\.sql: no foreign key proves \d references, (?:(?!company_id).)*job\.customer_id \(customer\)/,
+    /job\.sql: job \((?:(?!company_id).)*customer_id to customer\): No foreign key proves these references/,
   );
-  t.regex(draft.output, /job_note\.sql: no foreign key proves what job_id refers to, /);
+  t.regex(draft.output, /job_note\.sql: job_note \(job_id\): No foreign key proves what these columns refer to, /);
   t.like(draft.resources.get('job')?.fields, { customerId: { type: 'text', references: 'customer' } });
   t.false('references' in (draft.resources.get('job')?.fields.categoryId ?? {}), 'its values are in no row');
   const ask = await (await apiOf(t, draft))('read:job,read:job-note,read:customer', 'South');

@@ -59,7 +59,7 @@ test.serial(
     t.like(resources.get('logboeken')?.sync, { parts: {}, appendOnly: { horizonHours: 72 } });
     t.deepEqual(Object.keys(resources.get('werkbonnen')?.fields ?? {}).slice(-2), ['handelingen', 'uren']);
     t.false(readFileSync(join(folder, 'sql/views/werkbonnen.sql'), 'utf8').includes('t.handtekening'));
-    t.regex(output, /email, telefoon \(personal data, by the name\)/);
+    t.regex(output, /email, telefoon\): Columns are left out \(personal data, by the name\)/);
     const findings = await wrong(t, draft);
     // A tenth of the forms of gegevens is rarer than the sample is large.
     const titles = ['warning open_points klanten', 'warning shown werkbonnen', 'warning values klanten'];
@@ -140,7 +140,7 @@ test.serial(
       readFileSync(join(folder, 'sql/views/tokens.sql'), 'utf8'),
       /"userNo" as id, t."e-mail" as email\n {2}from .*\n {2}where t."?role"? = 'owner';/,
     );
-    t.regex(draft.output, /left out: Secret \(secrets, by the name\)/);
+    t.regex(draft.output, /\(Secret\): Columns are left out \(secrets, by the name\)/);
     t.deepEqual(await wrong(t, draft), []);
   },
 );
@@ -161,7 +161,7 @@ test.serial(
     const draft = await adopted(t, settings, '--schema', 'Shop Floor', '--write', 'Orders');
     t.regex(
       draft.output,
-      /orders\.sql: the tenant wall divides the rows of "Shop Floor"\."Orders" in place of the app's/,
+      /orders\.sql: Orders: The tenant wall divides the rows of these tables in place of the app's/,
     );
     t.deepEqual(await wrong(t, draft), []);
     const view = readFileSync(join(draft.folder, 'sql/views/orders.sql'), 'utf8');

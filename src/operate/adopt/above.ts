@@ -4,7 +4,16 @@ import { isPlain } from './indexes.js';
 import { keptConditions, marksOf } from './marks.js';
 import { namesOf, singular } from './names.js';
 import { isPeople } from './paths.js';
-import { type Column, columnOf, type Shown, type Step, type Subject, type Survey, type Table } from './schema.js';
+import {
+  type Column,
+  columnOf,
+  type Shown,
+  type Step,
+  type Subject,
+  type Survey,
+  sharedPoint,
+  type Table,
+} from './schema.js';
 import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
@@ -194,10 +203,6 @@ export function viewConditions({ own, above }: Pick<Shown, 'own' | 'above'>, wit
 export function abovePoint(table: Table, { above }: Shown): Points {
   const names = [...new Set(above.map(({ by }) => by))].join(', ');
   return [
-    names !== '' && {
-      text: `rows whose record in ${names} counts as deleted are not shown.`,
-      all: 'Rows whose record in these tables counts as deleted are not shown.',
-      of: `${table.name} (${names})`,
-    },
+    names !== '' && sharedPoint('Rows whose record in these tables counts as deleted are not shown.', table, names),
   ];
 }

@@ -8,11 +8,10 @@ import { logWrite } from './audit-log.js';
 import { draftsMax } from './choice.js';
 import { type Draft, draftOf } from './draft.js';
 import { keyIdsFile, tokensFile } from './files.js';
-import { sizeText } from './indexes.js';
+import { count, sizeText } from './indexes.js';
 import { ledgerText } from './ledger.js';
-import type { SharedPoint } from './schema.js';
-import { AdoptRefused, type Survey } from './schema.js';
-import { type Points, printed, type SqlFile } from './sql.js';
+import { AdoptRefused, type Point, type Survey } from './schema.js';
+import { pointsOf, printed, type SqlFile } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 
 export interface AdoptOptions extends SurveyOptions {
@@ -40,19 +39,16 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
     throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
   const drafts = subjects.map((subject) => draftOf(subject, found, write.includes(subject.table.name)));
   const files = new Map<string, string>();
-  const open: string[] = [];
+  const open: Point[] = [];
   for (const file of withSharedPoints(filesOf(found, drafts))) {
     const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
     const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
     files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
     const points =
       'sql' in file
-        ? (file.open ?? []).flatMap((point) => {
-            if (typeof point === 'string') return [`: ${point}`];
-            return point && !isShared(point) ? [`: ${point.text}`] : [];
-          })
-        : openDescriptions(file.definition);
-    open.push(...points.map((point) => `${path}${point}`));
+        ? pointsOf(file.open).filter(({ of }) => of === undefined)
+        : openDescriptions(file.definition).map((text) => ({ text, rows: file.ledger.rows }));
+    open.push(...points.map(({ text, ...about }) => ({ text: `${path}: ${text}`, ...about })));
   }
   const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
   files.set('ledger.json', `${JSON.stringify(ledgers, null, 2)}\n`);
@@ -62,7 +58,14 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
     ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
     : [];
   const rows = [...owned, ...ledgers.map((ledger) => `${ledger.resource}: ${ledgerText(ledger)}`)];
-  return { rows, files: [...files.keys()], tenant: tenant.reason, leftOut: reasons, open, indexes: indexLines(drafts) };
+  return {
+    rows,
+    files: [...files.keys()],
+    tenant: tenant.reason,
+    leftOut: reasons,
+    open: byRows(open),
+    indexes: indexLines(drafts),
+  };
 }
 
 function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
@@ -79,41 +82,42 @@ const placesMax = 3;
 
 /** The first file asks what holds for many tables. */
 function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | Draft)[] {
-  const shared = files.flatMap((file) => ('sql' in file ? (file.open ?? []) : [])).filter(isShared);
-  const points = [...new Set(shared.map(({ all }) => all))].map((all) => {
-    const places = [...new Set(shared.filter((point) => point.all === all).map(({ of }) => of))];
-    if (places.length <= placesMax) return `${all} In ${places.join(', ')}.`;
-    return `${all} In ${places.slice(0, placesMax).join(', ')}, and others of ${places.length} in all: each file has a Note.`;
+  const shared = new Map<string, Point[]>();
+  for (const point of files.flatMap((file) => ('sql' in file ? pointsOf(file.open) : [])))
+    if (point.of !== undefined) shared.set(point.text, [...(shared.get(point.text) ?? []), point]);
+  const points = [...shared].map(([text, some]): Point => {
+    const rows = some.reduce((sum, point) => sum + (point.rows ?? 0), 0);
+    const places = [...new Set(some.map(({ of }) => of))];
+    const first = places.slice(0, placesMax).join(', ');
+    const others = places.length > placesMax ? `, and others of ${places.length} in all: each file has a Note` : '';
+    return { text: `${text} In ${first}${others}.`, rows };
   });
   const { open = [], ...rest } = tokens as SqlFile;
   return [{ ...rest, open: [...open, ...points] }, ...files];
 }
 
-function isShared(point: Points[number]): point is SharedPoint {
-  return typeof point === 'object' && 'all' in point;
+/** Choices for the whole schema first, then those about the most rows. */
+function byRows(points: readonly Point[]): string[] {
+  const rowsOf = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
+  return points
+    .toSorted((a, b) => rowsOf(b) - rowsOf(a) || 0)
+    .map(({ text, rows }) => (rows === undefined ? text : `${text} (${count(rows)} rows)`));
 }
 
 function indexLines(drafts: readonly Draft[]): string[] {
   const indexes = drafts.flatMap(({ files }) => files.flatMap(({ index }) => index ?? []));
-  const unindexed = drafts.flatMap(({ name, unindexed }) =>
-    unindexed.length > 0 ? `${name} (${unindexed.join(', ')})` : [],
-  );
-  const perTable = [...new Set(indexes.map(({ table }) => table))].map((table) => {
-    const own = indexes.filter((index) => index.table === table);
-    return { table, count: own.length, bytes: own.reduce((sum, { bytes }) => sum + bytes, 0) };
-  });
-  const largest = perTable.sort((a, b) => b.bytes - a.bytes).slice(0, 5);
-  const total = perTable.reduce((sum, { bytes }) => sum + bytes, 0);
+  const unindexed = drafts.reduce((sum, draft) => sum + draft.unindexed.length, 0);
+  const tables = new Set(indexes.map(({ table }) => table));
+  const total = indexes.reduce((sum, { bytes }) => sum + bytes, 0);
   return [
     ...(indexes.length > 0
       ? [
-          `Proposed: ${indexes.length}, tables: ${perTable.length}, about ${sizeText(total)} in all; each makes every insert slower. Each file says what it serves.`,
-          ...largest.map(({ table, count, bytes }) => `${table}: ${count}, about ${sizeText(bytes)}`),
+          `Proposed: ${indexes.length}, tables: ${tables.size}, about ${sizeText(total)} in all; each makes every insert slower. Each file in ${viewsFolder}/indexes says what it serves.`,
         ]
       : []),
-    ...(unindexed.length > 0
+    ...(unindexed > 0
       ? [
-          `Filters without an index of the app are not drafted; with --all-filters they are, each with an index: ${unindexed.join(', ')}.`,
+          `Filters without an index of the app are not drafted: ${unindexed}, which the views name. With --all-filters they are, each with an index.`,
         ]
       : []),
   ];
@@ -123,7 +127,7 @@ function openDescriptions(value: unknown, at = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]): string[] =>
     key === 'description' && typeof inner === 'string' && inner.startsWith(openMark)
-      ? [` ${at}/${key}: ${inner.slice(openMark.length)}`]
+      ? [`${at}/${key}: ${inner.slice(openMark.length)}`]
       : openDescriptions(inner, `${at}/${key}`),
   );
 }

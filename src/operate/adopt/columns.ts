@@ -5,7 +5,7 @@ import type { FieldType } from '../../resource/definition/field-types.js';
 import { holdsImage } from '../../resource/projection/images.js';
 import { isNamed, type Purpose, snakeCase } from '../words.js';
 import { camelCase, singular } from './names.js';
-import type { Column, SharedPoint, Table, TypeMember } from './schema.js';
+import { type Column, type Point, sharedPoint, type Table, type TypeMember } from './schema.js';
 
 export interface Shown {
   readonly type: FieldType;
@@ -138,7 +138,7 @@ export function parsed(text: string): unknown[] {
 }
 
 /** Documents of texts, such as hstore, are shown as they are; of JSON the listed members. */
-export function documentPoints(table: Table, columns: readonly Column[]): SharedPoint[] {
+export function documentPoints(table: Table, columns: readonly Column[]): Point[] {
   const free = columns.filter((column) => isDocument(column) && (!column.isArray || /json/.test(column.type)));
   const isListed = ({ type }: Column): boolean => /json/.test(type);
   const listed = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
@@ -148,7 +148,7 @@ export function documentPoints(table: Table, columns: readonly Column[]): Shared
     { all, of: free.filter((column) => !isListed(column)) },
   ].flatMap(({ all, of }) => {
     const names = of.map(({ name }) => name).join(', ');
-    return of.length === 0 ? [] : [{ text: `${names}: ${all}`, all, of: `${table.name} (${names})` }];
+    return of.length === 0 ? [] : [sharedPoint(all, table, names)];
   });
 }
 
@@ -317,15 +317,11 @@ export function judged(columns: readonly Column[], reasonOf: (column: Column) =>
   };
 }
 
-export function leftPoints(table: Table, of: string, leftOut: Judged['leftOut']): SharedPoint[] {
+export function leftPoints(table: Table, leftOut: Judged['leftOut']): Point[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
-    const remedy = 'Where clients may see them, add them to view and definition.';
-    return {
-      text: `left out${of}: ${names.join(', ')} (${reason}). ${remedy}`,
-      all: `Columns are left out (${reason}). ${remedy}`,
-      of: `${table.name} (${names.join(', ')})`,
-    };
+    const text = `Columns are left out (${reason}). Where clients may see them, add them to view and definition.`;
+    return sharedPoint(text, table, names.join(', '));
   });
 }
 

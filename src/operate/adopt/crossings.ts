@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { referenceOf } from './fields.js';
-import type { SharedPoint, Subject, Survey } from './schema.js';
+import { type Point, type Subject, type Survey, sharedPoint } from './schema.js';
 import { fromOf, sampled, workspaceSql } from './sql.js';
 
 const rowsMax = 1000;
@@ -32,15 +32,9 @@ export async function crossingsOf(
   return new Set(references.flatMap(({ column }, i) => (rows[0]?.[i] ? [column.name] : [])));
 }
 
-export function crossingsPoint({ table, crossings }: Subject): SharedPoint | false {
+export function crossingsPoint({ table, crossings }: Subject): Point | false {
   const names = [...crossings].join(', ');
   const remedy =
     'is its workspace the right one? The field has no "references", because clients cannot read such a record.';
-  return (
-    crossings.size > 0 && {
-      text: `${names} refers to records of other workspaces in some rows: ${remedy}`,
-      all: `A row refers to a record of another workspace: ${remedy}`,
-      of: `${table.name} (${names})`,
-    }
-  );
+  return crossings.size > 0 && sharedPoint(`A row refers to a record of another workspace: ${remedy}`, table, names);
 }

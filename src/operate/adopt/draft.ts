@@ -4,6 +4,7 @@ import { logWrite } from './audit-log.js';
 import { alias, isDocument, isLoggedText, isTextual, leftPoints, rowXid } from './columns.js';
 import { crossingsPoint } from './crossings.js';
 import { fieldsOf, type ViewColumn } from './fields.js';
+import { guessPoints } from './guesses.js';
 import { isPlain } from './indexes.js';
 import { idPoint } from './keys.js';
 import { emptiedBy, ledgerText, oddities } from './ledger.js';
@@ -12,8 +13,8 @@ import { deletedPoints, markColumns } from './marks.js';
 import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
-import type { Ledger, SharedPoint, Subject, Survey, Table } from './schema.js';
-import { as, fromOf, type Points, policiesSql, type SqlFile, workspaceSql } from './sql.js';
+import { type Ledger, type Point, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
+import { as, fromOf, type Points, pointsOf, policiesSql, type SqlFile, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
 export interface Draft {
@@ -126,8 +127,14 @@ function viewFile(shape: Shape): SqlFile {
       `${view.charAt(0).toUpperCase()}${view.slice(1).replaceAll('_', ' ')}: drafted from ${table.quoted} by \`adopt\`.`,
       `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
       `Rows on the day of the draft: ${ledgerText(shape.ledger)}.`,
+      ...(list.unindexed.length > 0 ? [`Filters without an index, not drafted: ${list.unindexed.join(', ')}.`] : []),
     ],
-    open: [...viewPoints(shape), ...hidden.map(rowSecurityPoint), ...hidden.flatMap(restrictingPoints)],
+    open: pointsOf([...viewPoints(shape), ...hidden.map(rowSecurityPoint), ...hidden.flatMap(restrictingPoints)]).map(
+      (point) => ({
+        rows: shape.ledger.rows,
+        ...point,
+      }),
+    ),
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
       ...(write?.sql ?? []),
@@ -139,25 +146,27 @@ function viewFile(shape: Shape): SqlFile {
 
 function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Shape): Points {
   const { table, id, tenant } = subject;
-  const of = `${table.name} (${tenant.name})`;
   return [
     idPoint(table, id, survey.tenant),
-    ...leftPoints(table, '', drafted.leftOut),
+    ...leftPoints(table, drafted.leftOut),
     table.rowSecurity &&
       table.rows > 0 &&
       table.columns.every(({ values }) => values.length === 0) &&
       `the sample of ${table.quoted} had no row, because its row-level security binds the role of ADMIN_URL: nothing is known of the values of ${drafted.columns.flatMap(({ of }) => (isTextual(of) || isDocument(of) ? of.name : [])).join(', ')}. Draft again as a role with BYPASSRLS, or look for secrets there.`,
-    tenant.name !== survey.tenant.column && {
-      text: `${tenant.name} gives its workspace: is that the workspace of the row?`,
-      all: 'The workspace is in a column of another name: is that the workspace of the row?',
-      of,
-    },
-    !tenant.notNull && {
-      text: `rows with NULL in ${tenant.name} belong to no workspace and are not shown.`,
-      all: 'Rows with NULL in the column of the workspace belong to none and are not shown.',
-      of,
-    },
+    tenant.name !== survey.tenant.column &&
+      sharedPoint(
+        'The workspace is in a column of another name: is that the workspace of the row?',
+        table,
+        tenant.name,
+      ),
+    !tenant.notNull &&
+      sharedPoint(
+        'Rows with NULL in the column of the workspace belong to none and are not shown.',
+        table,
+        tenant.name,
+      ),
     ...pathPoints(subject),
+    ...guessPoints(table, survey.tenant),
     crossingsPoint(subject),
     ...drafted.open,
     ...deletedPoints('rows', table),
@@ -165,11 +174,8 @@ function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Sh
     ...oddities(ledger),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
-    list.order.length === 1 && {
-      text: 'no column tells when a row was created, so the list is in the order of the id.',
-      all: 'No column tells when a row was created, so lists are in the order of the id.',
-      of: table.name,
-    },
+    list.order.length === 1 &&
+      sharedPoint('No column tells when a row was created, so lists are in the order of the id.', table),
   ];
 }
 
@@ -185,14 +191,10 @@ function restrictingPoints({ quoted, policies }: Table): string[] {
 }
 
 /** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */
-function rowSecurityPoint({ name, quoted }: Table): SharedPoint {
-  const policies =
-    "in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone.";
-  return {
-    text: `the tenant wall divides the rows of ${quoted} ${policies}`,
-    all: `The tenant wall divides the rows of these tables ${policies}`,
-    of: name,
-  };
+function rowSecurityPoint(table: Table): Point {
+  const text =
+    "The tenant wall divides the rows of these tables in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone.";
+  return sharedPoint(text, table);
 }
 
 /** Another index of the table begins with their keys. */

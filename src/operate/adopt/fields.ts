@@ -18,7 +18,7 @@ import {
 } from './columns.js';
 import type { Key } from './indexes.js';
 import { camelCase, namesOf, untaken } from './names.js';
-import type { Column, SharedPoint, Subject, Survey } from './schema.js';
+import { type Column, type Point, type Subject, type Survey, sharedPoint } from './schema.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 
@@ -31,7 +31,7 @@ export interface ViewColumn extends Key {
 /** The id first. */
 export interface Fields extends Pick<Judged, 'leftOut'> {
   readonly columns: readonly ViewColumn[];
-  readonly open: readonly (string | SharedPoint)[];
+  readonly open: readonly (string | Point)[];
 }
 
 export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
@@ -39,7 +39,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
   const { shown: fit, leftOut } = judged(others, (column) => reasonOf(column, subject, survey));
   const members = new Set(['decodeErrors', 'syncVersion']); // the gateway's own
-  const open: (string | SharedPoint)[] = [];
+  const open: (string | Point)[] = [];
   const columns = [id, ...fit].map((of): ViewColumn => {
     const { select, name = of.inView, member = camelCase(name), type, json, open: point } = ruleOf(of, subject, survey);
     if (point !== undefined) open.push(point);
@@ -67,7 +67,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
 }
 
 /** A secret that no name and no form tells; what other tables name is an id. */
-function randomPoint({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): SharedPoint[] {
+function randomPoint({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point[] {
   const isNamedBy = ({ name }: Column): boolean =>
     tables.some(({ foreignKeys }) =>
       foreignKeys.some((key) => key.table === table.name && key.references.includes(name)),
@@ -85,7 +85,7 @@ function randomPoint({ table, log }: Subject, { tables }: Survey, columns: reado
     .join(', ');
   const all =
     'Texts look random, each is there once, and no other table names them: leave out those that open or sign something.';
-  return names === '' ? [] : [{ text: `${names}: ${all}`, all, of: `${table.name} (${names})` }];
+  return names === '' ? [] : [sharedPoint(all, table, names)];
 }
 
 /** The labels of its type or of a CHECK. */
@@ -105,7 +105,7 @@ interface Rule extends Shown {
   readonly name?: string;
   readonly member?: string;
   readonly json?: FieldJson;
-  readonly open?: string | SharedPoint;
+  readonly open?: string | Point;
 }
 
 function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
@@ -124,15 +124,9 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
     return { ...plain, json: inside };
   }
   if (column.type === 'timestamp without time zone') {
-    const remedy = "name the app's zone in the view if it is another one";
-    return {
-      ...plain,
-      open: {
-        text: `the times of ${column.name} have no zone and are taken as UTC: ${remedy}.`,
-        all: `Times without a zone are taken as UTC: ${remedy}. No index of the app on such a column serves a list.`,
-        of: `${subject.table.name}.${column.name}`,
-      },
-    };
+    const text =
+      "Times without a zone are taken as UTC: name the app's zone in the view if it is another one. No index of the app on such a column serves a list.";
+    return { ...plain, open: sharedPoint(text, subject.table, column.name) };
   }
   const form = formOfColumn(column);
   if (form.kind === 'sealed') {

@@ -1,7 +1,6 @@
 import { isNamed } from '../words.js';
 import { preset } from './columns.js';
 import type { ViewColumn } from './fields.js';
-import { guessesPoint } from './guesses.js';
 import { gonePoint, presentConditions } from './marks.js';
 import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
@@ -9,7 +8,7 @@ import { as, literal, type Points, policiesSql, type SqlFile } from './sql.js';
 
 /** tokens.sql: workspaces and owners are the app's. */
 export function tokensFile(found: Survey): SqlFile {
-  const { tenant, users, subjects, tables } = found;
+  const { tenant, users, subjects } = found;
   const { root, rootId, isSure, reason } = tenant;
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
   const id = rootId?.quoted;
@@ -28,7 +27,6 @@ export function tokensFile(found: Survey): SqlFile {
     found.ownerless &&
       found.ownerless.rows > 0 &&
       `${found.ownerless.rows} of ${found.ownerless.of} workspaces have no owner who may have tokens made, such as ${found.ownerless.ids.join(', ')}.`,
-    guessesPoint(tables, tenant),
     users && gonePoint('users', users),
   ];
   return {

@@ -1,8 +1,7 @@
 import type pg from 'pg';
-import { listed } from '../../base/listed.js';
 import { snakeCase } from '../words.js';
 import { singular } from './names.js';
-import { type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
+import { type Column, columnOf, type ForeignKey, type Point, sharedPoint, type Table, type Tenant } from './schema.js';
 import { sampled } from './sql.js';
 import { isSameKind, mostFrequent } from './tenant.js';
 
@@ -138,14 +137,11 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
 }
 
 /** Without the columns of the workspace, of which a point of its own tells. */
-export function guessesPoint(tables: readonly Table[], { columnIn }: Tenant): string | false {
-  const guessed = tables.flatMap((table) =>
-    table.foreignKeys
-      .filter(({ isGuess, columns: [column] }) => isGuess && column !== columnIn(table)?.name)
-      .map((key) => `${table.name}.${key.columns[0]} (${key.table})`),
+export function guessPoints(table: Table, { columnIn }: Tenant): Point[] {
+  const guessed = table.foreignKeys.flatMap(({ isGuess, columns: [column], table: to }) =>
+    isGuess && column !== columnIn(table)?.name ? `${column} to ${to}` : [],
   );
-  return (
-    guessed.length > 0 &&
-    `no foreign key proves ${guessed.length} references, which their names alone tell: ${listed(guessed)}. Remove "references" and the filter where a name means something else.`
-  );
+  const text =
+    'No foreign key proves these references, which their names alone tell: remove "references" and the filter where a name means something else.';
+  return guessed.length === 0 ? [] : [sharedPoint(text, table, guessed.join(', '))];
 }

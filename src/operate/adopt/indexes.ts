@@ -73,7 +73,7 @@ export function sizeText(bytes: number): string {
   return `${Math.round(bytes / 1024 ** step)} ${['', 'kB', 'MB', 'GB'][step]}`;
 }
 
-function count(rows: number): string {
+export function count(rows: number): string {
   return Math.round(rows).toLocaleString('en');
 }
 

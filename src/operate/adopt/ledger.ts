@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { viewConditions } from './above.js';
-import { shownId } from './columns.js';
+import { parsed, shownId } from './columns.js';
 import { namesOf } from './names.js';
-import type { Cause, Emptied, Hiding, Ledger, Subject } from './schema.js';
+import type { Cause, Emptied, Hiding, Ledger, Point, Subject } from './schema.js';
 import { fromOf, sampled, workspaceSql } from './sql.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
@@ -132,14 +132,7 @@ export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger)
 const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
 
 /** Odd numbers: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
-export function oddities({
-  rows,
-  shown,
-  hidden,
-  open,
-  emptied,
-  shownAlthough,
-}: Ledger): { text: string; rows: number }[] {
+export function oddities({ rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
   const isOdd = rows > 0 && (shown === 0 || (rows - shown) * 10 > rows);
   const texts = (some: readonly Cause[]): string => some.map(causeText).join('; ');
   const lost = emptied.filter(({ whole }) => whole > 0);
@@ -174,7 +167,7 @@ function leavesOf(value: unknown, at = ''): string[] {
 export function emptiedBy(column: string, texts: readonly string[], show: readonly string[]): Emptied {
   const isKept = (leaf: string): boolean => show.some((pointer) => leaf === pointer || leaf.startsWith(`${pointer}/`));
   const kept = texts
-    .flatMap(jsonIn)
+    .flatMap(parsed)
     .map((value) => leavesOf(value))
     .filter((leaves) => leaves.length > 0)
     .map((leaves) => leaves.filter(isKept).length / leaves.length);
@@ -185,13 +178,4 @@ export function emptiedBy(column: string, texts: readonly string[], show: readon
     whole: count((share) => share === 0),
     part: count((share) => share > 0 && share < 1),
   };
-}
-
-/** A sample cuts long values. */
-function jsonIn(text: string): unknown[] {
-  try {
-    return [JSON.parse(text)];
-  } catch {
-    return [];
-  }
 }

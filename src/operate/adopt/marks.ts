@@ -1,6 +1,6 @@
 import { isNamed } from '../words.js';
 import { alias, isDocument, isMoments, isTextual } from './columns.js';
-import type { Column, Table, ValueCount } from './schema.js';
+import { type Column, sharedPoint, type Table, type ValueCount } from './schema.js';
 import type { Points } from './sql.js';
 
 // Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
@@ -184,11 +184,7 @@ export function deletedPoints(rows: string, table: Table): Points {
   const marks = marksOf(table);
   const names = marks.map(({ column }) => column.name).join(', ');
   return [
-    names !== '' && {
-      text: `${rows} with ${names} count as deleted and are not shown.`,
-      all: 'Rows with these marks count as deleted and are not shown.',
-      of: `${table.name} (${names})`,
-    },
+    names !== '' && sharedPoint('Rows with these marks count as deleted and are not shown.', table, names),
     ...doubtsOf(table).map(({ column: { name }, says, rows: about }) => ({
       text: `${rows} are shown whatever ${name} says (${says}): leave out by a condition those that clients must not see.`,
       rows: about,

@@ -19,7 +19,7 @@ import { plainKey, proposedIndex } from './indexes.js';
 import { type PartKeys, partKeys, referenceTo } from './keys.js';
 import { deletedPoints, keptConditions, markColumns } from './marks.js';
 import { camelCase, namesOf, singular, untaken } from './names.js';
-import { type Column, columnOf, type Subject, type Survey, type Table } from './schema.js';
+import { type Column, columnOf, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
 import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
 
 export interface PartDraft extends ViewColumn {
@@ -89,14 +89,10 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
-        {
-          text: `the rows of ${part.quoted} are shown as the list ${name} of each record${others}.`,
-          all: `Rows of other tables are shown as lists in the records that they belong to${others}.`,
-          of: `${subject.table.name}.${name} (${part.name})`,
-        },
+        sharedPoint(`Rows of these tables are shown as lists in the records that they belong to${others}.`, part),
         ...deletedPoints(`rows of ${part.quoted}`, part),
         ...documentPoints(part, shown),
-        ...leftPoints(part, ` of ${part.quoted}`, leftOut),
+        ...leftPoints(part, leftOut),
       ],
     };
   });

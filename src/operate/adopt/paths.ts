@@ -5,6 +5,7 @@ import {
   type ForeignKey,
   type Step,
   type Subject,
+  sharedPoint,
   type Table,
   type Tenant,
   type WorkspaceOf,
@@ -123,28 +124,25 @@ function nameOf({ from, table, to, isBack }: Step): string {
 
 export function pathPoints({ table, steps, rivals }: Subject): Points {
   if (steps.length === 0) return [];
-  const said = (way: readonly Step[]): string =>
-    way
-      .map((step) =>
-        step.isBack ? `${nameOf(step)}, which refers to it` : `${step.from.name} of ${step.table.quoted}`,
-      )
-      .join(', ');
+  const said = (way: readonly Step[]): string => way.map(nameOf).join(', ');
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
-    {
-      text: `its workspace comes from ${said(steps)}, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.`,
-      all: 'The workspace comes from another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
-      of: `${table.name} (${steps.map(nameOf).join(', ')})`,
-    },
-    rivals.length > 0 && {
-      text: `${rivals.map((rival) => said(rival.steps)).join(', and ')} leads to a workspace as well: is the first the one that the row belongs to?`,
-      all: 'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
-      of: `${table.name} (${[steps, ...rivals.map((rival) => rival.steps)].map(([step]) => step && nameOf(step)).join(' before ')})`,
-    },
-    guessed.length > 0 && {
-      text: `no foreign key proves what ${guessed.join(', ')} refers to, and the workspace of the row depends on it.`,
-      all: 'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
-      of: `${table.name} (${guessed.join(', ')})`,
-    },
+    sharedPoint(
+      'The workspace comes from another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
+      table,
+      said(steps),
+    ),
+    rivals.length > 0 &&
+      sharedPoint(
+        'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
+        table,
+        [steps, ...rivals.map((rival) => rival.steps)].map(said).join(' before '),
+      ),
+    guessed.length > 0 &&
+      sharedPoint(
+        'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
+        table,
+        guessed.join(', '),
+      ),
   ];
 }

@@ -250,17 +250,16 @@ export interface Survey {
   readonly allFilters: boolean;
 }
 
-/** About so many rows. */
-export interface RowsPoint {
+/** A guess that can hurt, for the operator. */
+export interface Point {
   readonly text: string;
-  readonly rows: number;
+  /** About so many. */
+  readonly rows?: number;
+  /** The place of what is decided alike in many tables: asked once for the schema, and noted in each file. */
+  readonly of?: string;
 }
 
-/** Taken alike in many tables: asked once for the schema, and noted in each file. */
-export interface SharedPoint {
-  /** In the file. */
-  readonly text: string;
-  /** For the schema, before its places. */
-  readonly all: string;
-  readonly of: string;
+/** Decided alike in many tables; `names` are those in this one. */
+export function sharedPoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
+  return { text, rows, of: names === '' ? name : `${name} (${names})` };
 }

@@ -1,11 +1,11 @@
 import { type PolicyCommand, policyOn } from '../../doctor/policies.js';
 import { alias } from './columns.js';
-import type { RowsPoint, SharedPoint, Shown, Table, WorkspaceOf } from './schema.js';
+import type { Point, Shown, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
 /** Those that do not hold are false. */
-export type Points = readonly (string | RowsPoint | SharedPoint | false | undefined)[];
+export type Points = readonly (string | Point | false | undefined)[];
 
 export interface SqlFile {
   /** Below sql/views. */
@@ -21,13 +21,13 @@ export function printed({ about, open = [], sql }: SqlFile): string {
   // In a comment a name is never SQL.
   const comments = [
     ...about,
-    ...open.flatMap((point) => {
-      if (!point) return [];
-      if (typeof point === 'string') return `OPEN: ${point}`;
-      return `${'all' in point ? 'Note' : 'OPEN'}: ${point.text}`;
-    }),
+    ...pointsOf(open).map(({ text, of }) => (of === undefined ? `OPEN: ${text}` : `Note: ${of}: ${text}`)),
   ].map((text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`);
   return `${comments.join('')}${sql}\n`;
+}
+
+export function pointsOf(open: Points = []): Point[] {
+  return open.flatMap((point) => (typeof point === 'string' ? { text: point } : point || []));
 }
 
 export function literal(text: string): string {
