@@ -78,7 +78,7 @@ function scansOf(plan: Plan): Scans {
   };
 }
 
-function allNodes(plan: Plan): Plan[] {
+export function allNodes(plan: Plan): Plan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(allNodes)];
 }
 

@@ -1,19 +1,10 @@
-import { isNamed, snakeCase } from '../words.js';
+import { snakeCase } from '../words.js';
 import { alias, shownId } from './columns.js';
 import { isPlain } from './indexes.js';
 import { keptConditions, marksOf } from './marks.js';
 import { namesOf, singular } from './names.js';
-import { isPeople } from './paths.js';
-import {
-  type Column,
-  columnOf,
-  type Shown,
-  type Step,
-  type Subject,
-  type Survey,
-  sharedPoint,
-  type Table,
-} from './schema.js';
+import { isPeople, referencesIn } from './paths.js';
+import { type Column, type Shown, type Step, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
 import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
@@ -32,15 +23,11 @@ type Row = { readonly table: Table; readonly steps: readonly Step[] };
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
 function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
-  return table.foreignKeys.flatMap(({ table: name, columns: from, references: to, cascades, survives }): Above[] => {
-    const above = tables.find((each) => each.name === name);
-    const columns = from.flatMap((column) => columnOf(table, column) ?? []);
-    if (above === undefined || above === tenant.root || survives) return [];
-    const references = to.flatMap((column) => columnOf(above, column) ?? []);
+  const byName = new Map(tables.map((each) => [each.name, each]));
+  return referencesIn(table, byName).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
     const isPart = isNamedAfter(table, above);
-    if (isPeople(above) && !isPart) return [];
-    const isOfAuthor = !isPart && columns.some((column) => isNamed('author', column.name));
-    return [{ table: above, columns, references, takes: cascades && !isOfAuthor }];
+    if (above === tenant.root || key.survives || (isPeople(above) && !isPart)) return [];
+    return [{ table: above, columns, references, takes: key.cascades && (isPart || !isOfPerson) }];
   });
 }
 

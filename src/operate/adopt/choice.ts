@@ -4,7 +4,15 @@ import { reasonToLeaveOut } from './columns.js';
 import type { OpenReference } from './guesses.js';
 import { idColumn, partKeys } from './keys.js';
 import { isPeople } from './paths.js';
-import { AdoptRefused, columnOf, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
+import {
+  AdoptRefused,
+  type Column,
+  columnOf,
+  type Survey,
+  type Table,
+  type Tenant,
+  type WorkspaceOf,
+} from './schema.js';
 
 // Which tables become resources or parts, and the reason and the remedy for the others.
 
@@ -111,8 +119,7 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: G
       ? [{ from, to }]
       : [];
   })[0];
-  if (optional)
-    return `its ${optional.from.name} leads to ${optional.to.quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
+  if (optional) return remedyOfNull(optional.from, optional.to);
   for (const other of all) {
     const key = other.foreignKeys.find((each) => each.table === table.name && each.columns.length === 1);
     if (key && (workspaces.has(other) || other === tenant.root))
@@ -128,13 +135,16 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: G
     .map((key) => ({ from: key.columns[0], to: all.find(({ name }) => name === key.table) as Table }))
     .sort((a, b) => Number(isPeople(a.to)) - Number(isPeople(b.to)))[0];
   const toPeople = next && isPeople(next.to) ? columnOf(table, next.from) : undefined;
-  if (next && toPeople?.notNull === false && workspaces.has(next.to))
-    return `its ${next.from} leads to ${next.to.quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
+  if (next && toPeople?.notNull === false && workspaces.has(next.to)) return remedyOfNull(toPeople, next.to);
   if (next && isPeople(next.to))
     return `its ${next.from} leads to ${next.to.quoted}, whose people have no workspace: show it by a view of your own that joins their memberships`;
   if (next)
     return `its ${next.from} leads to ${next.to.quoted}, which has none either: give one of them that column, or show it by a view of your own`;
   return 'show it by a view of your own: with a row for each workspace if all may see its rows, otherwise with a join that tells whose they are';
+}
+
+function remedyOfNull({ name }: Column, { quoted }: Table): string {
+  return `its ${name} leads to ${quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
 }
 
 function findParts(given: Given): ReadonlyMap<Table, readonly Table[]> {

@@ -14,7 +14,7 @@ import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
 import { type Ledger, type Point, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
-import { as, fromOf, type Points, pointsOf, policiesSql, type SqlFile, workspaceSql } from './sql.js';
+import { as, fromOf, type Points, pointsOf, policiesSql, type SqlFile, whereOf, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
 export interface Draft {
@@ -136,7 +136,7 @@ function viewFile(shape: Shape): SqlFile {
       }),
     ),
     sql: [
-      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${conditions.length > 0 ? `\n  where ${conditions.join('\n    and ')}` : ''};`,
+      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${whereOf(conditions, '\n    and ')};`,
       ...(write?.sql ?? []),
       ...policiesSql(read, ['select']),
       ...(write ? policiesSql([table], ['insert', 'update']) : []),

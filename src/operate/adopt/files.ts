@@ -4,7 +4,7 @@ import type { ViewColumn } from './fields.js';
 import { gonePoint, presentConditions } from './marks.js';
 import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
-import { as, literal, type Points, policiesSql, type SqlFile } from './sql.js';
+import { as, literal, type Points, policiesSql, type SqlFile, whereOf } from './sql.js';
 
 /** tokens.sql: workspaces and owners are the app's. */
 export function tokensFile(found: Survey): SqlFile {
@@ -49,10 +49,6 @@ grant select (workspace_id, id) on gateway.token_owners to gateway_owner;${polic
       .map((line) => `\n${line}`)
       .join('')}`,
   };
-}
-
-function whereOf(conditions: readonly string[]): string {
-  return conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
 }
 
 /** key_ids.sql: key ids in use, with one scan per table. */

@@ -14,7 +14,7 @@ import {
   type Tenant,
   type WorkspaceOf,
 } from './schema.js';
-import { as, fromOf, literal, workspaceSql } from './sql.js';
+import { as, fromOf, literal, whereOf, workspaceSql } from './sql.js';
 
 // Users who may have tokens: of one workspace, or members of several.
 
@@ -146,9 +146,8 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
     ...presentConditions(table),
     ...(user ? presentConditions(people, users) : []),
   ];
-  const where = conditions.length === 0 ? '' : `\n  where ${conditions.join(' and ')}`;
   // A user can be in a workspace by several memberships, each with a role.
-  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${fromOf(table.quoted, owners)}${joins.join('')}${where}`;
+  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${fromOf(table.quoted, owners)}${joins.join('')}${whereOf(conditions)}`;
   const everyone = `every user of ${table.quoted} may have tokens made: add a condition for the owners.`;
   return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
 }

@@ -83,17 +83,34 @@ function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): Rea
   return new Set(others.filter(({ name }) => reached.has(name)));
 }
 
+/** A foreign key between tables that are known. */
+export interface Reference {
+  readonly key: ForeignKey;
+  readonly table: Table;
+  readonly columns: readonly Column[];
+  readonly references: readonly Column[];
+  readonly isOfPerson: boolean;
+}
+
+export function referencesIn(table: Table, byName: ReadonlyMap<string, Table>): Reference[] {
+  return table.foreignKeys.flatMap((key): Reference[] => {
+    const to = byName.get(key.table);
+    if (to === undefined) return [];
+    const columns = key.columns.flatMap((name) => columnOf(table, name) ?? []);
+    const references = key.references.flatMap((name) => columnOf(to, name) ?? []);
+    const isOfPerson = isPeople(to) || columns.some(({ name }) => isNamed('author', name));
+    return [{ key, table: to, columns, references, isOfPerson }];
+  });
+}
+
 /** Of one column each, those that delete the row first. */
 function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
-  const rank = (key: ForeignKey): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
-  return [...table.foreignKeys]
+  const rank = ({ key }: Reference): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
+  return referencesIn(table, byName)
     .sort((a, b) => rank(a) - rank(b))
-    .flatMap((key) => {
-      const to = byName.get(key.table);
-      const [from, id] = [columnOf(table, key.columns[0]), to && columnOf(to, key.references[0])];
-      if (key.columns.length !== 1 || !from?.notNull || !to || !id || to === table) return [];
-      const step = { from, table: to, to: id, ...(key.isGuess && { isGuess: true as const }) };
-      return [{ step, isOfPerson: isPeople(to) || isOfAuthor(from) }];
+    .flatMap(({ key, table: to, columns: [from, ...others], references: [id], isOfPerson }) => {
+      if (others.length > 0 || !from?.notNull || !id || to === table) return [];
+      return [{ step: { from, table: to, to: id, ...(key.isGuess && { isGuess: true as const }) }, isOfPerson }];
     });
 }
 
@@ -111,10 +128,6 @@ function keysBack(table: Table, tables: readonly Table[]): Key[] {
         : [];
     }),
   );
-}
-
-function isOfAuthor({ name }: Column): boolean {
-  return isNamed('author', name);
 }
 
 /** The column of a step: a column of the row, or of the other table, with that table's name. */

@@ -34,6 +34,10 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
+export function whereOf(conditions: readonly string[], between = ' and '): string {
+  return conditions.length === 0 ? '' : `\n  where ${conditions.join(between)}`;
+}
+
 /** `expression as name`, unless it is a column of that name. */
 export function as(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;

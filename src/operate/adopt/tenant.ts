@@ -45,14 +45,9 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   const reach = workspacesOf(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
   if (given === undefined && reach * fewest < tables.length)
     throw new AdoptRefused(
-      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${
-        candidates
-          .slice(0, 3)
-          .map((each) => `${each.column} of ${each.table.quoted} (${each.count})`)
-          .join(', ') || column
-      }. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
+      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${textOf(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
     );
-  const next = candidates.filter(({ table }) => table !== listed?.table).slice(0, 3);
+  const next = candidates.filter(({ table }) => table !== listed?.table);
   const [rival] = given === undefined && listed !== undefined ? next : [];
   const isClose = rival !== undefined && rival.score > (listed as Candidate).score - 0.25;
   const isMost = count * 2 >= tables.length - 1;
@@ -63,9 +58,7 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
     reason: [
       `${column} (${sample.type}) is in ${count} of ${tables.length} tables`,
       ...(listed ? [`references lead to ${listed.table.quoted}`] : []),
-      ...(next.length > 0
-        ? [`next: ${next.map((each) => `${each.column} of ${each.table.quoted} (${each.count})`).join(', ')}`]
-        : []),
+      ...(next.length > 0 ? [`next: ${textOf(next)}`] : []),
     ].join('; '),
     isSure:
       given !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
@@ -84,6 +77,13 @@ interface Root {
 interface Candidate extends Root {
   readonly count: number;
   readonly score: number;
+}
+
+function textOf(candidates: readonly Candidate[]): string {
+  return candidates
+    .slice(0, 3)
+    .map(({ column, table, count }) => `${column} of ${table.quoted} (${count})`)
+    .join(', ');
 }
 
 /** By its name, or a single required reference to the list of workspaces. */
