@@ -46,7 +46,7 @@ function isOccupied(error: unknown): boolean {
   return sqlStateOf(error) === lockNotAvailable || (helpOf(error) === 'repeat' && !endsConnection(error));
 }
 
-/** What it would have said is not known; a server that cannot be judged is taken later, or by another gateway. */
+/** The statement took longer than a look may; a server that is not judged is looked at again later. */
 function slowItem(item: Item): Item {
   const detail = `${titleOf(item)} takes too long, so it is not judged.`;
   return { ...failure(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };

@@ -179,13 +179,12 @@ function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Sh
   ];
 }
 
-/** A policy that restricts holds beside those of the draft. */
+/** It holds beside the policies of the draft. */
 function restrictingPoints({ quoted, policies }: Table): string[] {
   return policies
     .filter(({ restricts }) => restricts)
     .map(({ name, apps }) => {
-      const to =
-        apps ?? `the roles that the app logs in with, or except those of the gateway (docs/reference/views.md)`;
+      const to = apps ?? `the roles that the app logs in with, without the gateway's (docs/reference/views.md)`;
       return `the restrictive policy ${name} hides rows of ${quoted} from the owner of the views, and from this draft: let it hold for the app alone (alter policy ${name} on ${quoted} to ${to}).`;
     });
 }
