@@ -110,16 +110,8 @@ function indexLines(drafts: readonly Draft[]): string[] {
   const tables = new Set(indexes.map(({ table }) => table));
   const total = indexes.reduce((sum, { bytes }) => sum + bytes, 0);
   return [
-    ...(indexes.length > 0
-      ? [
-          `Proposed: ${indexes.length}, tables: ${tables.size}, about ${sizeText(total)} in all; each makes every insert slower. Each file in ${viewsFolder}/indexes says what it serves.`,
-        ]
-      : []),
-    ...(unindexed > 0
-      ? [
-          `Filters without an index of the app are not drafted: ${unindexed}, which the views name. With --all-filters they are, each with an index.`,
-        ]
-      : []),
+    `Proposed: ${indexes.length}, tables: ${tables.size}, about ${sizeText(total)} in all; each makes every insert slower. Each file in ${viewsFolder}/indexes says what it serves.`,
+    `Filters without an index of the app are not drafted: ${unindexed}, which the views name. With --all-filters they are, each with an index.`,
   ];
 }
 

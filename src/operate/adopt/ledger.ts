@@ -27,45 +27,28 @@ export async function ledgerOf(
 ): Promise<Ledger> {
   const { table, id, shown } = subject;
   const causes = causesOf(subject);
-  const rows = fromOf(`(select * from ${sampled(table, rowsMax)})`, shown.way).replaceAll(
-    '\n    join ',
-    '\n    left join ',
-  );
+  const some = `(select * from ${sampled(table, rowsMax)})`;
+  const rows = fromOf(some, shown.way).replaceAll('\n    join ', '\n    left join ');
   const isShown = view ? `exists (select from ${view.name} v where v.id = ${view.id})` : 'null::boolean';
-  const open = shown.open.map(({ kept }, i) => `(${kept}) is not true as open${i}`);
-  const counted = shown.open.map(
-    (_, i) =>
-      `count(*) filter (where open${i})::int as open${i}, (array_agg(id) filter (where open${i}))[1:3] as ids${i}`,
-  );
-  const text = `select cause, "isShown", ${['count(*)::int as rows', '(array_agg(id order by id))[1:3] as ids', ...counted].join(', ')}
-    from (select ${[`${shownId(id).select}::text as id`, `${isShown} as "isShown"`, ...open].join(', ')},
-      case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2`;
+  const open = shown.open.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
+  const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
+    from (select ${shownId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
+      case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3`;
   const { rows: groups } = await client.query<Group>(readingTables(text, subjects));
-  const otherwise = ['another condition of the view', ...(view?.policies ? [`a policy (${view.policies})`] : [])].join(
-    ', or ',
-  );
-  const causeOf = ({ cause }: Group): string | undefined => causes[cause]?.by;
-  const isSeen = (group: Group): boolean => group.isShown ?? causeOf(group) === undefined;
+  const otherwise = `another condition of the view${view?.policies ? `, or a policy (${view.policies})` : ''}`;
+  const causeOf = ({ cause }: Group): string[] => (causes[cause] ? [causes[cause].by] : []);
+  const isSeen = (group: Group): boolean => group.isShown ?? causeOf(group).length === 0;
+  const [seen, unseen] = [groups.filter(isSeen), groups.filter((group) => !isSeen(group))];
   const sum = (some: readonly Group[]): number => some.reduce((all, each) => all + each.rows, 0);
-  const merged = (some: readonly Group[]): Cause[] =>
-    some.map((group) => ({ by: causeOf(group) ?? otherwise, rows: group.rows, ids: group.ids }));
-  const seen = groups.filter(isSeen);
-  const all = sum(groups);
   return {
     table: table.quoted,
-    rows: all,
+    rows: sum(groups),
     ...(table.rows > rowsMax && { sampledOf: Math.round(table.rows) }),
     ...(table.policies.length > 0 && { policies: table.policies.map(({ name }) => name) }),
     shown: sum(seen),
-    hidden: merged(groups.filter((group) => !isSeen(group))),
-    shownAlthough: merged(seen.filter((group) => causeOf(group) !== undefined)),
-    open: shown.open.flatMap(({ by }, i) => {
-      const own = seen.filter((group) => Number(group[`open${i}`]) > 0);
-      const count = own.reduce((total, group) => total + Number(group[`open${i}`]), 0);
-      return count > 0
-        ? [{ by, rows: count, ids: own.flatMap((group) => group[`ids${i}`] as string[]).slice(0, 3) }]
-        : [];
-    }),
+    hidden: tally(unseen, (group) => causeOf(group)[0] ?? otherwise),
+    shownAlthough: tally(seen, (group) => causeOf(group)),
+    open: tally(seen, (group) => group.open.map((i) => (shown.open[i] as Hiding).by)),
     emptied: [],
   };
 }
@@ -73,35 +56,37 @@ export async function ledgerOf(
 interface Group {
   readonly cause: number;
   readonly isShown: boolean | null;
+  readonly open: readonly number[];
   readonly rows: number;
   readonly ids: readonly string[];
-  readonly [open: string]: unknown;
+}
+
+function tally(groups: readonly Group[], causesOf: (group: Group) => string | readonly string[]): Cause[] {
+  const causes = new Map<string, Cause>();
+  for (const group of groups)
+    for (const by of [causesOf(group)].flat()) {
+      const { rows, ids } = causes.get(by) ?? { rows: 0, ids: [] };
+      causes.set(by, { by, rows: rows + group.rows, ids: [...ids, ...group.ids].slice(0, 3) });
+    }
+  return [...causes.values()];
 }
 
 /** The first that does not hold is why a row is hidden. */
 function causesOf({ tenant, steps, shown }: Subject): Hiding[] {
   const [step, ...further] = steps;
+  const above = shown.above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
   if (step === undefined)
-    return [
-      { by: `no ${tenant.name}`, kept: `t.${tenant.quoted} is not null` },
-      ...shown.own,
-      ...inRecords(shown.above),
-    ];
+    return [{ by: `no ${tenant.name}`, kept: `t.${tenant.quoted} is not null` }, ...shown.own, ...above];
   const way = { steps: further, tenant };
-  const above = `(select ${workspaceSql(way, 'b')}\n${fromOf(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1)`;
+  const workspace = `(select ${workspaceSql(way, 'b')}\n${fromOf(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1)`;
+  const leadsNowhere = `${step.from.name} leads to no row of ${step.table.quoted}`;
   return [
-    {
-      by: `${step.from.name} leads to no row of ${step.table.quoted}`,
-      kept: above.replace(/^\(select \S+/, 'exists (select'),
-    },
-    { by: `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`, kept: `${above} is not null` },
+    { by: leadsNowhere, kept: workspace.replace(/^\(select \S+/, 'exists (select') },
+    { by: `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`, kept: `${workspace} is not null` },
     ...shown.own,
-    ...inRecords(shown.above),
+    ...above,
   ];
 }
-
-const inRecords = (above: readonly Hiding[]): Hiding[] =>
-  above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
 
 /** The views that a draft of the subject reads, and those that they read, as the draft makes them: none need exist. */
 function viewsBelow(sql: string, subjects: readonly Subject[]): string[] {

@@ -77,14 +77,11 @@ export function isState(column: Column): boolean {
 
 /** Clients see it in a field all the same: other rows have other words. */
 function stateMarks(column: Column, of: RegExp): Mark[] {
-  const words = wordsOf(column).filter((word) => of.test(word));
-  if (words.length === 0) return [];
-  const kept = (sql: string): string =>
-    words
-      .sort()
-      .map((word) => `${sql} is distinct from '${word}'`)
-      .join(' and ');
-  return [{ column, kept, printed: [] }];
+  const words = wordsOf(column)
+    .filter((word) => of.test(word))
+    .sort();
+  const kept = (sql: string): string => words.map((word) => `${sql} is distinct from '${word}'`).join(' and ');
+  return words.length === 0 ? [] : [{ column, kept, printed: [] }];
 }
 
 export function markColumns(table: Table): Column[] {
