@@ -130,10 +130,7 @@ function viewFile(shape: Shape): SqlFile {
       ...(list.unindexed.length > 0 ? [`Filters without an index, not drafted: ${list.unindexed.join(', ')}.`] : []),
     ],
     open: pointsOf([...viewPoints(shape), ...hidden.map(rowSecurityPoint), ...hidden.flatMap(restrictingPoints)]).map(
-      (point) => ({
-        rows: shape.ledger.rows,
-        ...point,
-      }),
+      (point) => ({ rows: shape.ledger.rows, ...point }),
     ),
     sql: [
       `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${whereOf(conditions, '\n    and ')};`,

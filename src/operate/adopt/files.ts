@@ -1,3 +1,4 @@
+import { projectText } from '../../base/paths.js';
 import { isNamed } from '../words.js';
 import { preset } from './columns.js';
 import type { ViewColumn } from './fields.js';
@@ -29,26 +30,16 @@ export function tokensFile(found: Survey): SqlFile {
       `${found.ownerless.rows} of ${found.ownerless.of} workspaces have no owner who may have tokens made, such as ${found.ownerless.ids.join(', ')}.`,
     users && gonePoint('users', users),
   ];
-  return {
-    path: 'tokens.sql',
-    about: [
-      'Tokens, their workspaces and their owners, for the functions of sql/core/003_tokens.sql. No login role may read these.',
-    ],
-    open,
-    sql: `create view gateway.api_tokens as select * from gateway.tokens;
-grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner; -- the owner of find_token and issue_token
+  const read = [root, users].flatMap((table) => table ?? []);
+  const policies = policiesSql(read, ['select']).map((line) => `\n${line}`);
+  return { ...fileOf('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
+}
 
-create view gateway.workspaces as ${workspaces};
-grant select (id) on gateway.workspaces to gateway_owner;
-
-create view gateway.token_owners as ${owners.sql};
-grant select (workspace_id, id) on gateway.token_owners to gateway_owner;${policiesSql(
-      [root, users].flatMap((table) => table ?? []),
-      ['select'],
-    )
-      .map((line) => `\n${line}`)
-      .join('')}`,
-  };
+/** By sql/adopt, whose comment stays in the file. */
+function fileOf(name: string, values: Readonly<Record<string, string>>): SqlFile {
+  const [, comment = '', text = ''] = /^((?:-- .*\n)+)(.*?)\n*$/s.exec(projectText(`sql/adopt/${name}.sql`)) ?? [];
+  const about = [...comment.matchAll(/^-- (.*)$/gm)].map(([, line]) => line as string);
+  return { path: `${name}.sql`, about, sql: text.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string) };
 }
 
 /** key_ids.sql: key ids in use, with one scan per table. */
@@ -77,23 +68,7 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
     scans.length === 0
       ? 'select null::text, 0::bigint, null::text[] where false'
       : `select split_part(used.value, ':', 3), count(*), (array_agg(used.value order by length(used.value) desc))[1:100] from (\n${scans.join('\n      union all\n')}\n    ) used where used.value like 'enc:v_:%' group by 1`;
-  return {
-    path: 'key_ids.sql',
-    about: [
-      'The ids of the data keys in use, over all workspaces, with the number of values seen: `check` and `serve` compare them with',
-      'the keyring. SECURITY DEFINER because the wall shows no row without a workspace; all that comes out are key ids, counts and a few sealed values without their rows.',
-      'Columns, prefixes and key ids must match the codecs in the definitions: change both together.',
-      'Of a large table a sample of some 20,000 rows: a key that only a handful of rows use can be missed.',
-    ],
-    sql: `${grants.join('')}create function gateway.key_ids() returns table (key_id text, seen bigint, samples text[])
-  language sql stable security definer set search_path = ''
-  as ${dollarQuoted(`
-    ${body}
-  `)};
-alter function gateway.key_ids() owner to gateway_owner;
-revoke all on function gateway.key_ids() from public;
-grant execute on function gateway.key_ids() to gateway_reader;`,
-  };
+  return fileOf('key_ids', { grants: grants.join(''), body: dollarQuoted(`\n    ${body}\n  `) });
 }
 
 /** Dollar quotes that the body does not hold itself. */
