@@ -37,7 +37,7 @@ export function tokensFile(found: Survey): SqlFile {
 
 /** By sql/adopt, whose comment stays in the file. */
 function fileOf(name: string, values: Readonly<Record<string, string>>): SqlFile {
-  const [, comment = '', text = ''] = /^((?:-- .*\n)+)(.*?)\n*$/s.exec(projectText(`sql/adopt/${name}.sql`)) ?? [];
+  const [, comment = '', text = ''] = /^((?:-- .*\n)+)([\s\S]*?)\n*$/.exec(projectText(`sql/adopt/${name}.sql`)) ?? [];
   const about = [...comment.matchAll(/^-- (.*)$/gm)].map(([, line]) => line as string);
   return { path: `${name}.sql`, about, sql: text.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string) };
 }
