@@ -21,6 +21,7 @@ create table gateway.tokens (
   -- NULL: the default of the gateways. A view of the app's own table may lack it: then every token has the default.
   requests_per_minute integer check (requests_per_minute between 1 and 100000)
 );
+create index tokens_rotated_from on gateway.tokens (rotated_from) where rotated_from is not null; -- `tokens prune` looks for successors
 
 -- The last use of each token, for people who look for tokens that are no longer used. A table of its own, because the table of
 -- tokens may be the app's. Nothing is judged by it.

@@ -1,8 +1,7 @@
 import { asAdmin } from '../postgres/admin.js';
-import { fieldTypes } from '../resource/definition/field-types.js';
 import { adminUrl } from './admin.js';
 import { type Command, command, errLine, outLine, outTable, outText, UsageError } from './command.js';
-import { findWorkspace, momentSql, rephrase } from './tokens.js';
+import { findWorkspace, momentSql, rephrase, requireDay } from './tokens.js';
 
 type Row = Readonly<Record<string, string | number | readonly string[] | null>>;
 
@@ -19,9 +18,7 @@ const show = command(
   { workspace: text, from: text, to: text, json: { type: 'boolean' } },
   async ({ workspace, from, to, json }) => {
     if (workspace === undefined) throw new UsageError('register needs --workspace.');
-    for (const [option, day] of Object.entries({ from, to }))
-      if (day !== undefined && !fieldTypes.date.query.isValue(day))
-        throw new UsageError(`--${option} must be a date such as 2026-03-31, not "${day}".`);
+    for (const [option, day] of Object.entries({ from, to })) if (day !== undefined) requireDay(option, day);
     const { reads, copies } = await asAdmin(adminUrl(), async (client) => {
       const id = await findWorkspace(client, workspace);
       return {

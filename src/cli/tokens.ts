@@ -1,13 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import Cursor from 'pg-cursor';
 import { suggest } from '../base/nearest-name.js';
 import { own } from '../base/own.js';
 import { asAdmin } from '../postgres/admin.js';
+import { fieldTypes } from '../resource/definition/field-types.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { newToken, tokenHash } from '../serve/http/token-format.js';
 import { adminUrl, settingsOfApp } from './admin.js';
-import { type Command, command, errLine, Failure, oneLine, outTable, outText, tryOut, UsageError } from './command.js';
+import {
+  type Command,
+  command,
+  errLine,
+  Failure,
+  oneLine,
+  outLine,
+  outTable,
+  outText,
+  tryOut,
+  UsageError,
+} from './command.js';
 
 const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
 const create = command(
@@ -26,14 +39,8 @@ const create = command(
     await asAdmin(adminUrl(), async (client) => {
       const workspaceId = await findWorkspace(client, workspace);
       const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
-      const order = {
-        workspaceId,
-        ownerId: user.rows[0].id as string,
-        name: trimmed,
-        scopes,
-        expiresAt,
-        requestsPerMinute,
-      };
+      const ownerId: string = user.rows[0].id;
+      const order = { workspaceId, ownerId, name: trimmed, scopes, expiresAt, requestsPerMinute };
       await show(await createToken(client, order), order, given.json);
     });
   },
@@ -67,17 +74,31 @@ const revoke = command(
   true,
 );
 
-const list = command({ workspace: text, json: flag }, async ({ workspace, json }) => {
-  const { rows } = await asAdmin(adminUrl(), async (client) => {
-    const workspaceId = workspace === undefined ? null : await findWorkspace(client, workspace);
-    return client.query<ListedToken>(listed, [workspaceId]);
-  });
-  if (json) outText(JSON.stringify(rows, null, 2));
-  else if (rows.length === 0) errLine('There are no tokens.');
-  else table(rows);
+/** In batches: an operator can have more tokens than fit in memory. */
+const list = command({ workspace: text, json: flag }, (given) =>
+  asAdmin(adminUrl(), async (client) => {
+    const workspaceId = given.workspace === undefined ? null : await findWorkspace(client, given.workspace);
+    const cursor = client.query(new Cursor<ListedToken>(listed, [workspaceId]));
+    const widths: number[] = [];
+    let opening = '[';
+    for (let rows = await cursor.read(1000); rows.length > 0; rows = await cursor.read(1000)) {
+      const headings = widths.length === 0 ? [Object.keys(columns)] : [];
+      if (given.json) outText(opening + JSON.stringify(rows, null, 2).slice(1, -2));
+      else outTable([...headings, ...rows.map(cellsOf)], widths);
+      opening = ',';
+    }
+    if (given.json) outText(opening === '[' ? '[]' : ']');
+    else if (opening === '[') errLine('There are no tokens.');
+  }),
+);
+
+const prune = command({ 'expired-before': text }, async ({ 'expired-before': day = '' }) => {
+  requireDay('expired-before', day);
+  const { rows } = await asAdmin(adminUrl(), (client) => client.query(pruned, [day]));
+  outLine(`${rows[0].count} expired tokens are deleted.`);
 });
 
-const actions: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = { create, list, rotate, revoke };
+const actions: Readonly<Record<string, typeof rotate>> = { create, list, rotate, revoke, prune };
 
 export const tokens: Command = async ([name = '', ...rest]) => {
   const action = own(actions, name);
@@ -159,24 +180,22 @@ const listed = `select id, workspace_id as "workspaceId", workspace_name as "wor
   rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt",
   requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;
 
-function table(rows: readonly ListedToken[]): void {
-  outTable([
-    ['ID', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED', 'LIMIT', 'WORKSPACE', 'NAME', 'SCOPES'],
-    ...rows.map(({ id, state, createdAt, expiresAt, lastUsedAt, requestsPerMinute, workspaceName, name, scopes }) =>
-      [
-        id,
-        state,
-        createdAt,
-        expiresAt ?? 'never',
-        lastUsedAt ?? '-',
-        requestsPerMinute ?? '-',
-        workspaceName,
-        name,
-        scopes,
-      ].map((cell) => [cell].flat().join(' ')),
-    ),
-  ]);
-}
+/** A successor that stays forgets where it came from. */
+const pruned = `with gone as (
+    select id from gateway.api_tokens where expires_at < least($1::date::timestamp at time zone 'UTC', now())),
+  freed as (update gateway.api_tokens set rotated_from = null
+    where rotated_from in (select id from gone) and id not in (select id from gone)),
+  unused as (delete from gateway.token_uses where token_id in (select id from gone)),
+  deleted as (delete from gateway.api_tokens where id in (select id from gone) returning 1)
+  select count(*) from deleted`;
+
+const columns = {
+  ...{ ID: 'id', STATE: 'state', CREATED: 'createdAt', EXPIRES: 'expiresAt', 'LAST USED': 'lastUsedAt' },
+  ...{ LIMIT: 'requestsPerMinute', WORKSPACE: 'workspaceName', NAME: 'name', SCOPES: 'scopes' },
+};
+
+const cellsOf = (token: ListedToken): string[] =>
+  Object.values(columns).map((name) => [token[name] ?? (name === 'expiresAt' ? 'never' : '-')].flat().join(' '));
 
 function moment(date: Date | null): string | null {
   return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
@@ -199,6 +218,11 @@ function parseExpiry(within = '90d'): Date | null {
     throw new UsageError(`--expires-in must be such as 90d, 12h, 30m or never, not "${within}".`);
   const minutes = { m: 1, h: 60, d: 1440 }[unit] ?? 0;
   return new Date(Date.now() + Number(count) * minutes * 60_000);
+}
+
+export function requireDay(option: string, day: string): void {
+  if (!fieldTypes.date.query.isValue(day))
+    throw new UsageError(`--${option} must be a date such as 2026-03-31, not "${day}".`);
 }
 
 function parseLimit(limit: string | undefined): number | null {

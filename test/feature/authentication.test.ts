@@ -432,6 +432,33 @@ tracked.serial('tokens list shows the last use of each token, which is noted onc
   );
 });
 
+tracked.serial(
+  '150,000 tokens are listed, and prune deletes those that expired before a day and no other',
+  async (t) => {
+    const { primary, workspaces } = t.context.database;
+    const { id, ownerId } = workspaces[0] as (typeof workspaces)[number];
+    const names = async () =>
+      (await primary.query(`select name, rotated_from from gateway.api_tokens where name <> 'test' order by name`))
+        .rows;
+    const before = Number((await primary.query('select count(*) from gateway.api_tokens')).rows[0].count);
+    const insert = `insert into gateway.api_tokens (id, workspace_id, created_by, name, token_hash, scopes, expires_at, rotated_from)
+    select gen_random_uuid(), '${id}', '${ownerId}', name, sha256(name::bytea), '{read:klanten}', expiry::timestamptz, origin`;
+    const [day, last] = ['2020-04-01 00:00:00+00', '2020-03-31 23:59:59+00'];
+    await primary.query(`${insert} from (select 'old ' || n, '${last}', null::uuid from generate_series(1, 150000) n) as o (name, expiry, origin);
+    ${insert} from (values ('day', '${day}'), ('future', '2999-01-01'), ('never', null)) as v (name, expiry),
+      (select id from gateway.api_tokens where name = 'old 1') as o (origin)`);
+    const tokens = (...args: string[]) => commandLine(['tokens', ...args], connections(t.context.database));
+    const [json, table] = [await tokens('list', '--json'), await tokens('list')];
+    t.is((JSON.parse(json.stdout) as Listed[]).length, before + 150_003);
+    t.is(table.stdout.trimEnd().split('\n').length, before + 150_004);
+    t.is((await tokens('prune', '--expired-before', '2020-04-01')).stdout, '150000 expired tokens are deleted.\n');
+    const stays = (name: string) => ({ name, rotated_from: null });
+    t.deepEqual(await names(), ['day', 'future', 'never'].map(stays));
+    await tokens('prune', '--expired-before', '2999-12-31');
+    t.deepEqual(await names(), ['future', 'never'].map(stays), 'valid tokens stay');
+  },
+);
+
 tracked.serial('a gateway that stops stores the uses that it has noted', async (t) => {
   const { database } = t.context;
   const { client, gateway } = await database.gateway({ upkeepIntervalMs: 60_000 });

@@ -33,7 +33,12 @@ const wrong: readonly (readonly [args: string, message: string, hint: string])[]
     'Give one of --list, --pending, --indexes, --uninstall, --repair, --wall-key, --retire-wall-keys.',
     ' migrate',
   ],
-  ['tokens lst', 'tokens needs one of: create, list, rotate, revoke: did you mean list?', ' tokens'],
+  ['tokens lst', 'tokens needs one of: create, list, rotate, revoke, prune: did you mean list?', ' tokens'],
+  [
+    'tokens prune --expired-before 2026-02-30',
+    '--expired-before must be a date such as 2026-03-31, not "2026-02-30".',
+    ' tokens',
+  ],
   ['tokens revoke wdg_x', 'That is not the id of a token; `tokens list` shows it.', ' tokens'],
 ];
 

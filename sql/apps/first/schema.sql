@@ -37,6 +37,7 @@ create table app.api_tokens (
   rotated_from uuid references app.api_tokens
 );
 create index on app.api_tokens (workspace_id);
+create index on app.api_tokens (rotated_from) where rotated_from is not null; -- a deletion looks for successors
 
 create table app.klanten (
   id uuid primary key,
