@@ -47,29 +47,25 @@ export interface TransactionResult<T> {
 }
 
 const command = (text: string, label = text): Step => ({ statement: prepared(label, text), values: {} });
-/** The last of `end` has the tag `endTag`. */
 export interface Commands {
   readonly begin: Step;
   readonly end: readonly Step[];
-  readonly endTag: string;
   readonly undo: Step;
 }
 export const whole: Commands = {
   /** READ COMMITTED whatever the default is: after a wait for a key its stored outcome must be visible. */
   begin: command('begin isolation level read committed', 'begin'),
   end: [command('commit')],
-  endTag: 'COMMIT',
   undo: command('rollback'),
 };
 /** COMMIT would run the deferred constraints and triggers. */
 const deferred = command('set constraints all immediate');
 /** Fails as COMMIT would, and keeps nothing. */
-export const dryRun: Commands = { ...whole, end: [deferred, whole.undo], endTag: 'ROLLBACK' };
+export const dryRun: Commands = { ...whole, end: [deferred, whole.undo] };
 /** Within an open transaction of the client, which can undo it. */
 export const nested: Commands = {
   begin: command('savepoint gateway'),
   end: [deferred, command('release savepoint gateway')],
-  endTag: 'RELEASE',
   undo: command('rollback to savepoint gateway'),
 };
 const position = command(walPositionStatement, 'wal-position');
@@ -99,7 +95,7 @@ export class OpenTransaction implements Transaction {
 
   async commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>> {
     try {
-      return await this.#end(this.#commands.end, this.#commands.endTag, steps);
+      return await this.#end(this.#commands.end, steps);
     } catch (error) {
       this.#opening = [this.#commands.undo];
       throw error;
@@ -114,17 +110,14 @@ export class OpenTransaction implements Transaction {
       return await work(this);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { position } = await this.#end([this.#commands.undo], 'ROLLBACK', []);
+      const { position } = await this.#end([this.#commands.undo], []);
       return { outcome: error, position };
     }
   }
 
   /** With the primary's position in the same message. PostgreSQL answers a failed COMMIT with ROLLBACK (COMMIT, "Outputs"). */
-  async #end<Steps extends readonly Step[]>(
-    end: readonly Step[],
-    expected: string,
-    last: Steps,
-  ): Promise<Committed<RowsOf<Steps>>> {
+  async #end<Steps extends readonly Step[]>(end: readonly Step[], last: Steps): Promise<Committed<RowsOf<Steps>>> {
+    const expected = end.at(-1)?.statement.text.split(' ')[0]?.toUpperCase(); // the tag of COMMIT, ROLLBACK or RELEASE
     const results = await this.#send([...last, ...end, position]);
     const [{ tag }, { rows }] = results.slice(-2) as [StepResult, StepResult];
     if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);

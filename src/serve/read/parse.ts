@@ -134,22 +134,17 @@ export function parseFields(
   return faults.length > 0 ? null : select(asked);
 }
 
-/** Throws invalid() naming the parameters. */
-export function refuseParameters(query: string): void {
+/** Of a write, which alone knows the parameter. Throws invalid() naming the parameters. */
+export function parseDryRun(query: string, known: readonly string[] = ['dryRun']): boolean {
   const faults: FieldError[] = [];
-  parseQuery(query, [], faults);
-  if (faults.length > 0) throw invalid(faults);
-}
-
-/** Of a write. Throws invalid() naming the parameters. */
-export function parseDryRun(query: string): boolean {
-  const faults: FieldError[] = [];
-  const value = parseQuery(query, ['dryRun'], faults).single.get('dryRun');
+  const value = parseQuery(query, known, faults).single.get('dryRun');
   if (value !== undefined && value !== 'true')
     faults.push({ parameter: 'dryRun', code: 'invalid', detail: 'dryRun must be true, or left out.' });
   if (faults.length > 0) throw invalid(faults);
   return value !== undefined;
 }
+
+export const refuseParameters = (query: string): unknown => parseDryRun(query, []);
 
 type Given = ReadonlyMap<string, string>;
 
