@@ -5,6 +5,7 @@ import { lookStatement } from '../../src/postgres/wal-position.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements } from '../../src/resource/statements/sync-statements.js';
+import { walled } from '../../src/resource/statements/walls.js';
 import { compileWriteStatements } from '../../src/resource/statements/write-statements.js';
 import { field, items, load, owners } from '../support/definitions.js';
 
@@ -108,4 +109,16 @@ test('the name of a statement depends on its text and its order of reading, not 
 
 test('a resource that is called history does not share its locks with the sync of all others', (t) => {
   t.notRegex(resourceOf(lookStatement), /^[a-z][a-z0-9-]{0,39}$/, 'a name that config/resource.schema.json takes');
+});
+
+test('PostgreSQL keeps the whole name of each view, and no two views share one', (t) => {
+  const names = fc.stringMatching(/^[a-z_][a-z0-9_]{0,62}$/);
+  fc.assert(
+    fc.property(names, names, fc.constantFrom('', '_asc', '_by_id', '_write'), (one, other, suffix) => {
+      const [view, second] = [one, other].map((name) => walled(`records.${name}`, suffix).replace('gateway.', ''));
+      t.true(Buffer.byteLength(view as string) <= 63, view);
+      t.is(view === second, one === other);
+    }),
+    { examples: [[`${'x'.repeat(62)}a`, `${'x'.repeat(62)}b`, '_asc']] },
+  );
 });
