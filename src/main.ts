@@ -33,16 +33,16 @@ const commands: Readonly<Record<string, readonly [summary: string, load: () => P
   tokens: ['Create, list, rotate and revoke access tokens', async () => (await import('./cli/tokens.js')).tokens],
 };
 
-const [first = '--help', ...rest] = process.argv.slice(2);
+const [first = '--help', ...words] = process.argv.slice(2);
 const isHelp = ['--help', '-h', 'help'].includes(first);
-const [name = '', ...args] = isHelp ? rest : [first, ...rest];
+const [name = '', ...args] = isHelp ? words : [first, ...words];
 const [, load] = own(commands, name) ?? [];
 const usage = load ? { called: `${program} ${name}`, help: `config/help/${name}.txt` } : { called: program, help: '' };
 
 void runProgram(usage, args, async () => {
   if (load) return isHelp ? printHelp(usage) : (await load())(args);
   if (first === '--version') outLine((JSON.parse(projectText('package.json')) as { version: string }).version);
-  else if (isHelp && rest.length === 0) printList();
+  else if (isHelp && words.length === 0) printList();
   else if (name.startsWith('-'))
     throw new UsageError(`There is no option "${name}"${suggest(name, ['--help', '--version'])}`);
   else throw new UsageError(`There is no command "${name}"${suggest(name, Object.keys(commands))}`);

@@ -179,6 +179,31 @@ test('comments, messages and docs name the actor and avoid vague words', (t) => 
   t.deepEqual(found, []);
 });
 
+test('a name that lives longer than three lines says what it is', (t) => {
+  const meaningless = /^(\s*)(?:const|let) (each|of|found|given|own|more|rest|told|judged|some|other|place)\b/;
+  const wrong = src.flatMap(({ path, text }) => {
+    const lines = text.split('\n');
+    return lines.flatMap((line, i) => {
+      const [, indent = '', name] = meaningless.exec(line) ?? [];
+      if (name === undefined) return [];
+      const end = lines.findIndex((later, at) => at > i && later !== '' && !later.startsWith(indent));
+      const scope = lines.slice(i + 4, end < 0 ? undefined : end);
+      const isUsed = scope.some((later) => new RegExp(`(?<![.\\w'])${name}\\b(?!['\\w]|:)`).test(later));
+      return isUsed ? [`${path}:${i + 1} ${name}`] : [];
+    });
+  });
+  t.deepEqual(wrong, []);
+});
+
+test('files that a rule leaves out exist', (t) => {
+  const paths = [...all, ...sql].map(({ path }) => path);
+  const gone = [
+    ...[...withVagueWords].filter((path) => !paths.includes(path)),
+    ...forbidden.filter(({ allowed }) => allowed && !paths.some((path) => allowed.test(path))).map(({ what }) => what),
+  ];
+  t.deepEqual(gone, []);
+});
+
 test('every SQL file begins with a comment that gives its reasons', (t) => {
   const bare = sql.filter(({ text }) => !/^-- \S/.test(text)).map(({ path }) => path);
   t.deepEqual(bare, []);

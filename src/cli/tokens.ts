@@ -202,12 +202,12 @@ function moment(date: Date | null): string | null {
 }
 
 function parseScopes(text: string, scopes: readonly string[]): string[] {
-  const given = [...new Set(text.split(/[\s,]+/).filter((scope) => scope !== ''))];
-  const unknown = given.filter((scope) => !scopes.includes(scope));
+  const chosen = [...new Set(text.split(/[\s,]+/).filter((scope) => scope !== ''))];
+  const unknown = chosen.filter((scope) => !scopes.includes(scope));
   if (unknown.length > 0)
     throw new UsageError(`There is no scope ${unknown.join(', ')}. Scopes: ${scopes.join(', ')}.`);
-  if (given.length === 0) throw new UsageError(`tokens create needs --scopes, of: ${scopes.join(', ')}.`);
-  return given;
+  if (chosen.length === 0) throw new UsageError(`tokens create needs --scopes, of: ${scopes.join(', ')}.`);
+  return chosen;
 }
 
 /** From 90d, 12h, 30m or never (null). */

@@ -46,16 +46,16 @@ export async function inspect(
       inspectServer({ kind: 'primary', at, name: length === 1 ? 'primary' : `primary ${at + 1}` }, url, inspection),
     ),
   ]);
-  const judged = judge(servers);
-  items.push(...judged.cluster);
+  const verdicts = judge(servers);
+  items.push(...verdicts.cluster);
   return {
     findings: [
       ...[...(thorough?.items ?? []), ...items].map((item) => findingAt('settings', item)),
-      ...judged.findings,
+      ...verdicts.findings,
     ],
-    unchecked: judged.unchecked('replica'),
-    uncheckedPrimaries: judged.unchecked('primary'),
-    system: judged.system,
+    unchecked: verdicts.unchecked('replica'),
+    uncheckedPrimaries: verdicts.unchecked('primary'),
+    system: verdicts.system,
   };
 }
 
@@ -73,7 +73,7 @@ export async function fittingSettings(
   const refused = findings.filter(({ level }) => level === 'refused');
   const wrong = isSuccessor ? refused.filter(({ where }) => where === 'settings') : refused;
   const isDoubtful = findings.some(({ level, code }) => level === 'refused' || code === 'dropped');
-  const rest = { ...inspected, isDoubtful };
+  const unrefused = { ...inspected, isDoubtful };
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
     const ofSettings = wrong.every(({ where }) => where === 'settings');
@@ -83,9 +83,9 @@ export async function fittingSettings(
   for (const finding of failed) observe({ type: 'server_unfit', ...unfitOf(finding) });
   const unfit = failed.filter(({ code }) => code !== 'connection').map(unfitOf); // the states of the servers tell of those
   const losesPrepared = findings.some(({ code, level }) => code === 'pooler' && level === 'warning');
-  if (!losesPrepared) return { settings, unfit, ...rest };
+  if (!losesPrepared) return { settings, unfit, ...unrefused };
   observe({ type: 'named_statements_off' });
-  return { settings: { ...settings, namedStatements: false }, unfit, ...rest };
+  return { settings: { ...settings, namedStatements: false }, unfit, ...unrefused };
 }
 
 function unfitOf(finding: Finding): UnfitServer {
@@ -136,30 +136,30 @@ async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWri
 }
 
 async function inspectServer(
-  place: Pick<CheckedServer, 'kind' | 'at' | 'name'>,
+  which: Pick<CheckedServer, 'kind' | 'at' | 'name'>,
   url: string,
   inspection: Inspecting,
 ): Promise<CheckedServer> {
   const { namedStatements } = inspection.settings;
   const items: Item[] = [];
-  const connect = (): Promise<pg.Client> => connectTo(url, place.kind, inspection.settings);
+  const connect = (): Promise<pg.Client> => connectTo(url, which.kind, inspection.settings);
   let client: pg.Client | null = null;
   let system: string | undefined;
   try {
     client = await connect();
     items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, namedStatements);
-    const server = await checkServer(client, place.kind, inspection, isPooled);
+    const server = await checkServer(client, which.kind, inspection, isPooled);
     items.push(item, ...server.items, ...(await checkCollations(client)));
     system = server.system;
     const takesWrites = server.items.some(({ code, level }) => code === 'recovery' && level === 'ok');
     const more =
-      place.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
+      which.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
     for await (const some of more) items.push(...some);
   } catch (error) {
     items.push(...connectionItems(error));
   } finally {
     await client?.end().catch(() => undefined);
   }
-  return { ...place, where: `${place.name} (${serverName(url)})`, system, items };
+  return { ...which, where: `${which.name} (${serverName(url)})`, system, items };
 }

@@ -83,10 +83,10 @@ export async function openClient(
   { connectTimeoutMs, loop, pipeline = false }: LoginBounds & { readonly pipeline?: boolean },
   login: Login,
 ): Promise<pg.Client> {
-  let own = reusingSocket();
+  let reused = reusingSocket();
   const configured = (): pg.ClientConfig => {
-    own = reusingSocket();
-    const { socket } = own;
+    reused = reusingSocket();
+    const { socket } = reused;
     return {
       connectionString: url,
       stream: () => socket,
@@ -96,12 +96,12 @@ export async function openClient(
       pipeline,
     } as pg.ClientConfig;
   };
-  const late = (): unknown => own.socket.destroy(new Error(`no login in ${connectTimeoutMs / 1000} s`));
+  const late = (): unknown => reused.socket.destroy(new Error(`no login in ${connectTimeoutMs / 1000} s`));
   const cancel = loop.after(connectTimeoutMs, late);
   try {
     const client = await login.connect(configured);
     tapRows(wireOf(client));
-    own.reuse();
+    reused.reuse();
     return client;
   } catch (error) {
     if (error instanceof pg.DatabaseError) throw error;

@@ -198,16 +198,16 @@ export class Replica {
   }
 
   /** A lagging replica may end its running statements. */
-  #takeOut(reason: string, more: Partial<ReplicaState> = {}): void {
+  #takeOut(reason: string, change: Partial<ReplicaState> = {}): void {
     if (this.state.healthy || this.state.reason !== reason)
       this.#observe(
-        more.isPrimary
+        change.isPrimary
           ? { type: 'primary_among_replicas', replica: this.name }
           : { type: 'replica_ejected', replica: this.name, reason },
       );
     this.#goodProbes = 0;
-    this.state = { ...this.state, lagMs: null, isPrimary: false, ...more, healthy: false, reason };
-    if (more.lagMs !== undefined) return;
+    this.state = { ...this.state, lagMs: null, isPrimary: false, ...change, healthy: false, reason };
+    if (change.lagMs !== undefined) return;
     this.short.reset();
     this.long.reset();
   }

@@ -103,13 +103,13 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
 function flaws(plan: Plan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
-  const own =
+  const ownFaults =
     /Sort$/.test(type) && !readsFewRows(plan)
       ? [isJoin(plan) ? 'sorts what it joins' : 'sorts']
       : type === 'Seq Scan'
         ? [`scans ${plan['Relation Name']}`]
         : [];
-  return [...own, ...(plan.Plans ?? []).flatMap(flaws)];
+  return [...ownFaults, ...(plan.Plans ?? []).flatMap(flaws)];
 }
 
 function isJoin(plan: Plan): boolean {

@@ -23,7 +23,7 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
   try {
     return await asAdmin(adminUrl, async (client) => {
       const { rows } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
-      const of = {
+      const item = {
         code: 'workspaces',
         object: '',
         file: null,
@@ -31,7 +31,7 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
         plain: tokenViews,
         columns: [],
       } as const;
-      const items = await checkViews(client, [{ ...of, ok: `${rows.length} are taken as a sample.` }]);
+      const items = await checkViews(client, [{ ...item, ok: `${rows.length} are taken as a sample.` }]);
       return { ids: rows.map(({ id }) => id), items };
     });
   } catch (error) {

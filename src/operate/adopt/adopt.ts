@@ -24,8 +24,8 @@ export const resourcesFolder = 'config/resources';
 
 /** Writes new files into a folder; changes nothing in the database. Throws AdoptRefused when the schema allows no draft, or a file exists. */
 export async function adopt(adminUrl: string, options: AdoptOptions) {
-  const found = await asAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
-  const { subjects, leftOut, tenant } = found;
+  const surveyed = await asAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
+  const { subjects, leftOut, tenant } = surveyed;
   const { schema, out, write } = options;
   const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
   if (subjects.length === 0)
@@ -37,10 +37,10 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const unknown = write.filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unknown.length > 0)
     throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
-  const drafts = subjects.map((subject) => draftOf(subject, found, write.includes(subject.table.name)));
+  const drafts = subjects.map((subject) => draftOf(subject, surveyed, write.includes(subject.table.name)));
   const files = new Map<string, string>();
   const open: Point[] = [];
-  for (const file of withSharedPoints(filesOf(found, drafts))) {
+  for (const file of withSharedPoints(filesOf(surveyed, drafts))) {
     const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
     const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
     files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
@@ -53,7 +53,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
   files.set('ledger.json', `${JSON.stringify(ledgers, null, 2)}\n`);
   writeNew(out, files);
-  const { ownerless } = found;
+  const { ownerless } = surveyed;
   const owned = ownerless
     ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
     : [];

@@ -37,13 +37,13 @@ interface Choice extends Pick<Survey, 'leftOut'> {
 }
 
 /** Throws AdoptRefused when `only` names what cannot be a resource. */
-export function chooseTables(given: Given): Choice {
-  const { schema, all, only } = given;
-  const partsOf = findParts(given);
+export function chooseTables(subjects: Given): Choice {
+  const { schema, all, only } = subjects;
+  const partsOf = findParts(subjects);
   const allParts = [...partsOf.values()].flat();
   const wholes = all.filter((table) => !allParts.includes(table));
   const leftOut = wholes.flatMap((table) => {
-    const reason = reasonWithout(table, given);
+    const reason = reasonWithout(table, subjects);
     return reason === undefined ? [] : [{ table, reason }];
   });
   const fit = wholes.filter((table) => !leftOut.some((each) => each.table === table));
@@ -55,7 +55,7 @@ export function chooseTables(given: Given): Choice {
     throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
   }
   const wanted = fit.filter(({ name }) => only?.includes(name) ?? true);
-  const chosen = only ? wanted : mostImportant(wanted, given);
+  const chosen = only ? wanted : mostImportant(wanted, subjects);
   const beyond = wanted
     .filter((table) => !chosen.includes(table))
     .map((table) => ({
@@ -75,8 +75,8 @@ function mostImportant(tables: readonly Table[], { all, keep }: Given): Table[] 
   return tables.filter((table) => ranked.indexOf(table) < draftsMax);
 }
 
-function reasonWithout(table: Table, given: Given): string | undefined {
-  const { tenant, users, workspaces, only } = given;
+function reasonWithout(table: Table, choosing: Given): string | undefined {
+  const { tenant, users, workspaces, only } = choosing;
   if (table.isUnlogged) return 'it is unlogged, so replicas do not have its rows: alter it with `set logged`';
   if (table === tenant.root) return 'it is the list of workspaces';
   if (only?.includes(table.name) !== true) {
@@ -90,7 +90,7 @@ function reasonWithout(table: Table, given: Given): string | undefined {
   if (!workspaces.has(table) && isNamed('bookkeeping', table.name))
     return 'it holds what the app or its framework notes for itself, such as migrations, which clients do not need';
   if (!workspaces.has(table))
-    return `it has no column ${tenant.column} and no required reference to a table with one: ${remedyWithout(table, given)}`;
+    return `it has no column ${tenant.column} and no required reference to a table with one: ${remedyWithout(table, choosing)}`;
   if (idColumn(table, tenant) === undefined) return reasonWithoutId(table);
   return undefined;
 }
@@ -147,19 +147,19 @@ function remedyOfNull({ name }: Column, { quoted }: Table): string {
   return `its ${name} leads to ${quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
 }
 
-function findParts(given: Given): ReadonlyMap<Table, readonly Table[]> {
-  const { all, tenant, users, workspaces, only } = given;
+function findParts(choosing: Given): ReadonlyMap<Table, readonly Table[]> {
+  const { all, tenant, users, workspaces, only } = choosing;
   const isPart = (part: Table, above: Table): boolean => {
     const [workspace, id] = [workspaces.get(above), idColumn(above, tenant)];
     return workspace !== undefined && id !== undefined && !!partKeys(part, { table: above, id }, workspace, tenant);
   };
-  const found = new Map<Table, Table[]>();
+  const partsOfTables = new Map<Table, Table[]>();
   for (const table of all.filter(({ isUnlogged }) => !isUnlogged)) {
-    const above = only?.includes(table.name) || table === users ? undefined : parent(table, given);
-    const parts = (above && found.get(above)) ?? [];
-    if (above && isPart(table, above) && parts.length < partsMax) found.set(above, [...parts, table]);
+    const above = only?.includes(table.name) || table === users ? undefined : parent(table, choosing);
+    const parts = (above && partsOfTables.get(above)) ?? [];
+    if (above && isPart(table, above) && parts.length < partsMax) partsOfTables.set(above, [...parts, table]);
   }
-  return found;
+  return partsOfTables;
 }
 
 /** The only table it refers to, when no table refers to it and it has no time of its own. */

@@ -66,11 +66,11 @@ type Inside = Readonly<Record<string, unknown>>;
 export function insideJson(column: TypeMember & Partial<Column>, isId: boolean): Inside {
   const { type, isArray, values, members } = column;
   if (isArray) {
-    const of = insideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
-    if ('show' in of) return of; // it goes through lists
+    const element = insideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
+    if ('show' in element) return element; // it goes through lists
     // Of one type whatever its dimensions are: the rows tell how many.
     const lists = Math.max(1, ...values.map((value) => (/^\{+/.exec(value)?.[0] ?? '{').length));
-    return listOf({ ...of, nullable: true }, lists);
+    return listOf({ ...element, nullable: true }, lists);
   }
   if (members)
     return {
@@ -301,15 +301,15 @@ export interface Judged {
 
 /** Each by itself, then those that others determine: generated ones, such as a search text, and ids of keys. */
 export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
-  const own = columns.map(reasonOf);
+  const ownReasons = columns.map(reasonOf);
   const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
-  const left = columns.flatMap(({ name }, i) => (own[i] === undefined ? [] : [name]));
+  const left = columns.flatMap(({ name }, i) => (ownReasons[i] === undefined ? [] : [name]));
   const reasons = columns.map((column, i) => {
-    if (own[i] !== undefined || column.isWanted) return own[i];
+    if (ownReasons[i] !== undefined || column.isWanted) return ownReasons[i];
     const isMadeOfLeft = holdsValue(column) && !isInteger(column) && column.madeOf.some((name) => left.includes(name));
     if (isMadeOfLeft) return 'generated from columns that are left out';
     if (areSettings && isNamed('settingValue', column.name)) return 'values of settings, some of which are secrets';
-    return own.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
+    return ownReasons.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
   });
   return {
     shown: columns.filter((_, i) => reasons[i] === undefined),

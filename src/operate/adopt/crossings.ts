@@ -17,7 +17,7 @@ export async function crossingsOf(
     return reference?.isById && !reference.target.id.composedOf ? [{ column, target: reference.target }] : [];
   });
   if (references.length === 0) return new Set();
-  const some = `(select * from ${sampled(table, rowsMax)} limit ${rowsMax})`;
+  const sampledRows = `(select * from ${sampled(table, rowsMax)} limit ${rowsMax})`;
   const others = references.map(
     ({ target }, i) =>
       // An id can be unique within its workspace alone.
@@ -26,7 +26,7 @@ export async function crossingsOf(
   );
   const { rows } = await client.query<boolean[]>({
     text: `select ${others.join(', ')} from (select ${workspaceSql(subject)}::text as own,
-      ${references.map(({ column }, i) => `t.${column.quoted} as r${i}`).join(', ')} ${fromOf(some, subject)}) s`,
+      ${references.map(({ column }, i) => `t.${column.quoted} as r${i}`).join(', ')} ${fromOf(sampledRows, subject)}) s`,
     rowMode: 'array',
   });
   return new Set(references.flatMap(({ column }, i) => (rows[0]?.[i] ? [column.name] : [])));

@@ -34,12 +34,12 @@ export interface Draft {
 /** Throws AdoptRefused when it is to be written and cannot be. */
 export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
   const { table, log } = subject;
-  const found = fieldsOf(subject, survey, markColumns(table));
+  const fields = fieldsOf(subject, survey, markColumns(table));
   const names = namesOf(subject, survey);
   const { view, name } = names;
-  const list = listOf(view, name, subject, survey, found);
+  const list = listOf(view, name, subject, survey, fields);
   const inList = (column: ViewColumn): ViewColumn => list.order.find((each) => each.name === column.name) ?? column;
-  const drafted = { ...found, columns: found.columns.map(inList) };
+  const drafted = { ...fields, columns: fields.columns.map(inList) };
   const parts = partsOf(subject, survey, drafted);
   // A log in the order of its times is only added to.
   const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };

@@ -40,21 +40,28 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   const { shown: fit, leftOut } = judged(others, (column) => reasonOf(column, subject, survey));
   const members = new Set(['decodeErrors', 'syncVersion']); // the gateway's own
   const open: (string | Point)[] = [];
-  const columns = [id, ...fit].map((of): ViewColumn => {
-    const { select, name = of.inView, member = camelCase(name), type, json, open: point } = ruleOf(of, subject, survey);
+  const columns = [id, ...fit].map((source): ViewColumn => {
+    const {
+      select,
+      name = source.inView,
+      member = camelCase(name),
+      type,
+      json,
+      open: point,
+    } = ruleOf(source, subject, survey);
     if (point !== undefined) open.push(point);
-    const isPlainText = (type === 'text' || type === 'enum') && json?.codec === undefined && of !== id;
-    const nullable = of.notNull ? {} : { nullable: true };
+    const isPlainText = (type === 'text' || type === 'enum') && json?.codec === undefined && source !== id;
+    const nullable = source.notNull ? {} : { nullable: true };
     const field = {
       column: name,
       type,
       ...nullable,
-      ...(of !== id && isPersonal(of) && { personal: true }),
-      description: of.comment ?? `The ${name}.`,
+      ...(source !== id && isPersonal(source) && { personal: true }),
+      description: source.comment ?? `The ${name}.`,
       ...json,
-      ...(isPlainText && valuesOf(of)),
+      ...(isPlainText && valuesOf(source)),
     };
-    return { of, name, select, member: untaken(member, members, ''), field };
+    return { of: source, name, select, member: untaken(member, members, ''), field };
   });
   open.push(
     ...documentPoints(

@@ -8,8 +8,8 @@ import type { Subject, Survey } from './schema.js';
 import { as, literal, type Points, policiesSql, type SqlFile, whereOf } from './sql.js';
 
 /** tokens.sql: workspaces and owners are the app's. */
-export function tokensFile(found: Survey): SqlFile {
-  const { tenant, users, subjects } = found;
+export function tokensFile(surveyed: Survey): SqlFile {
+  const { tenant, users, subjects } = surveyed;
   const { root, rootId, isSure, reason } = tenant;
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
   const id = rootId?.quoted;
@@ -18,16 +18,16 @@ export function tokensFile(found: Survey): SqlFile {
   const workspaces = root
     ? `select ${as(`t.${id}`, 'id')}, ${as(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${whereOf(presentConditions(root))}`
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
-  const owners = ownersSql(found);
+  const owners = ownersSql(surveyed);
   const open: Points = [
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
     root && gonePoint('workspaces', root),
     owners.open,
-    found.ownerless &&
-      found.ownerless.rows > 0 &&
-      `${found.ownerless.rows} of ${found.ownerless.of} workspaces have no owner who may have tokens made, such as ${found.ownerless.ids.join(', ')}.`,
+    surveyed.ownerless &&
+      surveyed.ownerless.rows > 0 &&
+      `${surveyed.ownerless.rows} of ${surveyed.ownerless.of} workspaces have no owner who may have tokens made, such as ${surveyed.ownerless.ids.join(', ')}.`,
     users && gonePoint('users', users),
   ];
   const read = [root, users].flatMap((table) => table ?? []);

@@ -120,7 +120,7 @@ export interface OpenReference {
 }
 
 export async function openReferences(client: pg.Client, tables: readonly Table[]): Promise<OpenReference[]> {
-  const found: OpenReference[] = [];
+  const openOnes: OpenReference[] = [];
   for (const table of tables)
     for (const type of table.columns.filter(({ type }) => /^(text|character varying|enum)$/.test(type))) {
       const [, name] = /^(.+)_type$/.exec(snakeCase(type.name)) ?? [];
@@ -131,9 +131,9 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
       );
       const kinds = rows.map(({ kind }) => singular(snakeCase(kind.replace(/^.*[\\.:/]/, ''))));
       const to = tables.filter((each) => each !== table && kinds.includes(singular(snakeCase(each.name))));
-      found.push({ table, type, id, to });
+      openOnes.push({ table, type, id, to });
     }
-  return found;
+  return openOnes;
 }
 
 /** Without the columns of the workspace, of which a point of its own tells. */

@@ -24,11 +24,11 @@ export function proposedIndex(
   table: Table,
   name: string,
   purpose: string,
-  given: readonly Key[],
+  ofFilter: readonly Key[],
   fixed: number,
   isOfKept = true,
 ): SqlFile[] {
-  const keys = given.filter(({ select }, i) => given.findIndex((key) => key.select === select) === i);
+  const keys = ofFilter.filter(({ select }, i) => ofFilter.findIndex((key) => key.select === select) === i);
   const conditions = isOfKept ? indexConditions(table) : [];
   const usable = usableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);

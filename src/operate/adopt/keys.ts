@@ -15,12 +15,12 @@ import {
 /** The column that other tables name, the primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined: none. */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
-  const own = table.primaryKey.filter((name) => !beside.includes(name));
+  const ownKey = table.primaryKey.filter((name) => !beside.includes(name));
   const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
   const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
   const candidates = [
     columnOf(table, table.named),
-    columnOf(table, own.length === 1 ? own[0] : undefined),
+    columnOf(table, ownKey.length === 1 ? ownKey[0] : undefined),
     columnOf(table, 'id'),
     ...keys,
   ];
@@ -62,15 +62,15 @@ export function idPoint(table: Table, id: Column, tenant: Tenant): string | fals
 
 /** Of the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
 function composedId(table: Table, beside: readonly string[]): Column | undefined {
-  const found = table.indexes
+  const shortest = table.indexes
     .filter((index) => provesAll(index))
     .map(({ columns }) => columns.map((name) => columnOf(table, name ?? undefined)))
     .filter((columns): columns is Column[] => columns.every((column) => column?.notNull))
     .map((columns) => ({ last: columns.at(-1), own: columns.filter(({ name }) => !beside.includes(name)) }))
     .filter(({ own }) => own.every(isFitForId))
     .sort((a, b) => a.own.length - b.own.length)[0];
-  if (found === undefined) return undefined;
-  const { last, own } = found as { last: Column; own: Column[] };
+  if (shortest === undefined) return undefined;
+  const { last, own } = shortest as { last: Column; own: Column[] };
   if (own.length > 0) return own.length === 1 ? own[0] : composed(own);
   // As a text: before version 17 PostgreSQL sorts what a list of ids finds in an index whose order is the workspace alone.
   return last.name === beside[0] ? composed([last]) : last;
@@ -109,11 +109,17 @@ export function partKeys(
   const { columns, references } = referenceTo(table, part);
   const links = (id.composedOf ?? [id]).map(({ name }) => columnOf(part, columns[references.indexOf(name)]));
   const partId = idColumn(part, tenant, columns);
-  const own = tenant.columnIn(part);
+  const ownTenant = tenant.columnIn(part);
   const [link] = links;
   if (link === undefined || links.includes(undefined) || partId === undefined) return undefined;
-  if (own)
-    return { tenant: own, steps: [], rivals: [], link: id.composedOf ? composed(links as Column[]) : link, id: partId };
+  if (ownTenant)
+    return {
+      tenant: ownTenant,
+      steps: [],
+      rivals: [],
+      link: id.composedOf ? composed(links as Column[]) : link,
+      id: partId,
+    };
   // A step compares one column.
   if (id.composedOf) return undefined;
   return {

@@ -27,8 +27,8 @@ export async function ledgerOf(
 ): Promise<Ledger> {
   const { table, id, shown } = subject;
   const causes = causesOf(subject);
-  const some = `(select * from ${sampled(table, rowsMax)})`;
-  const rows = fromOf(some, shown.way).replaceAll('\n    join ', '\n    left join ');
+  const sampledRows = `(select * from ${sampled(table, rowsMax)})`;
+  const rows = fromOf(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
   const isShown = view ? `exists (select from ${view.name} v where v.id = ${view.id})` : 'null::boolean';
   const open = shown.open.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
   const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
@@ -106,12 +106,12 @@ function readingTables(sql: string, subjects: readonly Subject[]): string {
 }
 
 export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger): string {
-  const of = sampledOf === undefined ? '' : ` in some pages of about ${sampledOf}`;
+  const ofSample = sampledOf === undefined ? '' : ` in some pages of about ${sampledOf}`;
   const causes = hidden.map(({ by, rows: count }) => `${count} by ${by}`).join(', ');
   const unseen = policies
     ? `; beside rows that ${policies.join(', ')} of row-level security may hide from ADMIN_URL`
     : '';
-  return `${rows} rows${of}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}${unseen}`;
+  return `${rows} rows${ofSample}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}${unseen}`;
 }
 
 const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;

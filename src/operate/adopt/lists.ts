@@ -32,16 +32,16 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
     );
   const propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
     isAlone ? [] : proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
-  const found = [
+  const allFilters = [
     ...searches(subject, survey, sortable, order, propose),
     ...periods(subject, sortable, order, propose),
   ].filter((filter) => !parameterNames.some((reserved) => reserved.test(filter.name)));
   const isDrafted = ({ files, isUsual }: FilterDraft): boolean => survey.allFilters || isUsual || files.length === 0;
-  const filters = found.filter(isDrafted).slice(0, filtersMax);
+  const filters = allFilters.filter(isDrafted).slice(0, filtersMax);
   return {
     order,
     filters: Object.fromEntries(filters.map(({ name, json }) => [name, json])),
-    unindexed: found.filter((filter) => !isDrafted(filter)).map((filter) => filter.name),
+    unindexed: allFilters.filter((filter) => !isDrafted(filter)).map((filter) => filter.name),
     files: [
       ...propose('list', 'the order of the list', [plainKey(leadOf(subject)), ...order], 1),
       ...new Map(filters.flatMap(({ files }) => files).map((file) => [file.path, file])).values(),
@@ -131,7 +131,7 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
 /** By an index of workspace, times and id; otherwise by creation or business date, NOT NULL first; otherwise by the id. */
 function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
   const { table, id } = subject;
-  const own = columns.filter(({ of }) => of === id);
+  const idColumns = columns.filter(({ of }) => of === id);
   // A row that moves in the list while a client walks through it is missed or comes twice.
   const times = columns.filter(
     ({ of, field }) => of.notNull && ['timestamp', 'date'].includes(String(field.type)) && !isNamed('updated', of.name),
@@ -147,7 +147,7 @@ function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[]
   const named = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
     among.find(({ of, field }) => isNamed(purpose, of.name) && ['timestamp', 'date'].includes(String(field.type)));
   const first = named('created', times) ?? named('business', times) ?? withItsNulls(named('created', columns));
-  return [...(indexed[0] ?? (first ? [first] : [])), ...own];
+  return [...(indexed[0] ?? (first ? [first] : [])), ...idColumns];
 }
 
 /** The view shows -infinity for NULL, which an order cannot have; clients see null for both. */

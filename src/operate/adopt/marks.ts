@@ -146,12 +146,12 @@ function doubtsOf(table: Table): { readonly column: Column; readonly rows: numbe
   return table.columns.flatMap((column) => {
     if (marks.some((mark) => mark.column === column) || !mayMark(column)) return [];
     const speaks = isNamed('deleted', column.name) || isNamed('maybeGone', column.name);
-    const told = column.counts.filter(({ value, rows }) => value !== null && rows > 0);
-    const odd = told.filter(({ value }) => isNamed('goneValue', String(value)));
+    const withValue = column.counts.filter(({ value, rows }) => value !== null && rows > 0);
+    const odd = withValue.filter(({ value }) => isNamed('goneValue', String(value)));
     const isSpoken =
       odd.length > 0 || (hasFewWords(column) && column.labels.some((label) => isNamed('goneValue', label)));
-    if (!isSpoken && !(speaks && (told.length > 0 || marks.length === 0))) return [];
-    const about = odd.length > 0 ? odd : column.type === 'boolean' ? minorityOf(told) : told;
+    if (!isSpoken && !(speaks && (withValue.length > 0 || marks.length === 0))) return [];
+    const about = odd.length > 0 ? odd : column.type === 'boolean' ? minorityOf(withValue) : withValue;
     return [{ column, rows: sumOf(about), says: countsText(column) }];
   });
 }
@@ -167,11 +167,11 @@ function countsText(column: Column): string {
   const { labels, type } = column;
   const counts = column.counts.filter(({ rows }) => rows > 0);
   const sampled = sumOf(counts);
-  const told = counts.filter(({ value }) => value !== null);
-  const isFew = counts.length <= fewMax && told.every(({ value }) => /^[\p{L}\d _-]{0,30}$/u.test(value ?? ''));
+  const withValue = counts.filter(({ value }) => value !== null);
+  const isFew = counts.length <= fewMax && withValue.every(({ value }) => /^[\p{L}\d _-]{0,30}$/u.test(value ?? ''));
   if (sampled === 0) return labels.length > 0 ? `no row yet, of ${labels.join(', ')}` : `${type}, no row yet`;
-  if (!isFew || isTime(column)) return `set in ${sumOf(told)} of ${sampled} rows`;
-  const rare = labels.filter((label) => isNamed('goneValue', label) && !told.some(({ value }) => value === label));
+  if (!isFew || isTime(column)) return `set in ${sumOf(withValue)} of ${sampled} rows`;
+  const rare = labels.filter((label) => isNamed('goneValue', label) && !withValue.some(({ value }) => value === label));
   return [...counts.map(({ value, rows }) => `${value ?? 'NULL'} ${rows}`), ...rare.map((label) => `${label} 0`)].join(
     ', ',
   );

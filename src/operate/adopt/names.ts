@@ -45,12 +45,12 @@ export function namesOf(
   { table }: Pick<Subject, 'table'>,
   { subjects }: { readonly subjects: readonly Pick<Subject, 'table'>[] },
 ): Names {
-  const own = namesFrom(table.name);
+  const usual = namesFrom(table.name);
   const place = subjects.findIndex((each) => each.table === table);
   const earlier = subjects.slice(0, place).map(({ table }) => namesFrom(table.name));
   const numbered = (key: keyof Names, mark: string): string => {
-    const twins = earlier.filter((each) => each[key] === own[key]).length;
-    return twins === 0 ? own[key] : `${own[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
+    const twins = earlier.filter((each) => each[key] === usual[key]).length;
+    return twins === 0 ? usual[key] : `${usual[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
   };
   return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
 }

@@ -31,7 +31,7 @@ export function findOwners(
   workspaces: ReadonlyMap<Table, WorkspaceOf>,
 ): Owners | undefined {
   if (people === undefined) return undefined;
-  const own = workspaces.get(people);
+  const peopleWorkspace = workspaces.get(people);
   const members = tables
     .flatMap((table) => membersIn(table, people, tenant, workspaces))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
@@ -40,12 +40,13 @@ export function findOwners(
     members?.steps.length === 0 &&
     hasRole(members.table) &&
     !people.columns.some(({ name }) => isNamed('ownerFlag', name));
-  if (own && own.steps.length === 0 && !isMember) return withRole({ table: people, ...own }, tables);
+  if (peopleWorkspace && peopleWorkspace.steps.length === 0 && !isMember)
+    return withRole({ table: people, ...peopleWorkspace }, tables);
   if (members) return withRole(members, tables);
   const { root, rootId } = tenant;
   const user = root && referenceToUser(root, people, tenant, 'owner');
   if (root && rootId && user) return { table: root, tenant: rootId, steps: [], rivals: [], user };
-  return own && withRole({ table: people, ...own }, tables);
+  return peopleWorkspace && withRole({ table: people, ...peopleWorkspace }, tables);
 }
 
 /** Each row names a user and a workspace, and a unique index or the names say what it is. */
@@ -125,20 +126,20 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
       open: 'no table of users with a workspace, or with memberships in workspaces, was found, so no token can be made: show workspace_id, id and email of the users who may have tokens.',
     };
   const { table, user, role } = owners;
-  const of = user ? users : alias;
+  const owner = user ? users : alias;
   const address = addressOf(people, tables) as Address;
   const { via } = address;
   const condition = ownerCondition(owners);
   const select = [
     as(workspaceSql(owners), 'workspace_id'),
-    as(`${of}.${(userId(people, tenant) ?? address.column).quoted}`, 'id'),
-    as(`${via ? persons : of}.${address.column.quoted}`, 'email'),
+    as(`${owner}.${(userId(people, tenant) ?? address.column).quoted}`, 'id'),
+    as(`${via ? persons : owner}.${address.column.quoted}`, 'email'),
   ];
   const join = (to: Table, as: string, on: Column, from: string, by: Column): string =>
     `\n    join ${to.quoted} ${as} on ${as}.${on.quoted} = ${from}.${by.quoted}`;
   const joins = [
     ...(user ? [join(people, users, user.to, alias, user.from)] : []),
-    ...(via ? [join(via.table, persons, via.to, of, via.from)] : []),
+    ...(via ? [join(via.table, persons, via.to, owner, via.from)] : []),
     ...(role && condition ? [join(role.table, roles, role.to, alias, role.from)] : []),
   ];
   const conditions = [
@@ -210,11 +211,11 @@ function ownerCondition({ table, role }: Owners): string | undefined {
   const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
   if (flag) return `${alias}.${flag.quoted}`;
   const column = table.columns.find((each) => isNamed('role', each.name) && ownerWords(each).length > 0);
-  const found = column ?? role?.name;
-  const words = found ? ownerWords(found) : [];
-  if (found === undefined || words.length === 0) return undefined;
-  const sql = `${column ? alias : roles}.${found.quoted}`;
-  if (found.isArray) return `(${words.map((word) => `${literal(word)} = any (${sql})`).join(' or ')})`;
+  const roleColumn = column ?? role?.name;
+  const words = roleColumn ? ownerWords(roleColumn) : [];
+  if (roleColumn === undefined || words.length === 0) return undefined;
+  const sql = `${column ? alias : roles}.${roleColumn.quoted}`;
+  if (roleColumn.isArray) return `(${words.map((word) => `${literal(word)} = any (${sql})`).join(' or ')})`;
   return words.length === 1
     ? `${sql} = ${literal(words[0] as string)}`
     : `${sql} in (${words.map(literal).join(', ')})`;

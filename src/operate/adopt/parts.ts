@@ -43,11 +43,11 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
     if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
     conditions.push(...keptConditions(part, 'p'));
     const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
-    const own = part.columns.filter((column) => !isKey(column) && !markColumns(part).includes(column));
+    const ownColumns = part.columns.filter((column) => !isKey(column) && !markColumns(part).includes(column));
     // In a list nothing decodes sealed values and other bytes.
     const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
     const { shown, leftOut } = judged(
-      own,
+      ownColumns,
       (column) => reasonNotToShow(column, documentsIn(part)) ?? (isReadable(column) ? undefined : sealed),
     );
     const id = partKeys(part, subject, subject, survey.tenant)?.id;

@@ -27,21 +27,21 @@ export function workspacesOf(
   { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
   keysOf = keysIn(tables),
 ): ReadonlyMap<Table, WorkspaceOf> {
-  const told = toldTables(tables, columnIn);
-  const found = new Map<Table, WorkspaceOf>();
+  const toldByOthers = toldTables(tables, columnIn);
+  const workspaces = new Map<Table, WorkspaceOf>();
   for (const table of tables) {
     const tenant = columnIn(table);
-    if (tenant) found.set(table, { tenant, steps: [], rivals: [] });
+    if (tenant) workspaces.set(table, { tenant, steps: [], rivals: [] });
   }
   // A longer way through records goes before one back from them, and that before a shorter one through people.
   for (const [takesBack, takesPeople] of [[], [true], [true, true]])
     for (let steps = 0; steps < stepsMax; steps++) {
-      const nearer = new Map(found);
+      const nearer = new Map(workspaces);
       if (root && rootId && takesBack) nearer.set(root, { tenant: rootId, steps: [], rivals: [] });
       for (const table of tables) {
         if (nearer.has(table)) continue;
         const all = keysOf.get(table) ?? [];
-        const isUnproven = ({ step }: Key): boolean => step.isGuess === true && told.has(table);
+        const isUnproven = ({ step }: Key): boolean => step.isGuess === true && toldByOthers.has(table);
         // Neither the wall nor the author tells whose row it is, if the record that it is about is a guess.
         if (all.some((key) => isUnproven(key) && !key.isOfPerson && nearer.has(key.step.table)) && takesPeople)
           continue;
@@ -55,10 +55,10 @@ export function workspacesOf(
         });
         const way = ways.find(({ isOfPerson }) => !isOfPerson) ?? ways[0];
         const rivals = ways.filter((each) => each !== way && each.isOfPerson === way?.isOfPerson);
-        if (way) found.set(table, { ...way, rivals });
+        if (way) workspaces.set(table, { ...way, rivals });
       }
     }
-  return found;
+  return workspaces;
 }
 
 interface Key {
@@ -116,15 +116,15 @@ function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
 
 /** The keys of other tables of which a unique index proves that one row at most has each row of this table. */
 function keysBack(table: Table, tables: readonly Table[]): Key[] {
-  return tables.flatMap((other) =>
-    other.foreignKeys.flatMap((key): Key[] => {
-      if (key.table !== table.name || other === table || key.isGuess || key.columns.length !== 1) return [];
-      const [from, to] = [columnOf(table, key.references[0]), columnOf(other, key.columns[0])];
-      const isOfOne = other.indexes.some(
+  return tables.flatMap((referring) =>
+    referring.foreignKeys.flatMap((key): Key[] => {
+      if (key.table !== table.name || referring === table || key.isGuess || key.columns.length !== 1) return [];
+      const [from, to] = [columnOf(table, key.references[0]), columnOf(referring, key.columns[0])];
+      const isOfOne = referring.indexes.some(
         ({ isUnique, condition, columns }) => isUnique && condition === null && columns.join() === to?.name,
       );
       return from && to && isOfOne
-        ? [{ step: { from, table: other, to, isBack: true }, isOfPerson: isPeople(other) }]
+        ? [{ step: { from, table: referring, to, isBack: true }, isOfPerson: isPeople(referring) }]
         : [];
     }),
   );

@@ -74,7 +74,7 @@ async function sourceOf(client: pg.Client, name: string): Promise<Source | undef
 const valuesMax = 1000;
 
 async function emptiedOf(client: pg.Client, resource: Resource): Promise<Emptied[]> {
-  const found: Emptied[] = [];
+  const emptied: Emptied[] = [];
   for (const { field } of leaves(resource)) {
     const { show, column } = field as { readonly show?: readonly string[]; readonly column: string };
     if (show === undefined) continue;
@@ -82,7 +82,7 @@ async function emptiedOf(client: pg.Client, resource: Resource): Promise<Emptied
       `select ${pg.escapeIdentifier(column)}::text as value from ${recordsOf(resource.view)} where ${pg.escapeIdentifier(column)} is not null limit ${valuesMax}`,
     );
     const values = rows.map(({ value }) => value);
-    found.push(emptiedBy(column, values, show.map(String)));
+    emptied.push(emptiedBy(column, values, show.map(String)));
   }
-  return found;
+  return emptied;
 }

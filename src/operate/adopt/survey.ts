@@ -57,15 +57,15 @@ export async function survey(
     const [parts, documents] = [partsIn(table), documentsIn(table, log)];
     return { table, ...workspace, id, parts, documents, crossings: new Set(), ...(log && { log }) };
   });
-  const judged: Subject[] = [];
+  const kept: Subject[] = [];
   const drafted = withHidings(subjects, { tables, tenant, workspaces });
   for (const subject of drafted)
-    judged.push({
+    kept.push({
       ...subject,
       crossings: await crossingsOf(client, subject, { subjects: drafted }),
       ledger: await ledgerOf(client, subject, drafted),
     });
-  const found = { tenant, subjects: judged, tables, leftOut, users, owners, workspaces, allFilters };
+  const found = { tenant, subjects: kept, tables, leftOut, users, owners, workspaces, allFilters };
   return { ...found, ownerless: await ownerlessOf(client, found) };
 }
 

@@ -23,10 +23,10 @@ function kindOf({ type }: Column): string {
 }
 
 /** By the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
-export function findTenant(schema: string, tables: readonly Table[], given?: string): Tenant {
+export function findTenant(schema: string, tables: readonly Table[], named?: string): Tenant {
   const candidates = candidatesOf(tables);
-  const listed = given === undefined ? candidates[0] : (rootBy(given, tables) ?? undefined);
-  const column = given ?? listed?.column ?? sharedColumn(tables);
+  const listed = named === undefined ? candidates[0] : (rootBy(named, tables) ?? undefined);
+  const column = named ?? listed?.column ?? sharedColumn(tables);
   if (column === undefined)
     throw new AdoptRefused(
       `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
@@ -43,12 +43,12 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
   const columnIn = columnsTo(column, sample, listed);
   const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
   const reach = workspacesOf(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
-  if (given === undefined && reach * fewest < tables.length)
+  if (named === undefined && reach * fewest < tables.length)
     throw new AdoptRefused(
       `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${textOf(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
     );
   const next = candidates.filter(({ table }) => table !== listed?.table);
-  const [rival] = given === undefined && listed !== undefined ? next : [];
+  const [rival] = named === undefined && listed !== undefined ? next : [];
   const isClose = rival !== undefined && rival.score > (listed as Candidate).score - 0.25;
   const isMost = count * 2 >= tables.length - 1;
   return {
@@ -61,7 +61,7 @@ export function findTenant(schema: string, tables: readonly Table[], given?: str
       ...(next.length > 0 ? [`next: ${textOf(next)}`] : []),
     ].join('; '),
     isSure:
-      given !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
+      named !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
   };
 }
 

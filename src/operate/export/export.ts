@@ -97,11 +97,11 @@ export async function chosenResources(settings: Settings, names: readonly string
 
 /** Throws ExportFailed when the resource has no such filters, or a day is none. */
 export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days & { timeZone: string }): Period {
-  const given = new Map<string, string>(Object.entries(days));
+  const dayTexts = new Map<string, string>(Object.entries(days));
   const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
-  const missing = [...given.keys()].filter((name) => !ofRange.includes(name));
+  const missing = [...dayTexts.keys()].filter((name) => !ofRange.includes(name));
   const faults: FieldError[] = [];
-  const { filters, values } = parseFilters(compiled, { single: given, lists: new Map() }, { timeZone }, faults);
+  const { filters, values } = parseFilters(compiled, { single: dayTexts, lists: new Map() }, { timeZone }, faults);
   if (missing.length > 0)
     throw new ExportFailed(
       `${compiled.resource.name} has no dates for --${missing.join(' and --')}. Name others by --resources.`,
@@ -111,11 +111,11 @@ export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days
 }
 
 async function requireEmpty(out: string): Promise<void> {
-  const found = await readdir(out).catch((error: NodeJS.ErrnoException) => {
+  const entries = await readdir(out).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;
   });
-  if (found.length > 0) throw new ExportFailed(`${out} is not empty. Give --out a folder that does not exist yet.`);
+  if (entries.length > 0) throw new ExportFailed(`${out} is not empty. Give --out a folder that does not exist yet.`);
 }
 
 function removeOnSignals(folder: string): () => void {

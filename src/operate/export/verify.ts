@@ -53,12 +53,12 @@ export async function verifyExports(
 ) {
   const all = exportsIn(folder);
   if (all.length === 0) throw new ExportFailed(`Neither ${folder} nor a folder in it has a ${manifestName}.`);
-  for (const one of all)
-    onExport(one, [
-      ...signatureFaults(one, key),
-      ...(existsSync(join(folder, manifestName)) ? [] : chainFaults(one, all)),
-      ...(await fileFaults(one)),
-      ...(settings ? await recordFaults(one, settings) : []),
+  for (const signedExport of all)
+    onExport(signedExport, [
+      ...signatureFaults(signedExport, key),
+      ...(existsSync(join(folder, manifestName)) ? [] : chainFaults(signedExport, all)),
+      ...(await fileFaults(signedExport)),
+      ...(settings ? await recordFaults(signedExport, settings) : []),
     ]);
 }
 

@@ -21,14 +21,14 @@ export interface SyncDeps {
 
 /** Find the rows; the page names the next page, or the token of the next pass. */
 export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Plan> {
-  const { place, prefix, contexts, perPage, fields, serializer, seal } = request;
-  const { pass, reader, read } = await passingOf(deps, request, place?.pass ?? null);
-  const since = place === null ? request.since : place.since;
+  const { place: start, prefix, contexts, perPage, fields, serializer, seal } = request;
+  const { pass, reader, read } = await passingOf(deps, request, start?.pass ?? null);
+  const since = start === null ? request.since : start.since;
   const isWhole = prefix === null && since === null;
   const foundIds = isWhole ? null : await findIds(read, request, since);
-  const rows = isWhole ? wholePass(request, place) : pageOfIds(request, foundIds?.ids ?? []);
+  const rows = isWhole ? wholePass(request, start) : pageOfIds(request, foundIds?.ids ?? []);
   const describe = ({ asOfMs: ofRows, until, hasMore }: PageStart): PageEnding => {
-    const asOfMs = place === null ? (foundIds ?? { asOfMs: ofRows }).asOfMs : place.asOfMs;
+    const asOfMs = start === null ? (foundIds ?? { asOfMs: ofRows }).asOfMs : start.asOfMs;
     const pagination = async (count: number, last: Key | null): Promise<object> => {
       const following = foundIds === null ? (hasMore ? { section: 0, after: until ?? last } : null) : foundIds.next;
       const cursor =

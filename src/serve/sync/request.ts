@@ -71,18 +71,18 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
     const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
     faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
   }
-  const place =
+  const start =
     cursor === undefined
       ? null
       : decodePlace(call.seal, contexts.cursor, cursor, (isChanges) => ordersOf(call, prefix, isChanges));
-  if (place === undefined) {
+  if (start === undefined) {
     const detail =
       'The cursor is damaged, or belongs to another pass: use it with the resource and the prefix of the page it came from.';
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
   if (faults.length > 0) throw invalid(faults);
   const reading = readingOf(call, perPage, selection);
-  return { ...call, ...reading, since, place: place as SyncPlace | null, prefix, contexts, fields, selection };
+  return { ...call, ...reading, since, place: start as SyncPlace | null, prefix, contexts, fields, selection };
 }
 
 function readingOf({ compiled }: SyncCall, perPage: number, selection: CompiledSelection | null) {
