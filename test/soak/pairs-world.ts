@@ -49,8 +49,8 @@ export interface World {
 const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken', 'write:installaties'];
 /** Statuses that a client repeats. */
 const repeated = new Set([429, 503]);
-/** With so many a client gives up. */
-const violationsMax = 20;
+/** After which a walk or a write counts as one without an end. */
+const walkMsMax = 90_000;
 
 /** `kinds` of verdicts that the gateway has about servers now. */
 export async function verdictsOf({ serving }: World): Promise<{ readonly kind: Verdict; readonly text: string }[]> {
@@ -164,6 +164,7 @@ export class Client {
   readonly #name = `pairs ${randomUUID()}`;
   readonly #reading: Promise<unknown>;
   #isOver = false;
+  #isGone = false;
 
   constructor(
     sql: Sql,
@@ -193,7 +194,9 @@ export class Client {
   async page(path: string): Promise<Page<{ id: string; naam?: string | null }> | null> {
     const response = await this.#send(path).catch(() => null);
     const text = await response?.text().catch(() => null);
-    if (response === null || text === null || text === undefined || repeated.has(response.status)) return null;
+    const isGone = response?.status === 410 && path.startsWith('/sync'); // the history changed: a pass begins again
+    this.#isGone ||= isGone;
+    if (response === null || text == null || isGone || repeated.has(response.status)) return null;
     if (response.status !== 200) {
       this.#report(path, `${response.status} ${text.slice(0, 200)}`);
       return null;
@@ -210,11 +213,14 @@ export class Client {
   /** All records of a list or a sync, page by page: as many as the workspace has. */
   async walk(path: string): Promise<void> {
     const seen = new Set<string>();
-    let next: string | null = `${path}?perPage=100`;
-    while (next !== null && this.#violations.size < violationsMax) {
+    const first = `${path}?perPage=100`;
+    let next: string | null = first;
+    for (const endMs = performance.now() + walkMsMax; next !== null; ) {
       const answer = await this.page(next);
+      if (performance.now() > endMs) return void this.#violations.add(`${path}: a walk that does not end`);
       if (answer === null) {
         await sleep(100);
+        if (this.#isGone) [next, this.#isGone] = [first, false];
         continue;
       }
       for (const { id } of answer.data) seen.add(id);
@@ -230,7 +236,8 @@ export class Client {
     const naam = `${this.#name} ${randomUUID()}`;
     const body = JSON.stringify({ customerId: this.#customerId, naam });
     const headers = { 'idempotency-key': randomUUID() };
-    for (let isAnswered = false; !isAnswered && this.#violations.size < violationsMax; ) {
+    const endMs = performance.now() + walkMsMax;
+    for (let isAnswered = false; !isAnswered && performance.now() < endMs; ) {
       const response = await this.#send('/installaties', { method: 'POST', body, headers }).catch(() => null);
       await response?.text().catch(() => null);
       const status = response?.status ?? 503;

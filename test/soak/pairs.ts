@@ -83,7 +83,7 @@ const operations: Readonly<Record<string, Operation>> = {
   'slow plan': {
     mayCause: ['locked'],
     run: async ({ sql }) => {
-      await sql(`comment on schema fault is '30'`);
+      await sql(`comment on schema fault is '10'`);
       await sleep(holdMs);
       await sql(`comment on schema fault is '0'`);
     },
@@ -130,6 +130,7 @@ const operations: Readonly<Record<string, Operation>> = {
       const { sql, setUp } = world;
       const ofOne = `where id = (select id from app.installaties where klant_id = '${setUp.customerId}' limit 1)`;
       await sql(`update app.installaties set interne_notities = repeat('x', 8000000) ${ofOne}`);
+      await sleep(500); // for the replicas
       await both(world, (client) => client.page('/installaties?perPage=1000'));
       await sql(`update app.installaties set interne_notities = null ${ofOne}`);
     },
