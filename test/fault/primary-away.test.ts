@@ -2,6 +2,7 @@ import { existsSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import suite, { type ExecutionContext } from 'ava';
+import type { PgNode } from '../../demo/cluster/node.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectText } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
@@ -76,15 +77,16 @@ async function whileReading<T>(t: ExecutionContext, work: () => Promise<T>): Pro
 /** Backends that do a write, or that hold one without an answer. */
 const writing = `from pg_stat_activity where usename = 'gateway_writer' and state <> 'idle' and query !~ 'pg_control_system|pg_blocking_pids'`;
 
-/** Fails the test if more transactions than the bound were on the server at a time; an unreachable server is not counted. */
+/** Fails the test if more transactions than the bound were on a server at a time; an unreachable server is not counted. */
 async function withinBound<T>(t: ExecutionContext, work: () => Promise<T>): Promise<T> {
+  const { primary, replicas } = setUp.cluster;
   let isOver = false;
   const counts = [0];
   const counting = (async () => {
     for (; !isOver; await sleep(20))
-      counts.push(
-        ...(await setUp.sql<{ n: number }>(`select count(*)::int n ${writing}`).catch(() => [])).map(({ n }) => n),
-      );
+      for (const node of [primary, ...replicas])
+        for (const { n } of await node.query<{ n: number }>(`select count(*)::int n ${writing}`).catch(() => []))
+          counts.push(n);
   })();
   const value = await work().finally(() => {
     isOver = true;
@@ -457,4 +459,36 @@ test('a primary that was away at the start is checked before its first write', a
     await stop();
     await reached.close();
   }
+});
+
+test('a failover between a transaction and its answer leaves both servers no more than the bound, and each write is there once', async (t) => {
+  const { primary, replicas } = setUp.cluster;
+  const standby = replicas[0] as PgNode;
+  const primaryUrls = [primary, standby].map((node) => node.url(templateName, 'gateway_writer')).join(' ');
+  const { gateway, stop } = await setUp.gateway({ ...limits, primaryUrls });
+  const token = await setUp.token({ scopes: ['write:installaties'] });
+  const writer = apiClient(`${gateway.url}/api/v1`, { token });
+  await created(writer, { naam: 'warm', customerId });
+  await setUp.caughtUp();
+  const naam = newKey();
+  const write = async (key: string): Promise<void> => {
+    for (let status = 0; status !== 201; await sleep(20))
+      ({ status } = await post(writer, { naam, customerId }, { key }));
+  };
+  const heldUp = `select from pg_stat_activity where usename = 'gateway_writer' and wait_event_type = 'Lock'`;
+  await asAdmin(primary.url(templateName), async (app) => {
+    await app.query('begin; lock table app.installaties in exclusive mode');
+    await withinBound(t, async () => {
+      const writes = Array.from({ length: 12 }, () => write(newKey()));
+      t.true(await until(async () => (await primary.query(heldUp)).length > 1, 20_000, 20), 'some are sent');
+      await standby.promote();
+      await Promise.all(writes);
+    });
+    await app.query('rollback');
+  });
+  const count = `select count(*)::int n from app.installaties where naam = $1`;
+  const [row] = await asAdmin(standby.url(templateName), async (app) => (await app.query(count, [naam])).rows);
+  t.is(row.n, 12);
+  writer.close();
+  await stop();
 });

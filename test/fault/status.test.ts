@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import test from 'ava';
+import type { PgNode } from '../../demo/cluster/node.js';
 import { projectRoot } from '../../src/base/paths.js';
-import type { StatusReport } from '../../src/serve/ops/status.js';
+import { type StatusReport, statusOf } from '../../src/serve/ops/status.js';
 import {
   type Browser,
   browserMissing,
@@ -52,6 +53,23 @@ async function defects(page: Page): Promise<string[]> {
 
 const withoutPage = browserMissing.replace('skipped', 'its page is skipped');
 const nameOf = (i: number): string => gateway.gateway.replicas[i]?.name as string;
+
+test.serial('a replica whose login its primary refuses receives no WAL, and the status says so', async (t) => {
+  const own = await setUp.gateway({ lagMaxMs: 1000 });
+  const [replica] = setUp.cluster.replicas as [PgNode];
+  const [row] = await replica.query<{ primary_conninfo: string }>('show primary_conninfo');
+  const conninfo = row?.primary_conninfo as string;
+  t.teardown(() => replica.configure({ primary_conninfo: conninfo }));
+  await replica.configure({ primary_conninfo: conninfo.replace(/user=\S+/, 'user=gone') });
+  const isEjected = async (): Promise<boolean> => {
+    await setUp.sql('select pg_switch_wal(), pg_logical_emit_message(true, $1, $1)', ['later']);
+    return own.gateway.replicas[0]?.state.reason === 'it receives no WAL';
+  };
+  await eventually(t, 'the reason', isEjected, 20_000);
+  const { faults } = statusOf(own.gateway.readiness(), 0);
+  t.true(faults.some(({ sentence, link }) => /receives no WAL/.test(sentence) && link.endsWith('#replica-lags')));
+  await own.stop();
+});
 
 test.serial(`the status names a replica that lags, then one that is stopped${withoutPage}`, async (t) => {
   const open = browser && (await openPage(browser, `${gateway.gateway.opsUrl}/status`));

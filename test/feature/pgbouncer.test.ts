@@ -6,6 +6,7 @@ import { projectText } from '../../src/base/paths.js';
 import type { FindingCode } from '../../src/doctor/finding.js';
 import { inspect } from '../../src/doctor/inspect.js';
 import { loadResources } from '../../src/resource/definition/load.js';
+import { statusOf } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/serve/settings.js';
 import type { ApiClient } from '../support/client.js';
 import { type Pgbouncer, pgbouncerBinary, startPgbouncer } from '../support/pgbouncer.js';
@@ -101,6 +102,18 @@ test(`a pooler whose password is old is named with the order of steps${why}`, as
   const { gateway } = await t.context.database.gateway({ replicaUrls: `${settings.replicaUrls} ${url('stale')}` });
   const isNamed = () => /08P01: the pooler cannot log in/.test(gateway.readiness().replicas[1]?.reason ?? '');
   await eventually(t, 'a reason that names the pooler', isNamed);
+});
+
+test(`a pooler before all servers that stands still is named, and no server is blamed before it${why}`, async (t) => {
+  const { database } = t.context;
+  const { gateway, client } = await database.gateway({ replicaUrls: url('sessions'), primaryUrls: url('writes') });
+  t.is((await client.get('/klanten?perPage=1')).status, 200);
+  const { process } = pooler.running as Pgbouncer;
+  t.teardown(() => process.kill('SIGCONT'));
+  process.kill('SIGSTOP');
+  const sentences = () => statusOf(gateway.readiness(), 0).faults.map(({ sentence }) => sentence);
+  const named = `All servers are reached through ${new URL(url('reads')).host}: look at this pooler or proxy first.`;
+  await eventually(t, 'its name', () => sentences()[0] === named, 20_000);
 });
 
 test(`a pooler that begins to lose prepared statements costs no request, and is named${why}`, async (t) => {
