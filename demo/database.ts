@@ -16,6 +16,8 @@ import { seed } from './seed/seed.js';
 
 /** The demo's database. */
 export const databaseName = 'workspace';
+/** The login of the app's settings page. */
+export const appRole = 'demo_app';
 
 /** A workspace of the demo with its plain tokens by purpose. */
 export interface DemoWorkspace {
@@ -74,7 +76,11 @@ export async function bringUpToDate(
   const url = cluster.primary.url(databaseName);
   await migrate(url, { viewsDir, resourcesDir, wallKey });
   await createIndexes(url, { viewsDir });
-  await cluster.setPasswords(['gateway_reader', 'gateway_writer']);
+  await cluster.primary.query(`do $$ begin
+      if to_regrole('${appRole}') is null then create role ${appRole} login; end if;
+      grant gateway_issuer to ${appRole};
+    end $$`);
+  await cluster.setPasswords(['gateway_reader', 'gateway_writer', appRole]);
 }
 
 /** Ids of the sealed workspace, to show in examples. */

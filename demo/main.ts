@@ -2,12 +2,15 @@ import { rmSync } from 'node:fs';
 import { projectText } from '../src/base/paths.js';
 import { type Command, errLine, errText, Failure, outText } from '../src/cli/command.js';
 import { runProgram, type Usage } from '../src/cli/program.js';
+import { scopesOf } from '../src/cli/tokens.js';
+import { asAdmin } from '../src/postgres/admin.js';
 import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import { fill } from '../src/serve/openapi/texts.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
 import {
+  appRole,
   bringUpToDate,
   type DemoState,
   type DemoWorkspace,
@@ -21,6 +24,7 @@ import {
 import { type GatewayProcess, startGatewayProcess } from './gateway-process.js';
 import { checkPorts, type DemoOptions, demoEnvironment, parseOptions } from './options.js';
 import { type AppName, apps } from './seed/apps.js';
+import { type Owner, ownersSql, startSettingsPage } from './settings-page.js';
 
 /** Everything on one machine. */
 const demo: Command = async (args) => {
@@ -34,6 +38,7 @@ const demo: Command = async (args) => {
   } finally {
     if (options.readyFile !== undefined) rmSync(options.readyFile, { force: true });
     await running.gateway?.stop(options.settings.drainMs);
+    await running.settingsPage?.close();
     await running.cluster?.stop();
     // The reaper stops a cluster that was still starting, as soon as this process ends.
   }
@@ -43,6 +48,7 @@ const demo: Command = async (args) => {
 interface Running {
   cluster?: Cluster;
   gateway?: GatewayProcess;
+  settingsPage?: { close(): Promise<void> };
   serving?: boolean;
 }
 
@@ -59,7 +65,9 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
   running.gateway = gateway;
   const ready = await gateway.ready;
   if (ready !== undefined) {
-    await announce(cluster, state, ready, options, gateway.pid);
+    const page = await settingsPage(cluster, state);
+    running.settingsPage = page;
+    await announce(cluster, state, { ...ready, settingsUrl: page.url }, options, gateway.pid);
     running.serving = true;
   }
   const code = await gateway.exited;
@@ -79,10 +87,16 @@ async function filled(cluster: Cluster, state: DemoState, dir: string | undefine
   return whole;
 }
 
+async function settingsPage(cluster: Cluster, { app }: DemoState) {
+  const { rows: owners } = await asAdmin(cluster.primary.url(databaseName), (client) => client.query<Owner>(ownersSql));
+  const scopes = scopesOf(loadResources(apps[app].resourcesDir));
+  return startSettingsPage(cluster.primary.url(databaseName, appRole), owners, scopes);
+}
+
 async function announce(
   cluster: Cluster,
   { app, wallKey, workspaces = [] }: DemoState,
-  { url, opsUrl }: { url: string; opsUrl: string },
+  { url, opsUrl, settingsUrl }: Record<'url' | 'opsUrl' | 'settingsUrl', string>,
   { readyFile, settings }: DemoOptions,
   gatewayPid: number,
 ): Promise<void> {
@@ -94,7 +108,19 @@ async function announce(
     settings.docs === 'off'
       ? 'none: DOCS is off'
       : `${settings.docs === 'ops' ? opsUrl : settings.publicUrl || url}/docs`;
-  outText(demoText({ url, opsUrl, docs, primaryUrl, replicaUrls, workspaces, entity: entityOf(app), ...examples }));
+  outText(
+    demoText({
+      url,
+      opsUrl,
+      settingsUrl,
+      docs,
+      primaryUrl,
+      replicaUrls,
+      workspaces,
+      entity: entityOf(app),
+      ...examples,
+    }),
+  );
   if (readyFile === undefined) return;
   const pids = { primary: cluster.primary.pid, replicas: cluster.replicas.map(({ pid }) => pid), gateway: gatewayPid };
   writeWhole(readyFile, { baseUrl: url, opsUrl, primaryUrl, replicaUrls, pids, workspaces, wallKey });
@@ -156,6 +182,7 @@ const barWidth = 30;
 interface Shown {
   readonly url: string;
   readonly opsUrl: string;
+  readonly settingsUrl: string;
   /** The address of the documentation page. */
   readonly docs: string;
   readonly primaryUrl: string;

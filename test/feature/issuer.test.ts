@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import { ownersSql, startSettingsPage } from '../../demo/settings-page.js';
 import { projectText } from '../../src/base/paths.js';
 import { wellFormed } from '../../src/serve/http/token-format.js';
+import { browserMissing, launchBrowser, openPage } from '../support/browser.js';
 import { eventually, gatewayTest, shared, type TestContext, type TestDatabase } from '../support/workspace.js';
 
 // An app makes tokens in its settings page: as a login with gateway_issuer, over its own table of tokens and over the gateway's.
@@ -159,6 +161,46 @@ test.serial(
       t.true(wellFormed(token));
       t.false(log.includes(token.slice(4, 20)) || log.includes(Buffer.from(token).toString('hex').slice(8, 40)));
     }
+  },
+);
+
+(browserMissing ? test.serial.skip : test.serial)(
+  `in the settings page of the demo an owner makes a token, sees it once, rotates and revokes it${browserMissing}`,
+  async (t) => {
+    const { client: api, database } = t.context;
+    const app = await appLogin(t, database);
+    const { rows: owners } = await database.primary.query(ownersSql);
+    const url = `postgres://${app.user}:${app.password}@${app.host}:${app.port}/${database.name}`;
+    const settings = await startSettingsPage(url, owners, ['read:klanten', 'read:werkbonnen']);
+    t.teardown(settings.close);
+    const browser = await launchBrowser();
+    t.teardown(() => browser.close());
+    const { page: tab, faults } = await openPage(browser, settings.url);
+    const shown = (selector: string) =>
+      tab.evaluate<string | null>(`document.querySelector('${selector}')?.textContent ?? null`);
+    const statusOf = async (token: string | null) => {
+      await database.caughtUp();
+      return (await api.get('/klanten?perPage=1', { token })).status;
+    };
+    await tab.click('#sign-in');
+    await tab.fill('input[name=name]', '<b>Power BI</b>');
+    await tab.click('input[value="read:klanten"]');
+    await tab.click('#issue');
+    const token = await shown('#token');
+    t.true(wellFormed(token ?? ''));
+    t.is(await statusOf(token), 200);
+    t.is(await shown('td b'), null);
+    await tab.goto(settings.url);
+    t.is(await shown('#token'), null, 'it is shown once');
+    await tab.click('form[action="/rotate"] button');
+    const successor = await shown('#token');
+    t.deepEqual([await statusOf(token), await statusOf(successor)], [401, 200]);
+    await tab.goto(settings.url);
+    await tab.click('form[action="/revoke"] button');
+    t.is(await statusOf(successor), 401);
+    t.deepEqual(faults, []);
+    const forged = await fetch(`${settings.url}issue`, { method: 'POST', headers: { origin: 'http://evil.test' } });
+    t.is(forged.status, 403);
   },
 );
 
