@@ -223,6 +223,7 @@ export const noPreparedStatement = '26000';
 export const protocolViolation = '08P01';
 export const undefinedObject = '42704';
 export const undefinedTable = '42P01';
+export const internalError = 'XX000'; // "could not open relation with OID": a catalog that changes while it is read
 export const insufficientPrivilege = '42501';
 export const notNullViolation = '23502';
 

@@ -1,12 +1,6 @@
-import {
-  type Help,
-  type ProblemCode,
-  problems,
-  type ShedBound,
-  shedBounds,
-  unfitSqlStates,
-  wallRefusal,
-} from './errors.js';
+import { type Help, type ProblemCode, problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
+
+type WallRefusal = typeof import('./errors.js').wallRefusal;
 
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
@@ -14,7 +8,7 @@ interface EventRow<E> {
   /** Members that make a kind, which is logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
   /** Faults of the status for a minute; an event with a code is the fault of that code, if it has one. */
-  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | typeof wallRefusal, EventFault<E>>>>;
+  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | WallRefusal, EventFault<E>>>>;
 }
 
 /** With the row of its remedy in docs/operate/troubleshooting.md. */
@@ -283,7 +277,7 @@ export const events = {
     repeats: ['replica', 'code'],
     metrics: counter('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
     faults: {
-      [wallRefusal]: {
+      WG006: {
         level: 'failing',
         remedy: 'wall-key',
         about: ({ replica }) => replica,
@@ -297,6 +291,7 @@ export const events = {
       code: null,
     }),
   }),
+  catalog_changed: event<{ replica: string }>('info'),
   resource_refused: event<RefusedResource>('error', {
     metrics: counter('resource_refusals', 'Times a resource was refused because the database no longer fits.', {
       resource: null,

@@ -6,6 +6,7 @@ import {
   databaseErrorKind,
   endsConnection,
   helpOf,
+  internalError,
   lockNotAvailable,
   noPreparedStatement,
   protocolViolation,
@@ -41,9 +42,12 @@ export interface CheckBounds {
   readonly writeTimeoutMs: number;
 }
 
-/** A lock on a table, or a conflict with recovery: the connection goes on. */
+/** A lock on a table, a migration in this moment, or a conflict with recovery: the connection goes on. */
 function isOccupied(error: unknown): boolean {
-  return sqlStateOf(error) === lockNotAvailable || (helpOf(error) === 'repeat' && !endsConnection(error));
+  return (
+    [lockNotAvailable, internalError].includes(sqlStateOf(error) ?? '') ||
+    (helpOf(error) === 'repeat' && !endsConnection(error))
+  );
 }
 
 /** The statement took longer than a look may; a server that is not judged is looked at again later. */

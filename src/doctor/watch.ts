@@ -35,6 +35,7 @@ export class FitnessWatch {
   #looking: Promise<void> | null = null;
   #lookedMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
+  #dueMs = Number.POSITIVE_INFINITY;
   #isClosed = false;
   /** Whether all servers in use answered the last look. */
   #isJudged = false;
@@ -56,11 +57,13 @@ export class FitnessWatch {
     return this.#refused.some((each) => each.resource === resource && each.use === use);
   }
 
-  /** A change of the database brings the next look forward. */
+  /** A change of the database brings the next look forward. One that the catalog tells may be half of a migration. */
   readonly handle = (event: Event): void => {
+    const pauseMs = this.bounds.fitnessIntervalMs * leastPart;
     const tells =
       event.type === 'database_unfit' || (event.type === 'replica_failed' && event.helps === 'new connection');
-    if (tells) this.#plan(Math.max(0, this.#lookedMs + this.bounds.fitnessIntervalMs * leastPart - performance.now()));
+    if (tells) this.#plan(Math.max(0, this.#lookedMs + pauseMs - performance.now()));
+    if (event.type === 'catalog_changed' && performance.now() + pauseMs < this.#dueMs) this.#plan(pauseMs);
   };
 
   /** Callers share a look. Never rejects. */
@@ -86,6 +89,7 @@ export class FitnessWatch {
   }
 
   #plan(ms: number): void {
+    this.#dueMs = performance.now() + ms;
     clearTimeout(this.#timer);
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.look(), ms).unref();
   }

@@ -1,10 +1,10 @@
 import { reasonOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { ActiveKeys } from '../base/flow/gate.js';
-import type { Connect } from './connection.js';
+import type { Connect, Connection } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import { type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
+import { catalogMark, type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
 import { type LockedResource, ServerHealth } from './resource-health.js';
 import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
 
@@ -61,6 +61,8 @@ export class Replica {
   readonly #probe: Probe;
   #probing: Promise<void> | null = null;
   #probedMs = Number.NEGATIVE_INFINITY;
+  #probes = 0;
+  #mark: string | null = null;
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
@@ -134,13 +136,21 @@ export class Replica {
 
   async #probeOnce(): Promise<void> {
     try {
-      const answer = await this.#probe.ask();
+      const answer = await this.#probe.ask((connection) => this.#compareCatalog(connection));
       if (!this.#probe.closed) await this.#update(answer);
     } catch (error) {
       this.#aheadOf = null;
       if (!this.#probe.closed) this.#takeOut(reasonOf(error as Error), { replayed: 0n });
     }
     this.#probedMs = performance.now();
+  }
+
+  /** At every second probe. A failure is not one of the probe. */
+  async #compareCatalog(connection: Connection): Promise<void> {
+    if (this.#probes++ % 2 === 1) return;
+    const [[mark] = []] = await connection.rowsOf(catalogMark).catch(() => []);
+    if (mark && this.#mark && mark !== this.#mark) this.#observe({ type: 'catalog_changed', replica: this.name });
+    this.#mark = mark ?? this.#mark;
   }
 
   async #update({

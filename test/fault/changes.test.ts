@@ -308,6 +308,24 @@ test('a release under clients that share one connection is no sign of a pooler: 
   await busy.stop();
 });
 
+test('rows that a view hides by hand are noticed by the catalog, long before the next look', async (t) => {
+  const slow = await setUp.gateway({ fitnessIntervalMs: 60_000 }); // the look after a change comes after 2 s, the regular one after 30 at least
+  const asked = await clientOf(slow);
+  const marked = () => slow.log().match(/"msg":"catalog_changed"/g)?.length ?? 0;
+  t.is(await statusOf('/klanten', asked), '200');
+  const startedMs = performance.now();
+  await setUp.sql(
+    `do $$ begin execute 'create or replace view records.klanten as ' || rtrim(pg_get_viewdef('records.klanten'), ';') || ' where false'; end $$`,
+  );
+  await eventually(t, 'the refusal', async () => (await statusOf('/klanten', asked)) === refused, 120_000);
+  t.is(marked(), 1);
+  t.log(`${Math.round(performance.now() - startedMs)} ms`);
+  await run(t, again);
+  await eventually(t, 'the end', async () => (await statusOf('/klanten', asked)) === '200', 120_000);
+  asked.close();
+  await slow.stop();
+});
+
 test('the steps of a release: reads of the changed table alone are 503, also of a gateway that starts meanwhile', async (t) => {
   const [, block = ''] = /```sh\n(gateway views --drop --tables [^`]*)```/.exec(page) ?? [];
   const steps = block.replace('app.orders', 'app.werkbonnen').replaceAll(/ +#.*/g, '').trim().split('\n');

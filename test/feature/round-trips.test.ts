@@ -9,7 +9,7 @@ import { created, patch, post } from '../support/writes.js';
 
 const test = gatewayTest().serial;
 /** Statements that the gateway runs by itself, with or without requests. */
-const background = new Set(['probe', 'position']);
+const background = new Set(['probe', 'position', 'catalog-mark']);
 
 async function logged(file: string, database: string, work: () => Promise<unknown>): Promise<string[]> {
   const { size } = await stat(file);

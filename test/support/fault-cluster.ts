@@ -254,7 +254,7 @@ async function startFaultGateway(
 /** The gateway's sessions on a server: all, and those running anything but our question about them. */
 function sessions(node: PgNode): Promise<{ all: string; active: string }[]> {
   return node.query(
-    `select count(*)::text as all, count(*) filter (where state <> 'idle' and query !~ 'pg_is_in_recovery')::text as active
+    `select count(*)::text as all, count(*) filter (where state <> 'idle' and query !~ 'pg_is_in_recovery|pg_depend')::text as active
      from pg_stat_activity where application_name = $1 and usename = 'gateway_reader'`,
     [gatewayName],
   );

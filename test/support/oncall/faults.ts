@@ -134,7 +134,7 @@ export const pairs: readonly (readonly [string, string])[] = [
   ['a view is renamed', 'the primary is stopped'],
   ['Redis is stopped', 'a replica is frozen'],
   ['a job demotes the owners', 'replay is paused'],
-  ['the app holds the row of a customer', 'a view was dropped'],
+  ['the app holds the row of a customer', 'a view is renamed'],
   ['a worker is killed', 'Redis is a replica'],
   ['a definition is broken at a reload', 'the primary is read-only'],
 ];

@@ -199,7 +199,8 @@ export async function tryFaults(world: World, faults: readonly Fault[], within =
     for (const { make } of faults) await make(world);
     if (await within(areNamed, msMax, 250)) namedMs = performance.now() - startedMs;
   } finally {
-    for (const { cure } of faults) await cure(world).catch((error: Error) => console.error(error.message));
+    for (const { cure } of [...faults].reverse())
+      await cure(world).catch((error: Error) => console.error(error.message));
     await world.endAll();
   }
   const curedMs = performance.now();
