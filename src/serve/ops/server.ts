@@ -7,7 +7,7 @@ import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/page.js';
 import type { Settings } from '../settings.js';
-import { noReplica, type Readiness, type StatusReport } from './status.js';
+import type { Readiness, StatusReport } from './status.js';
 
 export interface OpsDeps {
   /** False when only a restart can help. */

@@ -5,8 +5,6 @@ import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
 import { canJudge, type Lack } from './self.js';
 
-export const noReplica = 'no healthy replica';
-
 /** Body of /readyz. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
@@ -64,7 +62,7 @@ export interface ReadinessSources {
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
   const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
-  const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : [noReplica as typeof noReplica])];
+  const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
   return {
     status: reasons.length === 0 ? 'ready' : 'not ready',
     reasons,
@@ -175,9 +173,9 @@ export function statusOf(readiness: Readiness, lagMaxMs: number, workers: Worker
   };
 }
 
-const reasonSentences: Readonly<Record<'no worker' | typeof noReplica | 'stopping', Named>> = {
+const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'stopping', Named>> = {
   'no worker': ['workers-die', 'No worker is responding: requests are not answered.'],
-  [noReplica]: ['no-replica', 'Reads fail: no replica can be used.'],
+  'no healthy replica': ['no-replica', 'Reads fail: no replica can be used.'],
   stopping: ['start', 'The gateway is stopping.'],
 };
 
