@@ -42,7 +42,7 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
   '/readyz/writes': ({ readiness }) =>
     ready(
       readiness(),
-      ({ reasons, primary }) => primary?.healthy === true && !reasons.some((why) => why !== noReplica),
+      ({ reasons, primary }) => primary?.healthy === true && !reasons.some((why) => why !== 'no healthy replica'),
     ),
   '/metrics': async ({ metrics }) => ({ status: 200, type: Registry.PROMETHEUS_CONTENT_TYPE, body: await metrics() }),
   '/status': statusPage,
