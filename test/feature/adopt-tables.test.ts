@@ -194,3 +194,29 @@ test.serial('a table that is left out is named with its remedy', async (t) => {
   }))
     t.regex(output, new RegExp(`\\n {2}shop\\.${table}: .*${remedy}`));
 });
+
+test.serial(
+  'schemas with the same tables are named, where one tenant each has them and where the workspaces are found',
+  async (t) => {
+    const tables = words('customers invoices payments').map(
+      (name) => `create table ${name} (id bigint primary key, title text);`,
+    );
+    const copies = words('north south').map(
+      (name) => `create schema ${name}; set search_path = ${name}; ${tables.join(' ')}`,
+    );
+    const old = `create schema old; create table old.companies (id bigint); create table old.staff (id bigint); create table old.jobs (id bigint)`;
+    const fill = `${copies.join(' ')} ${old}; ${shopOf('create table jobs ($own, title text)')}`;
+    const settings = await newDatabase(t, 'copies', (client) => client.query(fill));
+    const drafted = (schema: string) => commandLine(['adopt', '--schema', schema, '--out', emptyFolder(t)], settings);
+    const { code, stderr } = await drafted('north');
+    t.is(code, 1);
+    t.regex(
+      stderr,
+      /^Nothing in the schema "north" divides its rows .* The same tables are in south: an app with a schema for each/,
+    );
+    t.regex(
+      (await drafted('shop')).stdout,
+      /tokens\.sql: The same tables are in old: .*, for one draft shows one schema\./,
+    );
+  },
+);

@@ -358,7 +358,7 @@ test('a column that few tables lead to is no workspace', (t) => {
 
 test('without a table of users the draft says that no token can be made', (t) => {
   const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
-  const found = { tenant, tables: [], subjects: [] } as unknown as Survey;
+  const found = { tenant, twins: '', tables: [], subjects: [] } as unknown as Survey;
   const { sql, open } = tokensFile(found);
   t.regex(sql, /as email where false;/);
   t.true(open?.some((point) => String(point).includes('no table of users with a workspace, or with memberships')));

@@ -23,6 +23,19 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
   return tables.map((table) => ({ ...table, columns: withViewNames(table) }));
 }
 
+/** Most of whose tables have the same names, such as of another tenant. */
+export async function twinsText(client: pg.Client, schema: string, tables: readonly Table[]): Promise<string> {
+  const { rows } = await client.query<{ name: string }>(
+    `select schemaname as name from pg_tables where schemaname <> $1 and tablename = any ($2) group by 1 having count(*) * 5 > $3 * 4 order by 1`,
+    [schema, tables.map(({ name }) => name), Math.max(tables.length, 3)],
+  );
+  const names = listed(rows.map(({ name }) => name));
+  return (
+    names &&
+    ` The same tables are in ${names}: an app with a schema for each company does not fit, for one draft shows one schema.`
+  );
+}
+
 /** In a name they could add to a draft what its reader does not see. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 

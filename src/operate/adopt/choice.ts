@@ -3,16 +3,8 @@ import { isNamed, snakeCase } from '../words.js';
 import { reasonToLeaveOut } from './columns.js';
 import type { OpenReference } from './guesses.js';
 import { idColumn, partKeys } from './keys.js';
-import { isPeople } from './paths.js';
-import {
-  AdoptRefused,
-  type Column,
-  columnOf,
-  type Survey,
-  type Table,
-  type Tenant,
-  type WorkspaceOf,
-} from './schema.js';
+import { isPeople, type Reference, referencesIn } from './paths.js';
+import { AdoptRefused, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
 
 // Which tables become resources or parts, and the reason and the remedy for the others.
 
@@ -113,38 +105,31 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: G
   const below = open.find(({ table: other, to }) => workspaces.has(other) && to.includes(table));
   if (below)
     return `rows of ${below.table.quoted} name it by ${below.type.name} and ${below.id.name}, so show it by a view of your own with that join, as long as one row names each`;
-  const optional = table.foreignKeys.flatMap(({ table: name, columns }) => {
-    const [from, to] = [columnOf(table, columns[0]), all.find((each) => each.name === name)];
-    return columns.length === 1 && from && !from.notNull && to && to !== users && workspaces.has(to)
-      ? [{ from, to }]
-      : [];
-  })[0];
-  if (optional) return remedyOfNull(optional.from, optional.to);
+  const byName = new Map(all.map((each) => [each.name, each]));
+  const keys = referencesIn(table, byName).filter(({ columns, table: to }) => columns.length === 1 && to !== table);
+  const isOptional = ({ columns: [from], table: to }: Reference): boolean => !from?.notNull && workspaces.has(to);
+  const optional = keys.find((key) => isOptional(key) && key.table !== users);
+  if (optional) return remedyOfNull(optional);
   for (const other of all) {
     const key = other.foreignKeys.find((each) => each.table === table.name && each.columns.length === 1);
     if (key && (workspaces.has(other) || other === tenant.root))
       return `rows of ${other.quoted} refer to it by ${key.columns[0]}, so show it by a view of your own that joins them, as long as each row is of one workspace`;
   }
-  const guess = table.foreignKeys.find(
-    (key) => key.isGuess && all.some((each) => each.name === key.table && workspaces.has(each)),
-  );
+  const guess = keys.find(({ key, table: to }) => key.isGuess && workspaces.has(to))?.key;
   if (guess)
     return `no foreign key proves that its ${guess.columns[0]} leads to ${guess.table}, and its foreign keys lead elsewhere: give it that foreign key and draft again`;
-  const next = table.foreignKeys
-    .filter((key) => key.table !== table.name && key.columns.length === 1)
-    .map((key) => ({ from: key.columns[0], to: all.find(({ name }) => name === key.table) as Table }))
-    .sort((a, b) => Number(isPeople(a.to)) - Number(isPeople(b.to)))[0];
-  const toPeople = next && isPeople(next.to) ? columnOf(table, next.from) : undefined;
-  if (next && toPeople?.notNull === false && workspaces.has(next.to)) return remedyOfNull(toPeople, next.to);
-  if (next && isPeople(next.to))
-    return `its ${next.from} leads to ${next.to.quoted}, whose people have no workspace: show it by a view of your own that joins their memberships`;
-  if (next)
-    return `its ${next.from} leads to ${next.to.quoted}, which has none either: give one of them that column, or show it by a view of your own`;
-  return 'show it by a view of your own: with a row for each workspace if all may see its rows, otherwise with a join that tells whose they are';
+  const next = keys.find(({ table: to }) => !isPeople(to)) ?? keys[0];
+  if (next === undefined)
+    return 'show it by a view of your own: with a row for each workspace if all may see its rows, otherwise with a join that tells whose they are';
+  const leads = `its ${next.columns[0]?.name} leads to ${next.table.quoted}`;
+  if (!isPeople(next.table))
+    return `${leads}, which has none either: give one of them that column, or show it by a view of your own`;
+  if (isOptional(next)) return remedyOfNull(next);
+  return `${leads}, whose people have no workspace: show it by a view of your own that joins their memberships`;
 }
 
-function remedyOfNull({ name }: Column, { quoted }: Table): string {
-  return `its ${name} leads to ${quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
+function remedyOfNull({ columns: [from], table: { quoted } }: Reference): string {
+  return `its ${from?.name} leads to ${quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
 }
 
 function findParts(choosing: Given): ReadonlyMap<Table, readonly Table[]> {

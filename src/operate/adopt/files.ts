@@ -20,6 +20,7 @@ export function tokensFile(surveyed: Survey): SqlFile {
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
   const owners = ownersSql(surveyed);
   const open: Points = [
+    surveyed.twins !== '' && surveyed.twins.trimStart(),
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,

@@ -243,6 +243,8 @@ export interface Survey {
   readonly leftOut: readonly { readonly table: Pick<Table, 'name' | 'quoted'>; readonly reason: string }[];
   readonly users: Table | undefined;
   readonly owners: Owners | undefined;
+  /** A sentence about schemas with the same tables, or empty. */
+  readonly twins: string;
   readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
   /** Workspaces without an owner who may have tokens made. */
   readonly ownerless?: { readonly rows: number; readonly of: number; readonly ids: readonly string[] } | undefined;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { withHidings } from './above.js';
 import { auditLogIn, documentsIn } from './audit-log.js';
-import { countValues, readCatalog, sample } from './catalog.js';
+import { countValues, readCatalog, sample, twinsText } from './catalog.js';
 import { chooseTables, otherRelations } from './choice.js';
 import { crossingsOf } from './crossings.js';
 import { openReferences, withGuessedKeys } from './guesses.js';
@@ -31,7 +31,8 @@ export async function survey(
 ): Promise<Survey> {
   const all = await withGuessedKeys(client, withWanted(await readCatalog(client, schema), show));
   const tables = all.filter(({ isUnlogged }) => !isUnlogged);
-  const tenant = findTenant(schema, tables, tenantColumn);
+  const twins = await twinsText(client, schema, all);
+  const tenant = findTenant(schema, tables, tenantColumn, twins);
   const users = findUsers(tables, tenant);
   const workspaces = workspacesOf(tables, tenant);
   const owners = findOwners(tables, tenant, users, workspaces);
@@ -65,7 +66,7 @@ export async function survey(
       crossings: await crossingsOf(client, subject, { subjects: drafted }),
       ledger: await ledgerOf(client, subject, drafted),
     });
-  const found = { tenant, subjects: kept, tables, leftOut, users, owners, workspaces, allFilters };
+  const found = { tenant, twins, subjects: kept, tables, leftOut, users, owners, workspaces, allFilters };
   return { ...found, ownerless: await ownerlessOf(client, found) };
 }
 

@@ -23,13 +23,13 @@ function kindOf({ type }: Column): string {
 }
 
 /** By the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
-export function findTenant(schema: string, tables: readonly Table[], named?: string): Tenant {
+export function findTenant(schema: string, tables: readonly Table[], named?: string, hint = ''): Tenant {
   const candidates = candidatesOf(tables);
   const listed = named === undefined ? candidates[0] : (rootBy(named, tables) ?? undefined);
   const column = named ?? listed?.column ?? sharedColumn(tables);
   if (column === undefined)
     throw new AdoptRefused(
-      `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
+      `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
   const sample = mostFrequent(
     tables.flatMap((table) => columnLike(table, column) ?? []),
@@ -45,7 +45,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
   const reach = workspacesOf(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
   if (named === undefined && reach * fewest < tables.length)
     throw new AdoptRefused(
-      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${textOf(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.`,
+      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${textOf(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
   const next = candidates.filter(({ table }) => table !== listed?.table);
   const [rival] = named === undefined && listed !== undefined ? next : [];
