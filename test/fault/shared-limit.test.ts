@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http';
 import type { ExecutionContext } from 'ava';
+import { tokenHash } from '../../src/serve/http/token-format.js';
 import { until } from '../support/patience.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
@@ -7,7 +8,7 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 
 // One token's quota over several processes, in bursts and while the counter that they share stops to answer.
 
-const suite = gatewayTest();
+const suite = gatewayTest({}, 'second'); // its tokens are the gateway's, with limits of their own
 const test = suite.serial;
 const withRedis = redisBinary === null ? suite.skip : suite.serial;
 const quota = 60;
@@ -82,6 +83,32 @@ withRedis('a burst of 200 requests over gateways that share a Redis gets exactly
   };
   t.true(await until(getsQuota, 20_000, 100));
 });
+
+/** A token whose limit of its own is the quota. */
+async function tokenOf({ database }: TestContext, ownQuota: number): Promise<string> {
+  const token = await database.token();
+  const text = 'update gateway.tokens set requests_per_minute = $1 where token_hash = $2';
+  await database.primary.query(text, [ownQuota, tokenHash(token)]);
+  await database.caughtUp();
+  return token;
+}
+
+for (const ownQuota of [8, 120]) {
+  withRedis(`a token with a limit of ${ownQuota} gets exactly that over gateways that share a Redis`, async (t) => {
+    const { served } = await peersCounting(t);
+    const getsQuota = async (): Promise<boolean> => {
+      const { granted } = await burst({ served, token: await tokenOf(t.context, ownQuota) }, 200);
+      t.true(granted <= ownQuota);
+      return granted === ownQuota;
+    };
+    t.true(await until(getsQuota, 20_000, 100));
+  });
+
+  test(`a token with a limit of ${ownQuota} gets exactly that over workers`, async (t) => {
+    const token = await tokenOf(t.context, ownQuota);
+    t.deepEqual(await burst({ served: [workers], token }, 200), { granted: ownQuota, others: [] });
+  });
+}
 
 for (const [how, stop, goOn] of [
   ['killed', () => redis.stop(), () => redis.start()],
