@@ -3,7 +3,7 @@ import { sealWith } from '../../postgres/seal.js';
 import { compileResource } from '../../resource/definition/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../serve/settings.js';
-import type { Item } from '../finding.js';
+import { type Item, warning } from '../finding.js';
 import type { Inspection } from '../settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
@@ -14,6 +14,21 @@ import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkWrites } from './writes.js';
 
 export type Thorough = Awaited<ReturnType<typeof thorough>>;
+
+/** While an app's login may make tokens; the role's creator is a member with the admin option. */
+const missingOfIssuer = `select string_agg(p, ', ') as missing from unnest(array['select', 'insert', 'update']) p
+  where exists (select from pg_auth_members where roleid = to_regrole('gateway_issuer') and not admin_option)
+    and not case p when 'update' then has_column_privilege('gateway_owner', 'gateway.api_tokens', 'revoked_at', p)
+      else has_table_privilege('gateway_owner', 'gateway.api_tokens', p) end`;
+
+async function checkIssuer(client: pg.Client): Promise<Item[]> {
+  const { missing } = (await client.query(missingOfIssuer)).rows[0];
+  if (missing === null) return [];
+  const advice =
+    'Write into tokens.sql: grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner.';
+  const detail = `gateway_owner lacks ${missing} on gateway.api_tokens, so the app cannot make tokens by gateway_issuer.`;
+  return [{ ...warning('token_look_up', detail), advice }];
+}
 
 /** Decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */
 export async function thorough(settings: Settings, resources: readonly Resource[]) {
@@ -42,6 +57,7 @@ export async function thorough(settings: Settings, resources: readonly Resource[
     /** Only where nothing that writes need is missing. */
     async *primary(client: pg.Client, { projection }: Inspection): AsyncGenerator<Item[]> {
       if (projection === null) return;
+      yield await checkIssuer(client);
       for (const resource of resources) {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
         if (write === null) continue;

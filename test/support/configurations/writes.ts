@@ -33,6 +33,19 @@ const ofWrites: Configurations = {
       also: ['migrated'],
     },
   ),
+  'the app cannot make tokens although its login has gateway_issuer': warning(
+    'token_look_up',
+    /^gateway_owner lacks insert, update on gateway.api_tokens/,
+    {
+      change: ({ name }) => `create role issuer_${name}; grant gateway_issuer to issuer_${name};
+        revoke insert, update (revoked_at) on gateway.api_tokens from gateway_owner`,
+      undo: ({ name }) => `drop role issuer_${name};
+        grant insert, update (revoked_at) on gateway.api_tokens to gateway_owner`,
+      also: ['migrated'],
+      thorough: true,
+      resource: 'installaties',
+    },
+  ),
   'a superuser owns a write view': refused('write_view', /its owner postgres is a superuser/, {
     change: () => 'alter view gateway.installaties_write owner to postgres',
     undo: () => 'alter view gateway.installaties_write owner to gateway_owner',
