@@ -19,9 +19,9 @@ export interface Answer {
 }
 
 /**
- * A client with one keep-alive connection, and the next once the gateway has closed it, that reads answers off a bare socket and drops all but
- * their end. node:http takes four times the processor time for that, and on a machine with two processors the gateway would wait for its client, as
- * COPY does not for psql.
+ * A client with one keep-alive connection, and the next once the gateway has closed it, that reads answers off a bare socket and drops all
+ * but their end. node:http takes four times the processor time for that, and on a machine with two processors the gateway would wait for
+ * its client, as COPY does not for psql.
  */
 export class Client {
   readonly #open: () => Socket;

@@ -7,7 +7,9 @@ import type { Resource, ResourceWrite } from '../src/resource/definition/resourc
 import { compileWriteStatements } from '../src/resource/statements/write-statements.js';
 import { treeCpuMsOf } from './processes.js';
 
-/** Creates of installations without a server: one connection for each of the customers sends its next transaction when the last is answered. */
+/**
+ * Creates of installations without a server: one connection for each of the customers sends its next transaction when the last is answered.
+ */
 export interface Creates {
   readonly url: string;
   /** The workspace, sealed. */

@@ -33,7 +33,10 @@ const { WRK_BIN: wrk = 'wrk' } = process.env;
 /** A request refused because no connection became free in time: seldom, unless something else keeps the machine busy. */
 const failedShareMax = 0.02;
 
-/** wrk needs a tenth of the processor time of a load generator in Node.js, which matters because it shares its processors with the servers it measures. */
+/**
+ * wrk needs a tenth of the processor time of a load generator in Node.js, which matters because it shares its processors with the servers
+ * it measures.
+ */
 export function needWrk(): void {
   if (spawnSync(wrk, ['-v']).error !== undefined)
     throw new Error('There is no wrk (Debian: apt install wrk); WRK_BIN names one elsewhere.');

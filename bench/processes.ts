@@ -40,7 +40,10 @@ export function startChild(program: URL | string, args: readonly string[], env: 
   };
 }
 
-/** Runs a program of Node's with a JSON value as its argument, and resolves with the JSON value that it prints. `priority` is that of setpriority(2), 19 the lowest. */
+/**
+ * Runs a program of Node's with a JSON value as its argument, and resolves with the JSON value that it prints. `priority` is that of
+ * setpriority(2), 19 the lowest.
+ */
 export async function runToEnd<T>(program: URL, argument: unknown, priority = 0): Promise<T> {
   return JSON.parse(await outputOf(program, [JSON.stringify(argument)], { priority })) as T;
 }

@@ -120,8 +120,8 @@ async function readyOf(demo: Child, file: string): Promise<Ready> {
 }
 
 /**
- * The delay of the gateway's event loop since the last call, its 99th percentile in milliseconds: the gateway's measurement begins again with each
- * reading of its metrics. Node measures by a timer of 10 ms, and counts them in.
+ * The delay of the gateway's event loop since the last call, its 99th percentile in milliseconds: the gateway's measurement begins again
+ * with each reading of its metrics. Node measures by a timer of 10 ms, and counts them in.
  */
 export async function eventLoopDelayMs({ opsOrigin }: Stage): Promise<number> {
   const metrics = await (await fetch(`${opsOrigin}/metrics`)).text();

@@ -6,7 +6,8 @@
  * thread, and delay requests by up to 20 ms; with one such thread Node 24 keeps 40 MB more.
  * V8 lets an old generation whose bound is large grow further between collections. With the 4 GB that it takes on a machine of 24 GB
  * the heap of 65 MB grew to 270 before one, with 1 GB from 55 to 105: 268 to 357 MB of resident memory after 100,000 tokens, and 182.
- * In a container of less than 2 GB V8 takes less than 1 GB by itself, 259 MB in one of 384 MB: there the flag costs 13 MB after 120,000 tokens.
+ * In a container of less than 2 GB V8 takes less than 1 GB by itself, 259 MB in one of 384 MB: there the flag costs 13 MB after 120,000
+ * tokens.
  */
 export const nodeFlags = ['--max-semi-space-size=16', '--v8-pool-size=2', '--max-old-space-size=1024'];
 

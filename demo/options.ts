@@ -54,7 +54,10 @@ export function parseOptions(args: readonly string[]): DemoOptions {
   };
 }
 
-/** This process's environment without the settings that the demo decides: a secret may be set by itself or by the name of its file, not both. */
+/**
+ * This process's environment without the settings that the demo decides: a secret may be set by itself or by the name of its file, not
+ * both.
+ */
 export function demoEnvironment(): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = {
     ...process.env,

@@ -15,11 +15,11 @@ const imports = src.flatMap(importsOf);
 
 /** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
 const layers = words(`
-  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/listed.ts base/pick.ts base/own.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts
+  base/paths.ts base/cache-bound.ts base/nearest-name.ts base/listed.ts base/pick.ts base/own.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts base/words.ts
   base/flow
   postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
   resource/projection resource
-  serve/settings.ts serve/read serve/sync serve/write serve/peers operate/words.ts doctor serve/openapi serve/http serve/ops serve/app.ts
+  serve/settings.ts serve/read serve/sync serve/write serve/peers doctor serve/openapi serve/http serve/ops serve/app.ts
   serve/gateway.ts serve/workers operate/export operate/migrate operate/adopt cli main.ts`);
 
 /** Fences within the layers: the importers that a folder allows, and the files that they may import. */
@@ -193,6 +193,15 @@ test('a name that lives longer than three lines says what it is', (t) => {
     });
   });
   t.deepEqual(wrong, []);
+});
+
+test('no line of a comment is longer than 140 characters', (t) => {
+  const long = [...all, ...sql].flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, i) => (line.length > 140 && /^\s*(?:\/[/*]|\*|--) /.test(line) ? [`${path}:${i + 1}`] : [])),
+  );
+  t.deepEqual(long, []);
 });
 
 test('files that a rule leaves out exist', (t) => {

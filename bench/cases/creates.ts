@@ -11,7 +11,10 @@ import { rowsOf, type Stage } from '../stage.js';
 const connections = 4;
 /** Short turns, because creates make the data grow. */
 const secondsMax = 3;
-/** Begins each turn, not counted: a server that has rested for some seconds compiles its code again. After a minute's rest creates took the gateway 1,400 µs in the first second, 420 to 550 some 3,000 later. */
+/**
+ * Begins each turn, not counted: a server that has rested for some seconds compiles its code again. After a minute's rest creates took the
+ * gateway 1,400 µs in the first second, 420 to 550 some 3,000 later.
+ */
 const leadInSeconds = 4;
 /** Before the first turn: with Node.js 24 a create took the gateway half as much as the primary only after 20,000. */
 const warmUpCreates = 25_000;

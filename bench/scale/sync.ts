@@ -15,8 +15,8 @@ import type { Subject } from './subject.js';
 const lookMs = 20;
 
 /**
- * Sync of the large workspace: its digest, the ids of one group, and a pass that finds nothing, request by request. PostgreSQL itself is asked how
- * long each statement has been running, so that one that reads too much is seen.
+ * Sync of the large workspace: its digest, the ids of one group, and a pass that finds nothing, request by request. PostgreSQL itself is
+ * asked how long each statement has been running, so that one that reads too much is seen.
  */
 export async function syncOf(subject: Subject): Promise<Measured> {
   const client = await Client.connect(subject);

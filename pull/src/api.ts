@@ -45,8 +45,8 @@ const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
  * Repeats what can succeed later, for as long as it takes: refused and broken connections, bodies that are not whole, a server that is
- * silent for a minute, 429 and 5xx; 500 for some minutes. Waits as Retry-After says, up to an hour, else twice as long each time, up to 30 s.
- * After a 401 the token is read once more.
+ * silent for a minute, 429 and 5xx; 500 for some minutes. Waits as Retry-After says, up to an hour, else twice as long each time, up to 30
+ * s. After a 401 the token is read once more.
  */
 export function api(
   base: string,

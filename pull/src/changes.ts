@@ -6,7 +6,9 @@ import { Unusable } from './destination.js';
 export interface ChangeFile {
   upserts(records: readonly string[]): Promise<void>;
   deletes(ids: readonly string[]): Promise<void>;
-  /** Readies the file before the transaction is committed. Resolves with its number; without changes, with the number of the file before. */
+  /**
+   * Readies the file before the transaction is committed. Resolves with its number; without changes, with the number of the file before.
+   */
   seal(): Promise<number>;
   /** A file whose number was not committed does not count, and the next run removes it. */
   committed(): void;
@@ -33,7 +35,9 @@ export function noChangeFiles(number: number): ChangeFiles {
 
 const nameForm = /^(\d{10})-.+\.ndjson(\.part)?$/;
 
-/** Numbered files in a folder, NUMBER-RESOURCE.ndjson, each a change a line: {"change":"upsert","record":…} or {"change":"delete","id":…}. */
+/**
+ * Numbered files in a folder, NUMBER-RESOURCE.ndjson, each a change a line: {"change":"upsert","record":…} or {"change":"delete","id":…}.
+ */
 export async function changeFiles(folder: string, committed: number): Promise<ChangeFiles> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const present = (await readdir(folder)).map((name) => ({ name, number: Number(nameForm.exec(name)?.[1] ?? 0) }));

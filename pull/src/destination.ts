@@ -22,7 +22,10 @@ export class OutOfMemory extends Error {
   }
 }
 
-/** A column was given a wider kind, because a value did not suit the one of the document: everything is read again. The message is a sentence without its end. */
+/**
+ * A column was given a wider kind, because a value did not suit the one of the document: everything is read again. The message is a
+ * sentence without its end.
+ */
 export class Widened extends Error {}
 
 /** The progress of a resource: null where a pass over everything begins. */

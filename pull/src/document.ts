@@ -68,7 +68,9 @@ export interface Resource {
   readonly perPageMax: number;
 }
 
-/** Columns that `pull` adds to tables of records, and tables that it keeps for itself: members and resources of such a name get a number. */
+/**
+ * Columns that `pull` adds to tables of records, and tables that it keeps for itself: members and resources of such a name get a number.
+ */
 export const versionColumn = 'sync_version';
 export const hashColumn = 'sync_hash';
 export const workspaceColumn = 'workspace_id';

@@ -184,7 +184,9 @@ class Reader {
     return { deleted, repaired, dataAsOf };
   }
 
-  /** Throws Refused where more than half of the records would be deleted: the fault is rather at the gateway. Counts only where that can be. */
+  /**
+   * Throws Refused where more than half of the records would be deleted: the fault is rather at the gateway. Counts only where that can be.
+   */
   async #guard(queries: readonly (readonly string[])[], since: string, inQuestion: number): Promise<void> {
     const before = this.#recordsBefore;
     if (this.#allowDeletions || before <= guardedRecordsMin || inQuestion <= before / 2) return;

@@ -63,7 +63,8 @@ export async function keepCopy(
 }
 
 /**
- * A run, with more memory where DuckDB cannot do with less. The destination is opened once the gateway has answered: until then others can use it.
+ * A run, with more memory where DuckDB cannot do with less. The destination is opened once the gateway has answered: until then others can
+ * use it.
  */
 async function runOnce(
   client: Api,
@@ -214,8 +215,8 @@ class Run {
   }
 
   /**
-   * A record that was deleted between two passes can be missing to one that was read before: what refers to it is read again. References that
-   * lead nowhere after that, as they did after the run before, lead to records that the gateway hides.
+   * A record that was deleted between two passes can be missing to one that was read before: what refers to it is read again. References
+   * that lead nowhere after that, as they did after the run before, lead to records that the gateway hides.
    */
   async #settleReferences(
     resources: readonly Resource[],

@@ -1,5 +1,6 @@
--- The item of the collations by which the database or an index orders texts, made with another version of their library than this server has
--- (CREATE COLLATION, "version"): a replica takes the indexes of the primary as they are. musl and some builds of PostgreSQL tell no version, which is NULL.
+-- The item of the collations by which the database or an index orders texts, made with another version of their library than this server
+-- has (CREATE COLLATION, "version"): a replica takes the indexes of the primary as they are. musl and some builds of PostgreSQL tell no
+-- version, which is NULL.
 with known (name, made, present) as (
   select 'the default of the database', datcollversion, pg_database_collation_actual_version(oid)
   from pg_database where datname = current_database()

@@ -1,5 +1,5 @@
--- The indexes that `migrate --indexes` made, and that are gone, not valid, or on another table than the one for which they were made: a table
--- that was swapped for another keeps its indexes. A renamed table is the same table, so nothing has its earlier name.
+-- The indexes that `migrate --indexes` made, and that are gone, not valid, or on another table than the one for which they were made: a
+-- table that was swapped for another keeps its indexes. A renamed table is the same table, so nothing has its earlier name.
 with relation as (
   select c.oid, format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
 )

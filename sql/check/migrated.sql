@@ -1,7 +1,8 @@
--- Whether the views are those that `migrate` made, of the walls $1, and of their files $2 alone unless it is null: a row for each resource or
--- file with a fault, else one. A view that was changed since may have lost its wall, or show other rows, and is refused. One below which
--- something has another name since shows the same rows, unless something else has the old name now. Without the views of tokens, valid tokens look unknown. With other definitions a gateway can be
--- served while the new ones are rolled out. Relies on the keys of pg_depend and pg_rewrite.
+-- Whether the views are those that `migrate` made, of the walls $1, and of their files $2 alone unless it is null: a row for each resource
+-- or file with a fault, else one. A view that was changed since may have lost its wall, or show other rows, and is refused. One below which
+-- something has another name since shows the same rows, unless something else has the old name now. Without the views of tokens, valid
+-- tokens look unknown. With other definitions a gateway can be served while the new ones are rolled out. Relies on the keys of pg_depend
+-- and pg_rewrite.
 with recursive wall as (
   select * from jsonb_to_recordset($1) as w (name text, hash text, views text[])
 ), applied as (

@@ -1,8 +1,8 @@
 -- The columns of the workspace and the foreign keys of the relations $1 ("schema.name"), given the columns $3 of the relations $2 that
--- a view compares with gateway.workspace(). A partition counts as its whole table. `columns`: the columns of the workspace: compared ones, the key to which they refer,
--- other columns that refer to it, and columns of the same name and type. `told`: another table tells the workspace, by foreign keys, and
--- of the columns none but one that refers to a workspace can.
--- `keys`: foreign keys between the relations. With the SECURITY DEFINER functions among $4, which are no relations.
+-- a view compares with gateway.workspace(). A partition counts as its whole table. `columns`: the columns of the workspace: compared ones,
+-- the key to which they refer, other columns that refer to it, and columns of the same name and type. `told`: another table tells the
+-- workspace, by foreign keys, and of the columns none but one that refers to a workspace can. `keys`: foreign keys between the relations.
+-- With the SECURITY DEFINER functions among $4, which are no relations.
 with recursive relations as (
   select n.nspname || '.' || c.relname as name, c.oid, coalesce(pg_partition_root(c.oid), c.oid) as root
   from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -1,8 +1,9 @@
 -- The items of the views that $1 needs, a row for each: `views` must be there, `plain` are those whose owner and row-level security are
 -- judged, and `columns` the columns of each with the types that fit (none: any) and the privilege that the role must have, or must not
 -- (`may` is false). A view that `migrate` made of these definitions, and that a release of the app
--- dropped, has a code of its own. $2 is the statement that creates the gateway's policy, with %1$s for the table and %2$s for the role, and $3 the condition that holds
--- for the gateway's roles alone. A domain counts as the type below all domains. The views of the app's workspaces may have any owner.
+-- dropped, has a code of its own. $2 is the statement that creates the gateway's policy, with %1$s for the table and %2$s for the role, and
+-- $3 the condition that holds for the gateway's roles alone. A domain counts as the type below all domains. The views of the app's
+-- workspaces may have any owner.
 with recursive need as (
   select n.* from rows from (jsonb_to_recordset($1) as (code text, object text, file text, ok text, views text[], plain text[], columns jsonb))
     with ordinality n (code, object, file, ok, views, plain, columns, place)
@@ -58,9 +59,9 @@ with recursive need as (
       where r.ev_class = v.oid and t.oid not in (v.oid, to_regclass('gateway.sealed_workspace')) and pg_has_role(v.relowner, t.relowner, 'member')) end
   from there v join pg_roles o on o.oid = v.relowner where v.code <> 'workspaces'
   union all
-  -- Tables whose row-level security hides rows from the role that reads them (CREATE POLICY): no policy that permits is for that role, and none
-  -- that is for every role is `true`; or one that restricts is for every role, and does not
-  -- name the gateway's. A policy for the role itself is deliberate, unless it is `false`.
+  -- Tables whose row-level security hides rows from the role that reads them (CREATE POLICY): no policy that permits is for that role, and
+  -- none that is for every role is `true`; or one that restricts is for every role, and does not name the gateway's. A policy for the role
+  -- itself is deliberate, unless it is `false`.
   select v.place, 10003, prefix || 'row-level security of ' || string_agg(distinct t.oid::regclass::text, ', ') || ' hides rows from ' || b.rolname || ', the role that reads them'
     || coalesce(', by the restrictive policy ' || string_agg(distinct s.restricting, ', '), '')
     || e'\x1f' || coalesce('Disable row-level security there, or create the policy, also in the file of the view: ' || string_agg(distinct format($2, t.oid::regclass, quote_ident(b.rolname)), ' ') filter (where not permits), '')
@@ -80,8 +81,8 @@ with recursive need as (
     and (t.relforcerowsecurity or not pg_has_role(b.oid, t.relowner, 'usage')) and (not permits or restricting is not null)
   group by v.place, prefix, b.rolname
   union all
-  -- A policy that looks neither at the row nor at who asks lifts the app's isolation for each login that has its role. Policies for every role, and
-  -- for a role that bypasses row-level security anyway, are the app's own matter.
+  -- A policy that looks neither at the row nor at who asks lifts the app's isolation for each login that has its role. Policies for every
+  -- role, and for a role that bypasses row-level security anyway, are the app's own matter.
   select v.place, case when pg_has_role(below.reader, role, 'usage') then 10006 else 10007 end, prefix || 'the policy ' || quote_ident(p.polname) || ' on ' || t.oid::regclass
     || ' lifts row-level security for ' || string_agg(distinct l.rolname, ', ' order by l.rolname) || ', which can log in'
   from there v join below on below.view = v.oid join pg_class t on t.oid = below.relation and t.relrowsecurity

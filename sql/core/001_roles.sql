@@ -17,11 +17,11 @@ begin
   end if;
 end $$;
 
--- Privileges that PUBLIC has and no login of the gateway needs. A role that can make a temporary function can give it a cost so low that it sees rows
--- before the tenant wall does (002); large objects and messages in the WAL are room to store in, and to deceive the readers of logical
--- decoding. Roles that exist now get each by name, so that the app keeps it; not the logins that are members of the gateway's roles. An
--- admin who made these is a member, too, but does not inherit from them. Only the owner can revoke: of the database, and a superuser of the
--- functions. Otherwise `check` reports it.
+-- Privileges that PUBLIC has and no login of the gateway needs. A role that can make a temporary function can give it a cost so low that it
+-- sees rows before the tenant wall does (002); large objects and messages in the WAL are room to store in, and to deceive the readers of
+-- logical decoding. Roles that exist now get each by name, so that the app keeps it; not the logins that are members of the gateway's
+-- roles. An admin who made these is a member, too, but does not inherit from them. Only the owner can revoke: of the database, and a
+-- superuser of the functions. Otherwise `check` reports it.
 do $$
 declare
   taken record;

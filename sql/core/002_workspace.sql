@@ -1,6 +1,6 @@
--- The keys of the wall: HMAC-SHA-256 (RFC 2104) needs a key only as two blocks of 64 bytes, the key XOR ipad and the key XOR opad. `migrate`
--- stores them of WALL_KEY, from which they are derived one way. Several keys are valid while gateways with the one are replaced by gateways with
--- the other; their fingerprints name them. No login can read them: a login that knows one can name any workspace.
+-- The keys of the wall: HMAC-SHA-256 (RFC 2104) needs a key only as two blocks of 64 bytes, the key XOR ipad and the key XOR opad.
+-- `migrate` stores them of WALL_KEY, from which they are derived one way. Several keys are valid while gateways with the one are replaced
+-- by gateways with the other; their fingerprints name them. No login can read them: a login that knows one can name any workspace.
 -- `sync_key` opens sync tokens and cursors, which lead to no workspace: gateways with another WALL_KEY read them by the function below.
 create table gateway.wall_keys (
   inner_pad bytea primary key check (length(inner_pad) = 64),
@@ -19,7 +19,8 @@ alter function gateway.sync_keys() owner to gateway_owner;
 revoke all on function gateway.sync_keys() from public;
 grant execute on function gateway.sync_keys() to gateway_reader;
 
--- Notes that a gateway with this key runs, each minute: `migrate --retire-wall-keys` keeps what is in use. Several gateways report the same key.
+-- Notes that a gateway with this key runs, each minute: `migrate --retire-wall-keys` keeps what is in use. Several gateways report the same
+-- key.
 create function gateway.note_wall_key_use(of_key pg_catalog.text) returns void
   language sql security definer set search_path = ''
   as $$
@@ -30,12 +31,12 @@ alter function gateway.note_wall_key_use(text) owner to gateway_owner;
 revoke all on function gateway.note_wall_key_use(text) from public;
 grant execute on function gateway.note_wall_key_use(text) to gateway_writer;
 
--- The workspace of the running statement where its MAC is right, else no row. The gateway sets MAC, hour and workspace for the transaction only,
--- in the same message as the statement that they guard: 64 hexadecimal digits, U+001F, the middle of the hour in seconds since 1970, U+001F and the id. The
--- MAC is over hour, U+001F and id, and holds in its hour and five minutes around it, so that one that stands in a log opens nothing later.
--- A view, so that it is planned with the
--- statement: the function below costs twice as much. 64 bits of a hash of both MACs are compared, because the time that a comparison of texts
--- takes tells where they differ; a forger needs 2^63 statements. Every name has its schema, whatever the search_path of the admin.
+-- The workspace of the running statement where its MAC is right, else no row. The gateway sets MAC, hour and workspace for the transaction
+-- only, in the same message as the statement that they guard: 64 hexadecimal digits, U+001F, the middle of the hour in seconds since 1970,
+-- U+001F and the id. The MAC is over hour, U+001F and id, and holds in its hour and five minutes around it, so that one that stands in a
+-- log opens nothing later. A view, so that it is planned with the statement: the function below costs twice as much. 64 bits of a hash of
+-- both MACs are compared, because the time that a comparison of texts takes tells where they differ; a forger needs 2^63 statements. Every
+-- name has its schema, whatever the search_path of the admin.
 create view gateway.sealed_workspace as
   select pg_catalog.split_part(s.sealed, e'\x1f', 3) as id
   from gateway.wall_keys k cross join (select pg_catalog.current_setting('gateway.workspace_id', true)) s (sealed)
@@ -47,11 +48,10 @@ create view gateway.sealed_workspace as
       pg_catalog.split_part(s.sealed, e'\x1f', 2)::pg_catalog.float8) operator(pg_catalog.<=) 2100 end;
 alter view gateway.sealed_workspace owner to gateway_owner;
 
--- The same, or NULL without a workspace, which equals nothing: then there are no rows. A wrong MAC is an error and not NULL, because a client
--- would take the answer of a gateway with a retired key for a workspace without records.
--- SECURITY DEFINER, because no login can read the key. In PL/pgSQL, which keeps its plan.
--- The result is text, because the ids of workspaces have the app's type: each view casts it to the type of its column.
--- The tenant wall stands in the views that `migrate` makes (src/resource/statements/walls.ts):
+-- The same, or NULL without a workspace, which equals nothing: then there are no rows. A wrong MAC is an error and not NULL, because a
+-- client would take the answer of a gateway with a retired key for a workspace without records. SECURITY DEFINER, because no login can read
+-- the key. In PL/pgSQL, which keeps its plan. The result is text, because the ids of workspaces have the app's type: each view casts it to
+-- the type of its column. The tenant wall stands in the views that `migrate` makes (src/resource/statements/walls.ts):
 --   workspace_id = (select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::uuid)
 -- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
 -- belongs on the workspace: "workspace_id::text = …" can use no index on the column.
@@ -71,7 +71,8 @@ revoke all on function gateway.workspace() from public;
 grant execute on function gateway.workspace() to gateway_owner, gateway_reader, gateway_writer;
 
 -- A digest of these views and functions of the schemas records and gateway, named as DROP names them: their definitions and owners, and in
--- gateway their privileges, which in records the views of the roles bring with them, in any order: a grant that replaces a revoked one stands last. NULL when one of them is gone. `migrate` notes it, so that `check` sees what was changed by hand.
+-- gateway their privileges, which in records the views of the roles bring with them, in any order: a grant that replaces a revoked one
+-- stands last. NULL when one of them is gone. `migrate` notes it, so that `check` sees what was changed by hand.
 create function gateway.digest_of(objects text[]) returns text
   language sql stable set search_path = '' set quote_all_identifiers = off
   as $$
@@ -96,8 +97,9 @@ create function gateway.digest_of(objects text[]) returns text
       and n.nspname in ('gateway', 'records') and concat(o.type, ' ', o.identity) = any (objects)
   $$;
 
--- The tables and columns that these views read, and their queries: `tree` is a digest of their queries as PostgreSQL keeps them, which a new name below leaves as
--- it is, and `tables` and `columns` are the names. Beside the digest it tells a view that was changed from one below which a name was.
+-- The tables and columns that these views read, and their queries: `tree` is a digest of their queries as PostgreSQL keeps them, which a
+-- new name below leaves as it is, and `tables` and `columns` are the names. Beside the digest it tells a view that was changed from one
+-- below which a name was.
 create function gateway.sources_of(objects text[]) returns jsonb
   language sql stable set search_path = '' set quote_all_identifiers = off
   as $$
@@ -116,8 +118,8 @@ create function gateway.sources_of(objects text[]) returns jsonb
       'columns', (select coalesce(jsonb_agg(jsonb_build_array(relation, name)), '[]') from read where name is not null))
   $$;
 
--- The states of these objects of the schema gateway, for `check` to name what differs, and for `migrate --repair`: of each its text (of a table its
--- policies), its owner, and the privileges of PUBLIC and of the gateway's roles.
+-- The states of these objects of the schema gateway, for `check` to name what differs, and for `migrate --repair`: of each its text (of a
+-- table its policies), its owner, and the privileges of PUBLIC and of the gateway's roles.
 create function gateway.states_of(objects text[]) returns jsonb
   language sql stable set search_path = '' set quote_all_identifiers = off
   as $$

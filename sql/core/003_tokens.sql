@@ -46,9 +46,10 @@ alter function gateway.note_token_uses(uuid[]) owner to gateway_owner;
 revoke all on function gateway.note_token_uses(uuid[]) from public;
 grant execute on function gateway.note_token_uses(uuid[]) to gateway_writer;
 
--- A sentence for each table whose row security hides rows of these views from the role that reads it: no policy that permits is true for every
--- row, or one that restricts is not. A policy whose condition needs a column counts as hiding. Views below a view read as their own owners,
--- unless they have security_invoker. The conditions are evaluated for the caller of the look-up, as the table itself evaluates them.
+-- A sentence for each table whose row security hides rows of these views from the role that reads it: no policy that permits is true for
+-- every row, or one that restricts is not. A policy whose condition needs a column counts as hiding. Views below a view read as their own
+-- owners, unless they have security_invoker. The conditions are evaluated for the caller of the look-up, as the table itself evaluates
+-- them.
 create function gateway.hidden_rows(views text[]) returns setof text
   language plpgsql stable set search_path = ''
   as $$
@@ -137,13 +138,12 @@ create function gateway.limit_of(token anyelement) returns integer
 revoke all on function gateway.limit_of(anyelement) from public;
 grant execute on function gateway.limit_of(anyelement) to gateway_owner;
 
--- One token by the SHA-256 of its text, for any workspace: the only question that a login can ask without a workspace. The writer asks while
--- no replica can be used.
--- Relies on the unique index on token_hash: one index probe.
--- Returns expiry and revocation without judging them: the gateway goes by its own clock, also while the answer is cached.
--- A token whose workspace or user is gone counts as revoked, since -infinity, for as long as they are.
--- VOLATILE, as is_token_owner, so that its statement takes its snapshot after it has waited for a lock: an ALTER TABLE or REPACK that rewrites the table writes
--- rows that no earlier snapshot sees, and a STABLE function, which reads by the snapshot of its caller, would find no token.
+-- One token by the SHA-256 of its text, for any workspace: the only question that a login can ask without a workspace. The writer asks
+-- while no replica can be used. Relies on the unique index on token_hash: one index probe. Returns expiry and revocation without judging
+-- them: the gateway goes by its own clock, also while the answer is cached. A token whose workspace or user is gone counts as revoked,
+-- since -infinity, for as long as they are. VOLATILE, as is_token_owner, so that its statement takes its snapshot after it has waited for a
+-- lock: an ALTER TABLE or REPACK that rewrites the table writes rows that no earlier snapshot sees, and a STABLE function, which reads by
+-- the snapshot of its caller, would find no token.
 create function gateway.find_token(hash bytea)
   returns table (token_id uuid, workspace_id text, scopes text, expires_at timestamptz, revoked_at timestamptz, name text, requests_per_minute integer)
   language plpgsql volatile security definer set search_path = ''
@@ -285,9 +285,9 @@ revoke all on function gateway.find_workspace(text), gateway.find_user(text, tex
   gateway.create_token(uuid, text, text, text, bytea, text[], timestamptz, uuid, integer), gateway.list_tokens(text),
   gateway.revoke_token(uuid), gateway.rotate_token(uuid, uuid, bytea, timestamptz) from public;
 
--- Tokens from the app's own settings page: the app's login is granted gateway_issuer, signs the owner in, and calls the four functions below, each
--- for one workspace. SECURITY DEFINER, because the app reads no hash and writes no row of the tokens. The token is made here, in expressions
--- of PL/pgSQL, which are no statements: whatever the server logs, nested statements and parameters too, has the hash alone.
+-- Tokens from the app's own settings page: the app's login is granted gateway_issuer, signs the owner in, and calls the four functions
+-- below, each for one workspace. SECURITY DEFINER, because the app reads no hash and writes no row of the tokens. The token is made here,
+-- in expressions of PL/pgSQL, which are no statements: whatever the server logs, nested statements and parameters too, has the hash alone.
 create function gateway.new_token() returns text
   language plpgsql volatile set search_path = ''
   as $$

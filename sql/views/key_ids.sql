@@ -1,11 +1,10 @@
 -- The ids of the data keys in use, over all workspaces, with the number of values seen: `check` and `serve` hold them
 -- against the keyring. SECURITY DEFINER because the wall shows no customer without a workspace; all that comes out
--- are key ids, counts, and for each the hundred longest sealed values of the sample, without row and workspace, so the reader may execute it.
--- The samples show whether the keyring has the right key under an id.
--- All rows up to about 20,000, of more a sample of as many, taken by page: 35 ms for 300,000 rows. Before the first ANALYZE, which
--- a table with partitions never has by itself, the size tells how many rows there are.
--- A key that only a handful of rows use can be missed; those rows then show decodeErrors.
--- enc:v_: is the prefix of both versions of the codec of these columns (config/codecs.json): another codec needs another pattern here.
+-- are key ids, counts, and for each the hundred longest sealed values of the sample, without row and workspace, so the reader may execute
+-- it. The samples show whether the keyring has the right key under an id. All rows up to about 20,000, of more a sample of as many, taken
+-- by page: 35 ms for 300,000 rows. Before the first ANALYZE, which a table with partitions never has by itself, the size tells how many
+-- rows there are. A key that only a handful of rows use can be missed; those rows then show decodeErrors. enc:v_: is the prefix of both
+-- versions of the codec of these columns (config/codecs.json): another codec needs another pattern here.
 grant usage on schema app to gateway_owner;
 grant select (naam, straat, huisnummer, toevoeging, postcode, plaats, kvk_nummer) on app.klanten to gateway_owner;
 create function gateway.key_ids() returns table (key_id text, seen bigint, samples text[])

@@ -149,7 +149,10 @@ export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
 
-/** 'retry': it can succeed elsewhere or later. 'unfit': an object or a privilege is missing, as during a release of the app. 'permanent': it fails until a person mends something. */
+/**
+ * 'retry': it can succeed elsewhere or later. 'unfit': an object or a privilege is missing, as during a release of the app. 'permanent': it
+ * fails until a person mends something.
+ */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'unfit' | 'permanent';
 
 export interface Refusal {
@@ -160,8 +163,8 @@ export interface Refusal {
 }
 
 /**
- * The end of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one later; a
- * person who mends the database; other values or a smaller question.
+ * The end of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one
+ * later; a person who mends the database; other values or a smaller question.
  */
 export type Help = 'repeat' | 'new connection' | 'other server' | 'ask the operator' | 'ask the client';
 

@@ -1,7 +1,7 @@
 /**
  * Row-level security of the app shows the owner of a view no row. Below a view `current_user` is the role that asks, and below a SECURITY
- * DEFINER function its owner: so only the gateway's roles meet this condition. A second login is a member of one of them and of no other role;
- * a role that migrates is a member of gateway_owner.
+ * DEFINER function its owner: so only the gateway's roles meet this condition. A second login is a member of one of them and of no other
+ * role; a role that migrates is a member of gateway_owner.
  */
 export const byLogins = `current_user in ('gateway_owner', 'gateway_reader', 'gateway_writer') or (
     select count(distinct roleid) = 1 and bool_and(not admin_option and pg_has_role(roleid, 'usage')

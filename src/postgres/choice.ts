@@ -63,7 +63,10 @@ export interface Candidate {
 /** Beyond any number of statements in flight. */
 const failedRank = 1e9;
 
-/** The healthy replica with the fewest statements in flight, then the replica of the page, then at random; one that failed this read comes last. */
+/**
+ * The healthy replica with the fewest statements in flight, then the replica of the page, then at random; one that failed this read comes
+ * last.
+ */
 export function choose<R extends Candidate>(
   replicas: readonly R[],
   requirement: Requirement,

@@ -70,12 +70,13 @@ const trialMsMax = 3000;
  * A bounded set of connections to one server, with a bounded, fair queue. Short statements share connections by pipelining
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
  *
- * A quiet statement is set aside (resource-health.ts): its connection no longer counts against the bound, and those behind it go elsewhere. Slow
- * resources share as many connections aside as the pool has; at most twice as many are aside, so that a resource that turns slow finds room.
+ * A quiet statement is set aside (resource-health.ts): its connection no longer counts against the bound, and those behind it go elsewhere.
+ * Slow resources share as many connections aside as the pool has; at most twice as many are aside, so that a resource that turns slow finds
+ * room.
  *
- * With `onOwed` the bound counts what the server holds: connections aside, and transactions that it has not answered, whether the gateway gave them up or
- * their connection ended. Slow resources together have half of it, each other one half of the rest, and where all of it is unanswered a
- * transaction is refused at once.
+ * With `onOwed` the bound counts what the server holds: connections aside, and transactions that it has not answered, whether the gateway
+ * gave them up or their connection ended. Slow resources together have half of it, each other one half of the rest, and where all of it is
+ * unanswered a transaction is refused at once.
  */
 export class ConnectionPool {
   /** Also those that have ended without an answer, until the server does not hold their transactions. */
@@ -378,7 +379,10 @@ export class ConnectionPool {
     }
   }
 
-  /** Whether the statement is cancelled by lock_timeout, on a connection of its own. Its first row, and any other fault, shows that it is not. */
+  /**
+   * Whether the statement is cancelled by lock_timeout, on a connection of its own. Its first row, and any other fault, shows that it is
+   * not.
+   */
   async #isLocked(run: Run, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
     if (trial === null) return false;

@@ -184,8 +184,8 @@ export class Connection {
 
   /**
    * Gives `onRow` each row as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
-   * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once, the statements of a turn of
-   * the event loop in one write: under load, writes to sockets were half the cost of a detail.
+   * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once, the statements of a
+   * turn of the event loop in one write: under load, writes to sockets were half the cost of a detail.
    */
   start(
     run: Run,

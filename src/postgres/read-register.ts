@@ -62,7 +62,10 @@ export class ReadRegister {
     }
   }
 
-  /** Calls `store` with all that was gathered, as JSON for gateway.note_reads, and keeps it if that fails. Returns how many requests found no room. */
+  /**
+   * Calls `store` with all that was gathered, as JSON for gateway.note_reads, and keeps it if that fails. Returns how many requests found
+   * no room.
+   */
   async flush(store: (noted: string) => Promise<boolean>): Promise<number> {
     const [reads, copies] = [this.#reads, this.#copies];
     this.#reads = new Map();

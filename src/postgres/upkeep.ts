@@ -29,7 +29,10 @@ interface UpkeepSettings {
   readonly upkeepIntervalMs: number;
 }
 
-/** Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and what was read. The next round repeats a failure; lost uses are noted again. */
+/**
+ * Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and what was read. The next round
+ * repeats a failure; lost uses are noted again.
+ */
 export class Upkeep {
   readonly #primary: Primary;
   readonly #fingerprint: string;

@@ -18,7 +18,8 @@ import { post } from '../support/writes.js';
 
 const test = suite.serial;
 
-// A release of the app changes what the views read, in each way there is. docs/operate/upgrade.md has the same table, and the commands that run here.
+// A release of the app changes what the views read, in each way there is. docs/operate/upgrade.md has the same table, and the commands that
+// run here.
 
 const page = projectText('docs/operate/upgrade.md');
 const folder = mkdtempSync(join(tmpdir(), 'changes-'));

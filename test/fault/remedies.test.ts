@@ -3,8 +3,8 @@ import { faults, partOf } from '../support/oncall/faults.js';
 import { startWorld, tryFaults, type World } from '../support/oncall/world.js';
 import { eventually } from '../support/workspace.js';
 
-// Each remedy of docs/operate/troubleshooting.md that can be run: the fault is made while clients read and write, the status names it and leads
-// to its part, the remedy is run as it is written there, and all is well. `npm run soak -- oncall` has the other faults, and pairs.
+// Each remedy of docs/operate/troubleshooting.md that can be run: the fault is made while clients read and write, the status names it and
+// leads to its part, the remedy is run as it is written there, and all is well. `npm run soak -- oncall` has the other faults, and pairs.
 
 let world: World;
 suite.before(async () => {

@@ -19,8 +19,8 @@ const condition = (name: keyof typeof filters, day: string): string => {
 };
 
 /**
- * The days of 2015 to 2035 on which, or beside which, a zone changes its offset: elsewhere midnight comes once. `first` is the first quarter of
- * an hour from which on the zone's clock has shown the day or a later one.
+ * The days of 2015 to 2035 on which, or beside which, a zone changes its offset: elsewhere midnight comes once. `first` is the first
+ * quarter of an hour from which on the zone's clock has shown the day or a later one.
  */
 const daysOfChanges = `
   with weeks as (

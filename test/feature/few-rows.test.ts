@@ -88,7 +88,10 @@ test.serial('a work order is found by its id, alone and in a list of ids, with a
 test.serial(
   'a number is found by its index, beside every combination of other filters, with any statistics',
   async (t) => {
-    /** One work order: the descent into the index of its number, its row and its parts, and what a connection's first statement reads of the catalog. */
+    /**
+     * One work order: the descent into the index of its number, its row and its parts, and what a connection's first statement reads of the
+     * catalog.
+     */
     const buffersMax = 40;
     const workspace = t.context.database.workspaces[0]?.id as string;
     for await (const name of withStatistics(t)) {

@@ -25,7 +25,9 @@ const tinyWorkspace = '10101010-1010-4010-8010-000000000001';
 const tinyRows = 10;
 
 let largestWorkspace: string;
-/** A connection of the gateway's role to the replica, and the values of parameters: both serve all tests, as they take longer than a plan. */
+/**
+ * A connection of the gateway's role to the replica, and the values of parameters: both serve all tests, as they take longer than a plan.
+ */
 let client: pg.Client;
 const known = new Map<string, Promise<Readonly<Record<string, string | number>>>>();
 

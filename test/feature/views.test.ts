@@ -83,7 +83,8 @@ test.serial('while the views are replaced again and again no read and no write f
       const etag = (await read(`/installaties/${id}`)).headers.get('etag') as string;
       const headers = { 'idempotency-key': newKey(), 'if-match': etag };
       const patch = () => client.request('PATCH', `/installaties/${id}`, { body: { locatie: `place ${n}` }, headers });
-      // On a busy machine the replacement can hold its locks for longer than a write waits: the client repeats the request until its outcome is known.
+      // On a busy machine the replacement can hold its locks for longer than a write waits: the client repeats the request until its
+      // outcome is known.
       let reply = await patch();
       while (replacing && (reply.status === 503 || reply.text.includes('idempotency_in_progress')))
         reply = await patch();

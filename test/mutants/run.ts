@@ -8,7 +8,8 @@ import { killGroup } from '../support/serve-process.js';
 import { namedBy } from './named-by.js';
 import { pureNames, pureVerdict } from './pure.js';
 
-// `npm run mutants [-- --only PART]` takes out one defence at a time, in a copy, and runs its test, which must fail; then Stryker changes the pure modules. Ends with 1 when something survives or does not match. --compile only compiles, in rounds of one mutant per file.
+// `npm run mutants [-- --only PART]` takes out one defence at a time, in a copy, and runs its test, which must fail; then Stryker changes
+// the pure modules. Ends with 1 when something survives or does not match. --compile only compiles, in rounds of one mutant per file.
 
 /** One defence to take out; `find` stands exactly once in `file`. */
 interface Mutant {

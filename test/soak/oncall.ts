@@ -6,7 +6,10 @@ import type { Figures } from './figures.js';
 const seconds = (ms: number | null, otherwise: string): string =>
   ms === null ? otherwise : `${(ms / 1000).toFixed(1)} s`;
 
-/** Faults under load, one by one and two at once: each is named within a minute, harms no other route, and is over within a minute of its remedy. */
+/**
+ * Faults under load, one by one and two at once: each is named within a minute, harms no other route, and is over within a minute of its
+ * remedy.
+ */
 export async function soakOncall(): Promise<Figures> {
   const world = await startWorld({ fitnessIntervalMs: 30_000, lagMaxMs: 10_000, statementTimeoutMs: 10_000 });
   const only = process.env.ONLY === undefined ? null : new RegExp(process.env.ONLY);

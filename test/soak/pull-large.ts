@@ -10,7 +10,10 @@ import type { Figures } from './figures.js';
 const memoryMbMax = 512;
 const minutesMax = 15;
 
-/** Copies of a large workspace, within the limit of 60 requests a minute: their time, requests and memory. Two in five records are work orders. */
+/**
+ * Copies of a large workspace, within the limit of 60 requests a minute: their time, requests and memory. Two in five records are work
+ * orders.
+ */
 export async function soakPullLarge(records = 5_000_000): Promise<Figures> {
   const workOrders = Math.round(records * 0.4);
   const tenant = { first: 0, last: 0, workOrders, logEntries: records - workOrders };

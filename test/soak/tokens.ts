@@ -9,7 +9,9 @@ import type { Figures } from './figures.js';
 const tokens = 100_000;
 const firstTokens = 20_000;
 const parallel = 16;
-/** Longer than a window of the limits, which keep a count for each token until its end, and than V8 in Node 24 takes to give memory back. */
+/**
+ * Longer than a window of the limits, which keep a count for each token until its end, and than V8 in Node 24 takes to give memory back.
+ */
 const restMs = 180_000;
 const growthMbMax = 10;
 

@@ -4,7 +4,9 @@ export const listEncodings: readonly string[] = ['br', 'gzip'];
 
 const decoders: Readonly<Record<string, (bytes: Buffer) => Buffer>> = { br: brotliDecompressSync, gzip: gunzipSync };
 
-/** The body without its content coding; as it is when it is empty: HEAD names the encoding that GET would have. Throws when it is damaged. */
+/**
+ * The body without its content coding; as it is when it is empty: HEAD names the encoding that GET would have. Throws when it is damaged.
+ */
 export function decompressed(body: Buffer, encoding = 'identity'): Buffer {
   return body.length === 0 ? body : (decoders[encoding]?.(body) ?? body);
 }

@@ -49,7 +49,10 @@ export interface FaultGateway {
   stop(): Promise<void>;
 }
 
-/** Starts it all; a few seconds, and more with `pgBin`: programs of another version cannot begin with the seeded copy, and seed so many `rows`. */
+/**
+ * Starts it all; a few seconds, and more with `pgBin`: programs of another version cannot begin with the seeded copy, and seed so many
+ * `rows`.
+ */
 export async function faultCluster(
   options: {
     replicas?: number;
@@ -173,7 +176,10 @@ const readScopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'rea
 export const asApplied = `update gateway.applied_files set digest = gateway.digest_of(objects), sources = gateway.sources_of(objects)
   where root <> 'core' and digest is not null`;
 
-/** The view of installations, with a brake in a column that only pages select. The brake reads as its caller, who may read the comment on a schema. */
+/**
+ * The view of installations, with a brake in a column that only pages select. The brake reads as its caller, who may read the comment on a
+ * schema.
+ */
 const pacing = [
   'create schema fault',
   'create table fault.pace as select 0::float8 as ms',

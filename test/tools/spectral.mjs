@@ -1,4 +1,5 @@
-// `node spectral.mjs FILE…`: prints { rules, findings } as JSON: the names of our rules, and { code, path, message } of each finding per file.
+// `node spectral.mjs FILE…`: prints { rules, findings } as JSON: the names of our rules, and { code, path, message } of each finding per
+// file.
 
 import { readFileSync } from 'node:fs';
 import spectralCore from '@stoplight/spectral-core';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type pg from 'pg';
+import { isNamed, snakeCase } from '../../src/base/words.js';
 import { type Form, formOf } from '../../src/doctor/thorough/forms.js';
 import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
 import { sample } from '../../src/operate/adopt/catalog.js';
@@ -16,7 +17,6 @@ import { partsOf } from '../../src/operate/adopt/parts.js';
 import { workspacesOf } from '../../src/operate/adopt/paths.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table, Tenant } from '../../src/operate/adopt/schema.js';
 import { findTenant } from '../../src/operate/adopt/tenant.js';
-import { isNamed, snakeCase } from '../../src/operate/words.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

@@ -112,7 +112,10 @@ const excelTextMax = 255;
 const excelReads = /^\s*(?:[=+\-@.,(#\d\p{Sc}]|\p{L}{3,9}\.?[-/ .]?\d|(?:true|false|waar|onwaar)\s*$)|^[\t\r]/iu;
 const excelRuns = /^[=+\-@\t\r]/;
 
-/** A cell in which Excel shows what came: `="007"` is a text, and so is a whole number of 16 to 255 digits. What cannot be written so begins with an apostrophe, if Excel would run it. */
+/**
+ * A cell in which Excel shows what came: `="007"` is a text, and so is a whole number of 16 to 255 digits. What cannot be written so begins
+ * with an apostrophe, if Excel would run it.
+ */
 function excelCell(text: string, kind: Kind): string {
   if (kind === 'date' || kind === 'boolean') return text;
   if (kind === 'timestamp') return text.replace('T', ' ').replace(/(\.\d+)?Z$/, '');

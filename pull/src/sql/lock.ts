@@ -13,8 +13,9 @@ export interface SchemaLock {
 }
 
 /**
- * Takes the lock in a transaction that stays open on a connection of its own: behind PgBouncer in transaction mode a lock of a session would
- * outlive the run, and stay with a session of the pool. The transaction has no snapshot, so it keeps no row from VACUUM. Throws Unusable.
+ * Takes the lock in a transaction that stays open on a connection of its own: behind PgBouncer in transaction mode a lock of a session
+ * would outlive the run, and stay with a session of the pool. The transaction has no snapshot, so it keeps no row from VACUUM. Throws
+ * Unusable.
  */
 export async function lockSchema(
   connect: () => Promise<pg.Client>,

@@ -94,8 +94,8 @@ export async function isTable(session: Session, schema: string, table: string): 
 }
 
 /**
- * Makes the tables, or those columns that they lack, and gives columns the type that they should have by now. Returns whether what is stored
- * must be read again. The caller has a transaction.
+ * Makes the tables, or those columns that they lack, and gives columns the type that they should have by now. Returns whether what is
+ * stored must be read again. The caller has a transaction.
  */
 export async function makeTables(
   session: Session,

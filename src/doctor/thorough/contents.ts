@@ -1,4 +1,4 @@
-import { isNamed } from '../../operate/words.js';
+import { isNamed } from '../../base/words.js';
 
 // Values that clients should not see, whatever the name of their column.
 

@@ -1,4 +1,4 @@
-import { snakeCase } from '../words.js';
+import { snakeCase } from '../../base/words.js';
 import { alias, shownId } from './columns.js';
 import { isPlain } from './indexes.js';
 import { keptConditions, marksOf } from './marks.js';

@@ -22,7 +22,9 @@ export interface AdoptOptions extends SurveyOptions {
 export const viewsFolder = 'sql/views';
 export const resourcesFolder = 'config/resources';
 
-/** Writes new files into a folder; changes nothing in the database. Throws AdoptRefused when the schema allows no draft, or a file exists. */
+/**
+ * Writes new files into a folder; changes nothing in the database. Throws AdoptRefused when the schema allows no draft, or a file exists.
+ */
 export async function adopt(adminUrl: string, options: AdoptOptions) {
   const surveyed = await asAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
   const { subjects, leftOut, tenant } = surveyed;

@@ -1,5 +1,5 @@
+import { isNamed } from '../../base/words.js';
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
-import { isNamed } from '../words.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parsed } from './columns.js';
 import type { AuditLog, Column, Survey, Table } from './schema.js';
 import { as, policiesSql, type SqlFile, sequenceGrant } from './sql.js';

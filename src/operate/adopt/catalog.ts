@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { listed } from '../../base/listed.js';
 import { projectText } from '../../base/paths.js';
-import { isNamed, snakeCase } from '../words.js';
+import { isNamed, snakeCase } from '../../base/words.js';
 import { alias } from './columns.js';
 import { deletedWordsOf, isState, marksOf, mayMark } from './marks.js';
 import { untaken } from './names.js';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isNamed, snakeCase } from '../words.js';
+import { isNamed, snakeCase } from '../../base/words.js';
 import { reasonToLeaveOut } from './columns.js';
 import type { OpenReference } from './guesses.js';
 import { idColumn, partKeys } from './keys.js';

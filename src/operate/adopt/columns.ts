@@ -1,9 +1,9 @@
 import { own } from '../../base/own.js';
+import { isNamed, type Purpose, snakeCase } from '../../base/words.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../../doctor/thorough/contents.js';
 import { type Form, formOf, isSealedDocument } from '../../doctor/thorough/forms.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { holdsImage } from '../../resource/projection/images.js';
-import { isNamed, type Purpose, snakeCase } from '../words.js';
 import { camelCase, singular } from './names.js';
 import { type Column, type Point, sharedPoint, type Table, type TypeMember } from './schema.js';
 

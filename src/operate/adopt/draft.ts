@@ -1,4 +1,4 @@
-import { isNamed, snakeCase } from '../words.js';
+import { isNamed, snakeCase } from '../../base/words.js';
 import { abovePoint, viewConditions } from './above.js';
 import { logWrite } from './audit-log.js';
 import { alias, isDocument, isLoggedText, isTextual, leftPoints, rowXid } from './columns.js';

@@ -1,5 +1,5 @@
 import { projectText } from '../../base/paths.js';
-import { isNamed } from '../words.js';
+import { isNamed } from '../../base/words.js';
 import { preset } from './columns.js';
 import type { ViewColumn } from './fields.js';
 import { gonePoint, presentConditions } from './marks.js';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { snakeCase } from '../words.js';
+import { snakeCase } from '../../base/words.js';
 import { singular } from './names.js';
 import { type Column, columnOf, type ForeignKey, type Point, sharedPoint, type Table, type Tenant } from './schema.js';
 import { sampled } from './sql.js';
@@ -64,8 +64,8 @@ interface Guess {
 }
 
 /**
- * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers": its primary key, or else another unique
- * column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a workspace of its own.
+ * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers": its primary key, or else another
+ * unique column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a workspace of its own.
  */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   const columns = new Set(table.columns.map((column) => snakeCase(column.name)));

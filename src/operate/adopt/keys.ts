@@ -12,7 +12,10 @@ import {
 
 // A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 
-/** The column that other tables name, the primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined: none. */
+/**
+ * The column that other tables name, the primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined:
+ * none.
+ */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
   const ownKey = table.primaryKey.filter((name) => !beside.includes(name));

@@ -1,5 +1,5 @@
+import { isNamed } from '../../base/words.js';
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
-import { isNamed } from '../words.js';
 import { type FieldJson, type Fields, referenceOf, type ViewColumn } from './fields.js';
 import { isPlain, type Key, plainKey, proposedIndex, usableIndexes } from './indexes.js';
 import type { Column, Index, Subject, Survey } from './schema.js';

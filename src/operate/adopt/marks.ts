@@ -1,4 +1,4 @@
-import { isNamed } from '../words.js';
+import { isNamed } from '../../base/words.js';
 import { alias, isDocument, isMoments, isTextual } from './columns.js';
 import { type Column, sharedPoint, type Table, type ValueCount } from './schema.js';
 import type { Points } from './sql.js';

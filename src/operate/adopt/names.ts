@@ -1,4 +1,4 @@
-import { snakeCase } from '../words.js';
+import { snakeCase } from '../../base/words.js';
 import type { Subject } from './schema.js';
 
 /** "created_at" → "createdAt". */

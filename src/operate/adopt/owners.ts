@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isNamed, snakeCase } from '../words.js';
+import { isNamed, snakeCase } from '../../base/words.js';
 import { alias, isTextual } from './columns.js';
 import { idColumn } from './keys.js';
 import { presentConditions } from './marks.js';

@@ -1,5 +1,5 @@
+import { snakeCase } from '../../base/words.js';
 import { shortened } from '../migrate/indexes.js';
-import { snakeCase } from '../words.js';
 import { documentsIn } from './audit-log.js';
 import {
   alias,

@@ -1,4 +1,4 @@
-import { isNamed } from '../words.js';
+import { isNamed } from '../../base/words.js';
 import {
   type Column,
   columnOf,

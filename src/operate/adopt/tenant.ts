@@ -1,5 +1,5 @@
 import { own } from '../../base/own.js';
-import { isNamed, snakeCase } from '../words.js';
+import { isNamed, snakeCase } from '../../base/words.js';
 import { isPeople, keysIn, workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 

@@ -1,5 +1,5 @@
+import { isNamed, snakeCase } from '../../base/words.js';
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
-import { isNamed, snakeCase } from '../words.js';
 import type { LogWrite } from './audit-log.js';
 import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';

@@ -33,7 +33,10 @@ export async function listWallKeys(client: pg.Client, wallKey: string): Promise<
   });
 }
 
-/** Throws MigrationFailed unless the database has this key, or while a gateway uses another one. Returns the fingerprints of those that went. */
+/**
+ * Throws MigrationFailed unless the database has this key, or while a gateway uses another one. Returns the fingerprints of those that
+ * went.
+ */
 export async function retireWallKeys(client: pg.Client, wallKey: string, isForced: boolean): Promise<string[]> {
   const [inner] = padsOf(wallKey);
   const { rows } = await client.query('select from gateway.wall_keys where inner_pad = $1', [inner]);

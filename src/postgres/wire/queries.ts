@@ -163,7 +163,8 @@ function keep(wire: Wire, { texts }: Names, { name, text }: Statement): boolean 
 export const guard = prepared('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['sealed']);
 
 /**
- * Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. EXPLAIN (ANALYZE, BUFFERS) of a pass over the rows of feature/plans:
+ * Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. EXPLAIN (ANALYZE,
+ * BUFFERS) of a pass over the rows of feature/plans:
  * by an index of the key:    37,291 buffers;
  * in the order of the table: 824 buffers.
  */

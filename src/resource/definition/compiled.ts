@@ -220,7 +220,10 @@ function fieldNames(resource: Resource): string[] {
   ]);
 }
 
-/** Of each resource the fields that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource is none of the others. */
+/**
+ * Of each resource the fields that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource is none
+ * of the others.
+ */
 function redactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
   const listed = (types: LoggedTypes = {}): [string, LoggedForm][] =>

@@ -33,8 +33,8 @@ const dateOrInstant: QueryForm = {
 const startOf = (date: string, type: FieldType): string => (type === 'date' ? date : firstMoment(`${date}::timestamp`));
 
 /**
- * Of a midnight that comes twice PostgreSQL takes the second, in standard time. The first is where the clock of the day before shows it, unless
- * the clock went back before it was reached. No subquery, so that PostgreSQL still prunes partitions before it runs.
+ * Of a midnight that comes twice PostgreSQL takes the second, in standard time. The first is where the clock of the day before shows it,
+ * unless the clock went back before it was reached. No subquery, so that PostgreSQL still prunes partitions before it runs.
  */
 function firstMoment(midnight: string): string {
   const usual = `(${midnight} at time zone :timeZone)`;
@@ -108,8 +108,8 @@ export function typed(type: FieldType, value: string): string {
 }
 
 /**
- * The column has the value, for a statement whose order begins with the column. After an equality alone PostgreSQL ignores the order and may
- * scan the workspace; after a list of one value only an index of the column needs no sort. Before version 17 the bounds make that index
+ * The column has the value, for a statement whose order begins with the column. After an equality alone PostgreSQL ignores the order and
+ * may scan the workspace; after a list of one value only an index of the column needs no sort. Before version 17 the bounds make that index
  * read one value. A text is compared as the type of its column, because character(n) ends in spaces.
  */
 export function hasValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {

@@ -2,7 +2,9 @@ import type { JsonBytes } from './json-bytes.js';
 
 /** A shorter text is no picture that a person could recognise. */
 const imageCharactersMin = 200;
-/** The lines of wrapped base64 are at least as long. No pattern repeats without a bound: it would overflow its stack in a text of megabytes. */
+/**
+ * The lines of wrapped base64 are at least as long. No pattern repeats without a bound: it would overflow its stack in a text of megabytes.
+ */
 const pieces = /[A-Za-z0-9+/_-]{60}/g;
 const dataUrl = /^data:|data:image\/|;base64,/i;
 

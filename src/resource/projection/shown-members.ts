@@ -22,7 +22,10 @@ interface Place {
 /** Deeper lists and objects are left out: jsonb may nest deeper than the stack is tall. */
 const depthMax = 100;
 
-/** Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for another value that is no object or list. */
+/**
+ * Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for another value that is no object or
+ * list.
+ */
 export function shownMembers(pointers: readonly string[]): JsonWriter {
   const root = placesOf(pointers);
   return (from, start, json) => {

@@ -140,9 +140,9 @@ interface Reading {
 }
 
 /**
- * The columns of the rows within bounds, in the order of the view: PostgreSQL hands the limit on to it only without an ORDER BY here, else it
- * would plan for all of the view's rows, and make the parts of a record before a sort. EXPLAIN (ANALYZE, BUFFERS) of a page over the rows of feature/plans:
- * order outside the view: 209,824 buffers;
+ * The columns of the rows within bounds, in the order of the view: PostgreSQL hands the limit on to it only without an ORDER BY here, else
+ * it would plan for all of the view's rows, and make the parts of a record before a sort. EXPLAIN (ANALYZE, BUFFERS) of a page over the
+ * rows of feature/plans: order outside the view: 209,824 buffers;
  * order inside the view:  643 buffers.
  */
 function selectInOrder(list: List, reading: Reading): Fragment | Query {
@@ -172,9 +172,9 @@ function filteredRows(list: List, view: string, reading: Direction, conditions: 
 }
 
 /**
- * The condition in a form that no index answers: beside a value that few rows have, PostgreSQL expects one row of every other index, too, and
- * may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it. With `updatedSince`, so explained:
- * as it is: 381 buffers;
+ * The condition in a form that no index answers: beside a value that few rows have, PostgreSQL expects one row of every other index, too,
+ * and may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it. With
+ * `updatedSince`, so explained: as it is: 381 buffers;
  * hidden:   8 buffers.
  */
 const hideFromIndexes = (condition: Fragment): Fragment => sql.raw('coalesce(?, false)', [condition]);
@@ -186,9 +186,9 @@ const hideFromIndexes = (condition: Fragment): Fragment => sql.raw('coalesce(?, 
 const fewMax = 1000;
 
 /**
- * The rows of a filter with its own index, if there are few: each branch tests `many`, so PostgreSQL runs exactly one. "order by" its column
- * chooses the index. The keys are sorted and cut first, then each row is found by its whole place in the index: by the id alone PostgreSQL
- * may read the whole workspace for each.
+ * The rows of a filter with its own index, if there are few: each branch tests `many`, so PostgreSQL runs exactly one. "order by" its
+ * column chooses the index. The keys are sorted and cut first, then each row is found by its whole place in the index: by the id alone
+ * PostgreSQL may read the whole workspace for each.
  */
 function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: Reading): Fragment | Query {
   const { columns, bounds, direction, end } = reading;
@@ -237,7 +237,8 @@ export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = ope
 
 /**
  * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The first column by itself is compared only where a
- * statement begins to read: between two bounds of a column a generic plan expects no row of an average workspace, so all indexes look alike.
+ * statement begins to read: between two bounds of a column a generic plan expects no row of an average workspace, so all indexes look
+ * alike.
  */
 function comparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
   const values = order.map(({ type }) => typed(type, '?')).join(', ');
@@ -266,10 +267,10 @@ function rowById(resource: Resource, id: Parameter | Fragment, columns = columns
 }
 
 /**
- * The rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole workspace, and so
- * did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain columns are read, because
- * filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So explained:
- * `id = any(…)`: 281 buffers;
+ * The rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole workspace, and
+ * so did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain columns are read,
+ * because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So explained: `id =
+ * any(…)`: 281 buffers;
  * looked up:     16 buffers.
  */
 function rowsByIds(resource: Resource, record: readonly string[]): Fragment {

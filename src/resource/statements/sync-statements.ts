@@ -17,7 +17,10 @@ export interface Section {
   readonly order: readonly OrderColumn[];
   /** The key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
-  /** Keys of the rows of a range that meet the condition, of a view of parts one for each record. Parameters: as `ahead` has, until0/until1, and the condition's. */
+  /**
+   * Keys of the rows of a range that meet the condition, of a view of parts one for each record. Parameters: as `ahead` has, until0/until1,
+   * and the condition's.
+   */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
 }
@@ -49,8 +52,8 @@ export interface PeriodStatements {
 const tokenIdsMax = 4_000_000_000;
 
 /**
- * age() has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older. A row that is newer
- * than the next id looks old: it is in the next pass. The subquery runs once per statement.
+ * age() has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older. A row that is
+ * newer than the next id looks old: it is in the next pass. The subquery runs once per statement.
  */
 const changedSince = (): Fragment =>
   sql.raw(
@@ -89,7 +92,8 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const rowsIn = (each: readonly OrderColumn[], part: string): Rows => ({
     ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
   });
-  // Rows that never change keep the order of the list, whose index they have; others can move in it, and those with parts share the id with them.
+  // Rows that never change keep the order of the list, whose index they have; others can move in it, and those with parts share the id with
+  // them.
   const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
   const parts = Object.entries(sync.parts).map(([part, { view, idType }]): Rows => {
     const order: Rows['order'] = [idColumn, { column: 'part_id', type: idType }];
@@ -138,8 +142,8 @@ function compileSection(rows: Rows, condition: Fragment, inTableOrder?: true): S
 }
 
 /**
- * The id and the version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested loop
- * where a plan expects few rows, as it does between two bounds.
+ * The id and the version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested
+ * loop where a plan expects few rows, as it does between two bounds.
  */
 function versioned(
   { versionSeed = 0n, view, idType }: Resource,

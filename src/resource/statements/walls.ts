@@ -20,7 +20,10 @@ import { inOrder, rowsOf, sql } from './sql.js';
 /** The views of one definition, or of a log of the app, as SQL to be run by `migrate`. */
 export interface Wall {
   readonly name: string;
-  /** `{type of records.klanten}` stands for the type of that view's workspace_id, and `{digest of …}` for a digest of the view: the catalog knows. */
+  /**
+   * `{type of records.klanten}` stands for the type of that view's workspace_id, and `{digest of …}` for a digest of the view: the catalog
+   * knows.
+   */
   readonly sql: string;
   readonly hash: string;
 }
@@ -142,7 +145,10 @@ export function viewsOf(resource: Resource): string[] {
   return readViews(resource).map(({ view }) => view);
 }
 
-/** Columns that filters compare as text: equality of enumerated types is not leakproof, so it would come after all that the barrier protects. */
+/**
+ * Columns that filters compare as text: equality of enumerated types is not leakproof, so it would come after all that the barrier
+ * protects.
+ */
 function labelColumns({ filters }: Resource): string[] {
   return Object.values(filters).flatMap(({ type, column }) => (type === 'enum' ? [column] : []));
 }
@@ -185,9 +191,9 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
 }
 
 /**
- * The version of a row with its parts, a bigint: the XOR of a hash of the row and of each part, which sync combines in any order. A hash is of
- * the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The planner leaves it out of statements that do
- * not ask for it.
+ * The version of a row with its parts, a bigint: the XOR of a hash of the row and of each part, which sync combines in any order. A hash is
+ * of the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The planner leaves it out of
+ * statements that do not ask for it.
  */
 function rowVersion(resource: Resource, sync: ResourceSync): string {
   const parts = Object.values(sync.parts).map((part, kind) =>
@@ -242,9 +248,9 @@ function logWall(rules: readonly LoggedAs[]): Wall {
 }
 
 /**
- * The workspace stands in a subquery, which the planner cannot evaluate: it expects a workspace of average size, so that one plan serves all of
- * them. Only a write view has the column of the workspace, which a new row needs: it has a default that no login can change, and no login may
- * read it. The check option keeps a row in its workspace on the way in.
+ * The workspace stands in a subquery, which the planner cannot evaluate: it expects a workspace of average size, so that one plan serves
+ * all of them. Only a write view has the column of the workspace, which a new row needs: it has a default that no login can change, and no
+ * login may read it. The check option keeps a row in its workspace on the way in.
  */
 function createViewSql(generated: GeneratedView): string {
   const { view, source, columns, uncompared = new Set(), computed = [], order = [], texts = [], isWrite } = generated;

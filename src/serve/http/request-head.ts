@@ -46,7 +46,10 @@ export function checkTransferEncoding({ headers }: IncomingMessage): void {
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
-/** A hundred UUIDs fit, each as a parameter. The next page of an accepted list is accepted: the target has room for what links add to a query. */
+/**
+ * A hundred UUIDs fit, each as a parameter. The next page of an accepted list is accepted: the target has room for what links add to a
+ * query.
+ */
 const queryBytesMax = 5120;
 const targetBytesMax = 9216;
 /** Clients send them as they are; links percent-encode them. */

@@ -217,7 +217,10 @@ const rowsMax = 20;
 /** Further kinds are distinguished by the type of the event only. */
 const kindsMax = 1000;
 
-/** The first event of a kind is a line at once, the others of a minute are one: a page under a wrong key wrote 1,691. `repeats` makes the kind. */
+/**
+ * The first event of a kind is a line at once, the others of a minute are one: a page under a wrong key wrote 1,691. `repeats` makes the
+ * kind.
+ */
 export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
   const kinds = new Map<string, Kind>();
   const begin = (name: string, event: Event): void => {
@@ -262,7 +265,10 @@ function writeRepeated({ last, repeated, firstMs, lastMs, rows }: Kind, write: W
 /** An unreachable collector delays the end of the gateway by no more. */
 const exportMsMax = 3000;
 
-/** OTLP over HTTP; returns the function that sends the spans that wait. Imported here, so that a gateway without tracing does not pay for the SDK. */
+/**
+ * OTLP over HTTP; returns the function that sends the spans that wait. Imported here, so that a gateway without tracing does not pay for
+ * the SDK.
+ */
 export async function startTraces(endpoint: string): Promise<() => Promise<void>> {
   const [{ BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }, { resourceFromAttributes }] =
     await Promise.all([

@@ -143,7 +143,10 @@ interface WorkersStatus {
   readonly reporting: number;
 }
 
-/** Names every fault that is current, its own first, and then what clients met in the last minute. Counts over a longer time belong to the alerts in deploy/prometheus. */
+/**
+ * Names every fault that is current, its own first, and then what clients met in the last minute. Counts over a longer time belong to the
+ * alerts in deploy/prometheus.
+ */
 export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
   const { replicas, primary, redis } = readiness;
   const named = (level: Fault['level'], all: readonly Named[]) =>

@@ -171,7 +171,10 @@ export interface Outcome {
   readonly wellMs: number | null;
 }
 
-/** `within` tells how long a minute is. Makes faults at once, waits for their names, runs their remedies, and waits until no fault is current and each client is served. */
+/**
+ * `within` tells how long a minute is. Makes faults at once, waits for their names, runs their remedies, and waits until no fault is
+ * current and each client is served.
+ */
 export async function tryFaults(world: World, faults: readonly Fault[], within = until): Promise<Outcome> {
   const { status, serving, clients } = world;
   const named = (lines: readonly string[], ofLog: boolean) =>

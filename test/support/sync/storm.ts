@@ -27,7 +27,10 @@ export interface StormReport {
 
 const resources = ['klanten', 'installaties', 'werkbonnen', 'logboeken'];
 
-/** Copies through two gateways under writers, and replicas that lag, pause, die and are exchanged; compared with the lists after every round. */
+/**
+ * Copies through two gateways under writers, and replicas that lag, pause, die and are exchanged; compared with the lists after every
+ * round.
+ */
 export async function syncStorm(bounds: StormBounds): Promise<StormReport> {
   const setUp = await faultCluster({ settings: { max_prepared_transactions: '20' } });
   try {

@@ -1,5 +1,6 @@
 -- The ids of the data keys in use, over all tenants, with the number of values seen: `check` and `serve` hold them against the
--- keyring. SECURITY DEFINER because the wall shows no customer without a tenant; all that comes out are key ids, counts and a few sealed values without their rows.
+-- keyring. SECURITY DEFINER because the wall shows no customer without a tenant; all that comes out are key ids, counts and a few sealed
+-- values without their rows.
 grant usage on schema fieldops to gateway_owner;
 grant select (sealed, vault_key, deleted_at) on fieldops.customers to gateway_owner;
 create function gateway.key_ids() returns table (key_id text, seen bigint, samples text[])

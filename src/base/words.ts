@@ -1,5 +1,5 @@
 import type words from '../../config/adopt/words.json';
-import { projectText } from '../base/paths.js';
+import { projectText } from './paths.js';
 
 /** Meaning of a name, in English or Dutch: `adopt` guesses by it, `check` warns. */
 export type Purpose = keyof typeof words;
