@@ -72,7 +72,7 @@ export class ReadRegister {
     this.#copies = new Map();
     if (!(await store(JSON.stringify({ reads: [...reads.values()], copies: [...copies.values()] })))) {
       for (const one of reads.values()) this.#add(one);
-      this.#copies = new Map([...copies, ...this.#copies]);
+      for (const [key, copy] of copies) this.#copies.set(key, { ...copy, ...this.#copies.get(key) });
     }
     const lost = this.#lost;
     this.#lost = 0;

@@ -68,7 +68,7 @@ export class ServerHealth {
   ) {}
 
   get locked(): LockedResource[] {
-    return [...this.locks].map(([resource, foundMs]) => this.#told(resource, foundMs));
+    return [...this.locks].map(([resource, foundMs]) => this.#describe(resource, foundMs));
   }
 
   /** After a lock_timeout: asks `isLocked` until it is not. One statement at a time looks for the end of a lock. */
@@ -81,10 +81,10 @@ export class ServerHealth {
     do await this.pause();
     while (await isLocked());
     this.locks.delete(resource);
-    this.observe({ type: 'resource_unlocked', ...this.#told(resource, foundMs) });
+    this.observe({ type: 'resource_unlocked', ...this.#describe(resource, foundMs) });
   }
 
-  #told(resource: string, foundMs: number): LockedResource {
+  #describe(resource: string, foundMs: number): LockedResource {
     return { resource, server: this.server, seconds: Math.round((performance.now() - foundMs) / 1000) };
   }
 }

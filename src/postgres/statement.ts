@@ -35,7 +35,7 @@ export function prepared(
 export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 
 declare const authenticated: unique symbol;
-/** Only http/tokens makes this type, so that no other id reaches a statement. */
+/** Only http/tokens makes this type for a request, and commands of the operator, so that no other id reaches a statement. */
 export type WorkspaceId = string & { readonly [authenticated]: true };
 
 export interface Caller {

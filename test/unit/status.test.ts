@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process';
 import { PassThrough } from 'node:stream';
+import { promisify } from 'node:util';
 import test from 'ava';
 import pg from 'pg';
 import { type ProblemCode, problems } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
+import { type CopyStep, ReadRegister } from '../../src/postgres/read-register.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/serve/ops/log.js';
 import { metricsEvents } from '../../src/serve/ops/metrics.js';
@@ -262,5 +265,39 @@ test('kinds without end take a bounded memory and a bounded log, and the status 
   t.like(recent.counts().slice(-2), [
     { kind: 'decode_failed', about: 'others', count: 4800 },
     { kind: 'internal', about: 'others', count: 7 },
+  ]);
+});
+
+test('lines that were cut leave no room taken, so the log goes on however many there were', async (t) => {
+  const script = `
+    const { logEvents } = await import(process.argv[1]);
+    const log = logEvents('info', () => undefined);
+    for (let round = 0; round < 30; round++) {
+      for (let i = 0; i < 20; i++) log.add({ type: 'request_failed', requestId: 'r', error: new Error('x'.repeat(8000)) });
+      await log.close();
+    }`;
+  const module = new URL('../../src/serve/ops/log.js', import.meta.url).href;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script, module], {
+    maxBuffer: 10_000_000,
+  });
+  t.is(stdout.trim().split('\n').length, 600);
+});
+
+test('reads that could not be stored are stored later, with every step of a copy', async (t) => {
+  const register = new ReadRegister();
+  const end = (copy: CopyStep, ms: number): void =>
+    register.note('token', { resource: 'klanten', personal: '', records: 1, copy }, ms);
+  end('pass', 0);
+  await register.flush(async () => {
+    end('digest', 1000);
+    return false;
+  });
+  let stored = '';
+  await register.flush(async (noted) => {
+    stored = noted;
+    return true;
+  });
+  t.deepEqual(JSON.parse(stored).copies, [
+    { token: 'token', resource: 'klanten', pass: '1970-01-01T00:00:00.000Z', digest: '1970-01-01T00:00:01.000Z' },
   ]);
 });

@@ -116,7 +116,7 @@ function isJoin(plan: Plan): boolean {
   return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
-/** From `fewRows` of the statements, or cut to a number. */
+/** From `selectFew` or `rowsByIds` of the statements, or cut to a number. */
 function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
   return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }

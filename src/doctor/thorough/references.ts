@@ -32,7 +32,8 @@ export async function checkReferences(
         items.push(...(await compare(client, resource, references, resources, workspaces)));
       return items;
     });
-  } catch {
+  } catch (error) {
+    if ((error as { code?: unknown }).code === undefined) throw error; // no error of the database or of its connection
     return []; // the item `workspaces` says that ADMIN_URL does not work
   }
 }

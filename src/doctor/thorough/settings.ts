@@ -8,9 +8,9 @@ export async function checkRedis(settings: Settings): Promise<Item> {
   const { redisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
   const peers = redisPeers(settings, 1, () => undefined);
   const deadlineMs = performance.now() + 5000;
-  while (/^(not asked yet|no connection)$/.test(peers.redis()?.reason ?? '') && performance.now() < deadlineMs)
-    await sleep(20);
-  const reason = peers.redis()?.reason;
+  const isOpen = (): boolean => (peers.redis() ?? { reason: 'no connection' }).reason === 'no connection';
+  while (isOpen() && performance.now() < deadlineMs) await sleep(20);
+  const reason = (peers.redis() ?? { reason: 'no answer' }).reason;
   peers.close();
   const faults = reason ? [`It does not answer as it must: ${reason}`] : [];
   return verdict('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');

@@ -69,11 +69,11 @@ function signatureFaults({ folder }: Export, key: KeyObject): string[] {
   return isSigned ? [] : [`${manifestName} was changed, or another key has signed it.`];
 }
 
-function chainFaults({ folder, manifest: { workspace, previous = null } }: Export, all: readonly Export[]): string[] {
-  const isKnown = previous === null || all.some(({ sha256 }) => sha256 === previous);
+function chainFaults({ folder, manifest: { workspace, previous } }: Export, all: readonly Export[]): string[] {
+  const isKnown = previous == null || all.some(({ sha256 }) => sha256 === previous);
   const twin = all.find(
     ({ manifest, folder: other }) =>
-      other !== folder && manifest.workspace === workspace && (manifest.previous ?? null) === previous,
+      other !== folder && manifest.workspace === workspace && previous !== undefined && manifest.previous === previous,
   );
   return [
     ...(isKnown ? [] : [`The manifest before it is missing, with SHA-256 ${previous}.`]),

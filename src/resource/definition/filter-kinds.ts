@@ -52,7 +52,7 @@ export const filterKinds = {
     operator: '=',
     value: (_, typed) => typed,
   },
-  /** Of every list, and of no definition: a list of ids is no condition, see `fewRows` (statements.ts). */
+  /** Of every list, and of no definition: a list of ids is no condition, see `rowsByIds` (statements.ts). */
   ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
   from: {
     columnTypes: ['date', 'timestamp'],

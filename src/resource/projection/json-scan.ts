@@ -53,7 +53,7 @@ export function stringAt(json: string, start: number, end: number): string {
   }
 }
 
-/** `found` gets the name or index of each value and its position, and returns its end. Returns the end of all. Throws MalformedJson. */
+/** `onValue` gets the name or index of each value and its position, and returns its end. Returns the end of all. Throws MalformedJson. */
 export function scanContainer(json: string, start: number, onValue: (name: string, at: number) => number): number {
   const isObject = json[start] === '{';
   let at = skipSpace(json, start + 1);

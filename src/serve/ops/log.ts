@@ -109,12 +109,13 @@ class LogOutput {
     process.once('exit', this.#atExit);
   }
 
-  write(line: string): void {
+  write(whole: string): void {
+    const line = shortLine(whole);
     if (this.#waiting + line.length > waitingMax) {
       this.#dropped++;
       return this.observe({ type: 'log_line_dropped' });
     }
-    this.#lines.push(shortLine(line));
+    this.#lines.push(line);
     this.#waiting += line.length;
     if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
   }

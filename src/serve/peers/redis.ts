@@ -138,7 +138,7 @@ const replicaAnswers = /READONLY|MASTERDOWN/;
  * count, as a replica does.
  */
 function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
-  let state: RedisState = { healthy: false, reason: 'not asked yet' };
+  let state: RedisState | null = null; // before the first answer there is no verdict
   let wasHealthy = true; // a Redis that answers the first question is no event
   let lastError = 'no connection';
   let asked: Promise<string | null> | null = null;

@@ -88,6 +88,11 @@ export class Supervisor {
     return [...this.#watched.values()].filter(({ isReady }) => isReady).map(({ worker }) => worker);
   }
 
+  /** The definitions of the workers that serve. */
+  get resources(): readonly Resource[] {
+    return this.#batch.resources;
+  }
+
   get reporting(): number {
     return this.#heard().length;
   }

@@ -34,12 +34,12 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   const resources = loadResources(settings.resourcesDir);
   const openings = new Openings();
   let docs = opsDocs(settings, resources);
-  let docsOfReload = docs;
+  const docsOf = new WeakMap<readonly Resource[], typeof docs>();
   const counters = eventMetrics();
   const observe: Observe = (event) => {
     log.add(event);
     counters.observe(event);
-    if (event.type === 'reloaded') docs = docsOfReload;
+    if (event.type === 'reloaded') docs = docsOf.get(supervisor.resources) ?? docs;
   };
   const log = logEvents(settings.logLevel, observe);
   openings.add(() => log.close());
@@ -62,7 +62,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     try {
       const now = readAgain();
       const resourcesNow = loadResources(now.resourcesDir);
-      docsOfReload = opsDocs(now, resourcesNow);
+      docsOf.set(resourcesNow, opsDocs(now, resourcesNow));
       supervisor.reload(resourcesNow);
     } catch (error) {
       supervisor.refuseReload((error as Error).message);
