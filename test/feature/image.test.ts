@@ -199,14 +199,24 @@ test("the image's start command loads what only some settings and requests need,
 
 test("the image's start command serves, its health check asks /livez, and its stop signal ends it with 0", async (t) => {
   const { replicaUrls, primaryUrls, dataKeys, wallKey } = connections(t.context.database);
-  const settings = { replicaUrls, primaryUrls, dataKeys, wallKey, host: '127.0.0.1', port: 0, opsPort: 0 };
+  const resourcesDir = join(image, 'config/resources');
+  const settings = {
+    replicaUrls,
+    primaryUrls,
+    dataKeys,
+    wallKey,
+    resourcesDir,
+    host: '127.0.0.1',
+    port: 0,
+    opsPort: 0,
+  };
   const env = Object.fromEntries(
     Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
   );
   const [health = [], start = []] = commands;
   const child = spawn(process.execPath, start, { cwd: image, env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   const exited = once(child, 'exit');
-  const [{ opsUrl }] = (await once(child, 'message')) as [{ opsUrl: string }];
+  const [{ opsUrl }] = (await Promise.race([once(child, 'message'), exited])) as [{ opsUrl: string }];
   const healthCheck = () => spawnSync(process.execPath, health, { env: { OPS_PORT: new URL(opsUrl).port } }).status;
   t.is(healthCheck(), 0);
   child.kill(/^STOPSIGNAL (\w+)$/m.exec(text)?.[1] as NodeJS.Signals);
