@@ -135,6 +135,8 @@ test('reads that the primary refuses are kept and stored later, and old ones go 
   );
   const { stdout } = await commandLine(['migrate'], { ...connections(database), registerMonths: 2 });
   t.regex(stdout, /the register of reads keeps 2 months/);
+  const again = await commandLine(['migrate'], connections(database));
+  t.notRegex(again.stdout, /register/, 'without the setting the retention stays');
   await eventually(t, 'the clean-up', async () => (await stored()).join() === 'klanten 2 5,old 1 0');
   const less = `select gateway.note_reads(jsonb_build_object('reads', (select jsonb_agg(jsonb_build_object('hour', hour, 'token', token_id,
     'resource', resource, 'fields', fields, 'requests', -1, 'records', -1)) from gateway.reads)))`;

@@ -28,7 +28,7 @@ export interface LockOptions {
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
-/** `wallKey` '': the database keeps its own. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
+/** `wallKey` '' and `registerMonths` 0: the database keeps its own. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;
@@ -64,7 +64,7 @@ export async function migrate(
     if (pending.length > 0) await noteCoreObjects(client);
     for (const change of await storeWallKey(client, wallKey)) onChange(change);
     const setMonths = 'update gateway.register_retention set months = $1 where months <> $1';
-    if (registerMonths !== undefined && (await client.query(setMonths, [registerMonths])).rowCount)
+    if (registerMonths && (await client.query(setMonths, [registerMonths])).rowCount)
       onChange(`the register of reads keeps ${registerMonths} months`);
     const states = await fileStates(client, viewRoots, views);
     const changes = states.filter(({ state }) => state !== 'applied');
