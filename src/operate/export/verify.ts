@@ -70,7 +70,7 @@ function signatureFaults({ folder }: Export, key: KeyObject): string[] {
 }
 
 function chainFaults({ folder, manifest: { workspace, previous } }: Export, all: readonly Export[]): string[] {
-  const isKnown = previous == null || all.some(({ sha256 }) => sha256 === previous);
+  const isKnown = (previous ?? null) === null || all.some(({ sha256 }) => sha256 === previous);
   const twin = all.find(
     ({ manifest, folder: other }) =>
       other !== folder && manifest.workspace === workspace && previous !== undefined && manifest.previous === previous,
