@@ -21,7 +21,7 @@ export async function checkReferences(
 ): Promise<Item[]> {
   const referring = resources.map((resource) => ({
     resource,
-    references: leaves(resource).filter(({ field }) => field.references !== undefined),
+    references: leaves(resource).filter(({ field }) => resources.some(({ name }) => name === field.references)),
   }));
   const asked = referring.filter(({ references }) => references.length > 0);
   if (asked.length === 0 || workspaces.length === 0) return [];
