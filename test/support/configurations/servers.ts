@@ -115,11 +115,6 @@ export const wrongServers: Configurations = {
   'the clock of the gateway is off by more than a MAC holds': failed('clock', /requests will be answered 503/, {
     clockMs: 400_000,
   }),
-  'the password of a login expires in a week': warning('role', /the password of gateway_reader expires .* UTC/, {
-    change: () =>
-      "do $$ begin execute format('alter role gateway_reader valid until %L', now() + interval '7 days'); end $$",
-    undo: () => "alter role gateway_reader valid until 'infinity'",
-  }),
   'a function of the app sends whole records to every listener': warning(
     'privileges',
     /^app[.]shout\(\) sends more than an id to listeners/,
