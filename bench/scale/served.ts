@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { startGatewayProcess } from '../../demo/gateway-process.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { type DataSet, loadingSettings, makeData, readToken, wallKey, workspaceOf } from './data.js';
 import type { Subject } from './subject.js';
 
@@ -71,6 +73,7 @@ function startGateway(
     HOST: '127.0.0.1',
     LOG_LEVEL: 'error',
     RATE_LIMIT_PER_MINUTE: requestsPerMinute,
+    RESOURCES_DIR: join(projectRoot, 'config/resources'),
     REPLICA_URLS: replica.url(database, 'gateway_reader'),
     PRIMARY_URLS: cluster.primary.url(database, 'gateway_writer'),
     WALL_KEY: wallKey,
