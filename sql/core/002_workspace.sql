@@ -51,9 +51,9 @@ alter view gateway.sealed_workspace owner to gateway_owner;
 -- The same, or NULL without a workspace, which equals nothing: then there are no rows. A wrong MAC is an error and not NULL, because a
 -- client would take the answer of a gateway with a retired key for a workspace without records. SECURITY DEFINER, because no login can read
 -- the key. In PL/pgSQL, which keeps its plan. The result is text, because the ids of workspaces have the app's type: each view casts it to
--- the type of its column. The tenant wall stands in the views that `migrate` makes (src/resource/statements/walls.ts):
+-- the type of its column. `migrate` makes views with the tenant wall (src/resource/statements/walls.ts),
 --   workspace_id = (select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::uuid)
--- in views with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
+-- and with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
 -- belongs on the workspace: "workspace_id::text = …" can use no index on the column.
 create function gateway.workspace() returns pg_catalog.text
   language plpgsql stable parallel safe security definer

@@ -187,7 +187,7 @@ test.serial('check says of a trigger what mends it, and never to run migrate', a
     [`perform current_setting('shop.user')`, /current_setting\(name, true\)/],
     [`raise exception 'no user'`, /current_setting\(name, true\)/],
     ['return null', /BEFORE trigger/],
-    ['return new', /rules of the app/], // what refuses then speaks at COMMIT alone
+    ['return new', /rules of the app/], // a deferred rule then refuses at COMMIT
   ];
   for (const [body, advice] of faults) {
     const last = body === 'return new' ? `raise exception 'never'` : 'return null';

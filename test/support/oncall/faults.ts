@@ -117,7 +117,7 @@ async function act(world: World, line: string): Promise<unknown> {
 
 const rows = JSON.parse(projectText('test/support/oncall/faults.json')) as FaultRow[];
 
-/** By name. The first ones need views as the fault cluster has them, and `migrate` makes those of the reference app. */
+/** The faults by name. Those that change views come first, because `migrate` makes the reference app's views in place of the cluster's. */
 export const faults: Readonly<Record<string, Fault>> = Object.fromEntries(
   rows.map(({ name, make, cure, harms, ...row }) => [
     name,
