@@ -200,6 +200,7 @@ test('a gateway without processor time names itself first, and judges no server'
     );
     t.notRegex(serving.log(), /EMFILE|replica_ejected|primary_failed/);
     for (const socket of sockets) socket.destroy();
+    t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 0, 20_000, 50));
     t.is((await readPage(`${serving.url}/api/v1/klanten`, { token })).status, 200);
   },
 );
