@@ -25,7 +25,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A fault that the operator can correct: only its message is printed, exit code 1. */
+/** The operator can correct the fault: only its message is printed, and the exit code is 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 }
@@ -34,7 +34,7 @@ export function outLine(line: string): void {
   outText(oneLine(line));
 }
 
-/** Cells of a column below each other; the columns of a later part of the table have at least `widths`. */
+/** Aligns the cells of each column; a later part of a table passes the `widths` of the part before. */
 export function outTable(lines: readonly (readonly string[])[], widths: number[] = []): void {
   for (const line of lines) for (const [i, { length }] of line.entries()) widths[i] = Math.max(widths[i] ?? 0, length);
   const padded = (line: readonly string[]) => line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ');
@@ -62,7 +62,7 @@ export function outText(lines: string): void {
   process.stdout.write(`${visible(lines)}\n`);
 }
 
-/** One line on stderr, so that stdout holds only results. */
+/** Prints one line on stderr, so that stdout holds only results. */
 export function errLine(line: string): void {
   errText(oneLine(line));
 }
@@ -76,7 +76,7 @@ export function showProgress(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${visible(oneLine(line))}`);
 }
 
-/** A newline in foreign text, such as a message of PostgreSQL, must begin no line. */
+/** A newline in foreign text, such as a message of PostgreSQL, must not begin a line. */
 export function oneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');
 }

@@ -42,7 +42,7 @@ async function agrees(): Promise<boolean> {
 
 type Note = (change: string) => void;
 
-/** Instead of the migration itself. Each needs no file of the app. */
+/** These options replace the migration; they need no file of the app. */
 const instead = {
   uninstall: ({ yes }: MigrateGiven) => removeGateway(yes === true),
   repair: async ({ wait }: MigrateGiven, note: Note) => {

@@ -42,7 +42,7 @@ export async function exitCodeOf(usage: Usage, args: readonly string[], run: Com
   }
 }
 
-/** By name, so that their modules need not be imported. */
+/** The classes are given by name, so that their modules need not be imported. */
 const exitCodes: Readonly<Record<string, number>> = {
   ...{ SettingsError: 2, UsageError: 2 },
   ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1, ExportFailed: 1 },
@@ -68,7 +68,7 @@ const nextSteps: Readonly<Record<string, string>> = {
 
 const fileFaults = /^E(ACCES|PERM|NOENT|EXIST|NOTDIR|ISDIR|NOSPC|DQUOT|ROFS|IO)$/;
 
-/** Sentences without URLs and passwords, and the exit code; undefined: a bug, printed with its stack. */
+/** Returns sentences without URLs and passwords; undefined for a bug, which is printed with its stack. */
 function explain(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
   const { name, message, code = '', severity, address, port } = error as DatabaseOrSystemError;
   const isParsing = String(code).startsWith('ERR_PARSE_ARGS');

@@ -56,7 +56,7 @@ function reload(serving: Gateway | Workers): void {
   else serving.observe({ type: 'reload_refused', reason });
 }
 
-/** Of a foreign error only the name, because the log holds no values. */
+/** The log holds no values, so a foreign error gives only its name. */
 function reasonOf(error: Error): string {
   return error instanceof StartRefused ? error.message : error.name;
 }

@@ -74,7 +74,7 @@ const revoke = command(
   true,
 );
 
-/** In batches: an operator can have more tokens than fit in memory. */
+/** Reads in batches, because an operator can have more tokens than fit in memory. */
 const list = command({ workspace: text, json: flag }, (given) =>
   asAdmin(adminUrl(), async (client) => {
     const workspaceId = given.workspace === undefined ? null : await findWorkspace(client, given.workspace);
@@ -119,12 +119,12 @@ export function scopesOf(resources: readonly Resource[]): string[] {
 
 interface TokenOrder {
   readonly workspaceId: string;
-  /** One of gateway.token_owners of that workspace; SQLSTATE WG003 otherwise. */
+  /** The owner must be in gateway.token_owners of that workspace; otherwise SQLSTATE WG003 is raised. */
   readonly ownerId: string;
   readonly name: string;
   readonly scopes: readonly string[];
   readonly expiresAt: Date | null;
-  /** Null: the default of the gateways. */
+  /** Null takes the default of the gateways. */
   readonly requestsPerMinute?: number | null;
 }
 
@@ -148,12 +148,12 @@ export async function revokeToken(client: pg.ClientBase, id: string): Promise<{ 
   return { revokedAt: rows[0].revoked_at, now: rows[0].revoked_now };
 }
 
-/** SQLSTATE WG001: none, or several. */
+/** Raises SQLSTATE WG001 if no workspace matches, or several do. */
 export async function findWorkspace(client: pg.ClientBase, idOrName: string): Promise<string> {
   return (await client.query('select gateway.find_workspace($1) as id', [idOrName])).rows[0].id;
 }
 
-/** The only function that prints a plain token. Throws Failure when stdout does not take it. */
+/** No other function prints a plain token. Throws Failure when stdout does not take it. */
 async function show(
   { id, token }: CreatedToken,
   { name, workspaceId, scopes, expiresAt, requestsPerMinute = null }: Omit<TokenOrder, 'ownerId'>,
@@ -180,7 +180,7 @@ const listed = `select id, workspace_id as "workspaceId", workspace_name as "wor
   rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt",
   requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;
 
-/** A successor that stays forgets where it came from. */
+/** Deletes expired tokens; a remaining successor forgets its predecessor. */
 const pruned = `with gone as (
     select id from gateway.api_tokens where expires_at < least($1::date::timestamp at time zone 'UTC', now())),
   freed as (update gateway.api_tokens set rotated_from = null
@@ -210,7 +210,7 @@ function parseScopes(text: string, scopes: readonly string[]): string[] {
   return chosen;
 }
 
-/** From 90d, 12h, 30m or never (null). */
+/** Accepts 90d, 12h, 30m or never (null). */
 function parseExpiry(within = '90d'): Date | null {
   if (within === 'never') return null;
   const [, count, unit = ''] = /^([1-9]\d{0,5})([mhd])$/.exec(within) ?? [];
@@ -240,7 +240,7 @@ function parseTokenId([text, ...others]: readonly string[]): string {
   throw new UsageError('That is not the id of a token; `tokens list` shows it.');
 }
 
-/** SQLSTATE class WG: sentences for the operator in sql/core/003_tokens.sql. */
+/** sql/core/003_tokens.sql raises class WG with sentences for the operator. */
 export function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
   if (code?.startsWith('WG')) throw new Failure(oneLine(message));

@@ -1,6 +1,6 @@
 import { projectText } from '../base/paths.js';
 
-/** By code; docs/reference/check.md has the meaning of each. */
+/** docs/reference/check.md has the meaning of each code. */
 export const advice = {
   environment: 'Correct the name, or remove it from the environment.',
   replicas: 'Set REPLICA_URLS to the connection URL of at least one replica.',
@@ -73,28 +73,28 @@ export type Level = 'ok' | 'warning' | 'failed' | 'refused';
 export interface Finding {
   readonly level: Level;
   readonly code: FindingCode;
-  /** Such as "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
+  /** It reads "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
   readonly where: string;
-  /** View, role or resource; empty when there is but one. */
+  /** A view, role or resource; it is empty when there is but one. */
   readonly object: string;
-  /** Without secrets and values of customers. */
+  /** It holds no secrets and no values of customers. */
   readonly detail: string;
   readonly advice: string;
 }
 
-/** `advice`: when the cause is known better than by the code. */
+/** `advice` replaces the code's when the cause is known better. */
 export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
 export function findingAt(where: string, item: Item): Finding {
   return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };
 }
 
-/** Such as "view gateway.klanten". */
+/** Writes "view gateway.klanten". */
 export function titleOf({ code, object }: Item): string {
   return `${code.replaceAll('_', ' ')} ${object}`.trim();
 }
 
-/** All faults in one sentence, or ok. */
+/** Puts all faults in one sentence, or says ok. */
 export function verdict(
   code: FindingCode,
   faults: readonly string[],
@@ -106,7 +106,7 @@ export function verdict(
   return { level: whenNot, code, object, detail: `${faults.join('; ')}.` };
 }
 
-/** Not ok, but passing: `serve` starts. */
+/** The fault passes, so `serve` starts. */
 export function failure(code: FindingCode, detail: string, object = ''): Item {
   return { level: 'failed', code, object, detail };
 }

@@ -15,18 +15,18 @@ import type { Thorough } from './thorough/check.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './verdicts.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
-/** `start`: all that keeps the gateway from serving. `all`: also stored values, plans and trial writes, which `check` alone loads. */
+/** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';
 
 export interface Inspected {
   readonly findings: readonly Finding[];
-  /** Counted from 0: to be checked before their first use, or some of their views. */
+  /** These servers, counted from 0, or some of their views, are to be checked before their first use. */
   readonly unchecked: ReadonlyMap<number, CheckResult>;
   readonly uncheckedPrimaries: ReadonlyMap<number, CheckResult>;
   readonly system: string | undefined;
 }
 
-/** All servers at the same time; an unreachable one is a finding that does not refuse. Changes nothing. */
+/** Changes nothing. It inspects all servers at the same time; an unreachable one is a finding that does not refuse. */
 export async function inspect(
   settings: Settings,
   resources: readonly Resource[],

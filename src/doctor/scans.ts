@@ -22,7 +22,7 @@ export interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-/** Plans name every scan, of partitions too, and schemas of functions. */
+/** With these settings plans name every scan, of partitions too, and schemas of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
 
 type Term = { readonly isWorkspace: true } | { readonly alias: string; readonly column: string };
@@ -35,9 +35,9 @@ interface Comparison {
 }
 
 interface Scans {
-  /** Alias → "schema.table". */
+  /** The aliases lead to "schema.table". */
   readonly tables: ReadonlyMap<string, string>;
-  /** Alias of a subquery or CTE → aliases of its tables. */
+  /** The alias of a subquery or CTE leads to the aliases of its tables. */
   readonly subqueries: ReadonlyMap<string, readonly string[]>;
   readonly comparisons: readonly Comparison[];
   readonly functions: readonly string[];
@@ -47,7 +47,7 @@ interface RelationRow {
   readonly name: string;
   readonly columns: readonly string[];
   readonly told: boolean;
-  /** Reads as its owner; "schema.name()". */
+  /** It reads as its owner; its name is "schema.name()". */
   readonly isDefiner: boolean;
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
 }
@@ -86,18 +86,18 @@ function aliasesOf(plan: Plan): string[] {
   return allNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
-/** Of gateway.sealed_workspace. */
+/** gateway.sealed_workspace reads the keys of the wall. */
 function readsSeal({ Schema: schema, 'Relation Name': relation }: Plan): boolean {
   return schema === 'gateway' && relation === 'wall_keys';
 }
 
-/** "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
+/** Returns "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
 function parameterOf({ 'Subplan Name': name = '' }: Plan): string | undefined {
   const [, initPlan, parameter] = /^(InitPlan \d+)(?: \(returns (\$\d+)\))?$/.exec(name) ?? [];
   return parameter ?? (initPlan && `(${initPlan}).col1`);
 }
 
-/** The workspace of the session, by the sealed setting or by the function. */
+/** The sealed setting or the function gives the workspace of the session. */
 function workspaceParameters(plan: Plan, sealed: ReadonlySet<string | undefined>): string[] {
   const name = parameterOf(plan);
   const { Output: [output = '', ...others] = [] } = plan;
@@ -110,7 +110,7 @@ function isWorkspace(text: string): boolean {
   return text === 'gateway.workspace()';
 }
 
-/** The side of a join whose rows its condition binds; absent: both. */
+/** The condition of such a join binds the rows of this side only; other joins bind both. */
 const boundSide: Readonly<Record<string, string>> = {
   Left: 'Inner',
   Anti: 'Inner',
@@ -189,7 +189,7 @@ function nameOf(identifier: string): string {
   return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier;
 }
 
-/** Without casts that keep the whole value, and without parentheses. */
+/** Takes off casts that keep the whole value, and parentheses. */
 function bare(text: string): string {
   const inner = unwrapped(text);
   const [, cast] = /^(.*)::[\w ."]+$/.exec(inner) ?? [];
@@ -209,7 +209,7 @@ function isBalanced(text: string): boolean {
   return depth === 0;
 }
 
-/** Outside parentheses, brackets and quotes. */
+/** Splits outside parentheses, brackets and quotes only. */
 function split(text: string, separator: string): string[] {
   return text.split(separator).reduce<string[]>((parts, part) => {
     const last = parts.at(-1);

@@ -91,7 +91,7 @@ const missingGrants = `select format('gateway_owner cannot read %s: grant select
   from (values ('gateway.workspaces', 'id'), ('gateway.token_owners', 'workspace_id'), ('gateway.token_owners', 'id')) v (name, of)
   where not has_column_privilege('gateway_owner', name, of, 'select')`;
 
-/** A lock leaves `object` unchecked; of null the next use finds out. */
+/** A lock leaves `object` unchecked; without an object the next use finds out. */
 export function checkTokens(client: pg.Client, object: string | null = ''): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const hidden = await client.query<{ fault: string }>('select fault from gateway.hidden_token_rows() fault');
@@ -117,10 +117,10 @@ const ownerGrants =
 
 const otherKey = 'Give the other key an id in the app and in DATA_KEYS, and let the app seal its values again.';
 
-/** So many damaged values are no fault of a key; as many short ones look like text under a wrong key. */
+/** Up to this share of damaged values is no fault of a key: so many short ones look like text under a wrong key. */
 const exceptionsMax = 0.05;
 
-/** Of the samples that a codec can judge. */
+/** Counts only the samples that a codec can judge. */
 function countOpened(
   openers: readonly ReturnType<typeof textOpener>[],
   samples: readonly string[],

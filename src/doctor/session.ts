@@ -21,12 +21,12 @@ import { failure, faultIf, type Item, titleOf, verdict, warning } from './findin
 // The connection of the checks, what its ends mean, and the transactions in which they try statements.
 
 const statementTimeoutMs = 5000;
-/** Below it, so that a slow statement leaves the connection to the other items. */
+/** A statement has less time than a look, so that a slow one leaves the connection to the other items. */
 const slowMs = 4000;
 const slowAdvice =
   'Look at the load of the server and at what the statement waits for, and run ANALYZE; gateway.key_ids() can take a smaller sample.';
 
-/** As the gateway does, with short limits. */
+/** Connects as the gateway does, with short limits. */
 export function connectTo(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
   return new Login(sessionSettings(kind, settings)).connect(() => ({
     connectionString: url,
@@ -42,7 +42,7 @@ export interface CheckBounds {
   readonly writeTimeoutMs: number;
 }
 
-/** A lock on a table, a migration in this moment, or a conflict with recovery: the connection goes on. */
+/** A lock on a table, a migration in this moment, or a conflict with recovery is at fault: the connection goes on. */
 function isOccupied(error: unknown): boolean {
   return (
     [lockNotAvailable, internalError].includes(sqlStateOf(error) ?? '') ||
@@ -61,8 +61,8 @@ export function isSlow({ advice }: Item): boolean {
 }
 
 /**
- * Read-only and rolled back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it
- * does not look like a slow view. Runs under the name of `serve`. Throws when the connection is lost.
+ * Reads only and rolls back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it does not look like
+ * a slow view. Runs under the name of `serve`. Throws when the connection is lost.
  */
 export async function inReadOnlyTransaction(
   client: pg.Client,
@@ -88,7 +88,7 @@ export async function inReadOnlyTransaction(
   }
 }
 
-/** A TLS failure is told beside the failed connection, which says nothing about certificates. */
+/** Names a TLS failure beside the failed connection, which says nothing about certificates. */
 export function connectionItems(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason =

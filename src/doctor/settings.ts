@@ -7,7 +7,7 @@ import type { ProjectionOptions } from '../resource/projection/redact.js';
 import type { Settings } from '../serve/settings.js';
 import { faultIf, type Item, verdict } from './finding.js';
 
-/** All that an inspection needs; `projection` is null when CODEC_MODULE cannot be loaded. */
+/** `projection` is null when CODEC_MODULE cannot be loaded. */
 export interface Inspection {
   readonly settings: Settings;
   readonly resources: readonly Resource[];

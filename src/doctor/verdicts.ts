@@ -8,7 +8,7 @@ export interface CheckedServer {
   readonly at: number;
   readonly name: string;
   readonly where: string;
-  /** From pg_control_system(); undefined: no answer. */
+  /** pg_control_system() gives it; undefined: no answer. */
   readonly system: string | undefined;
   readonly items: readonly Item[];
 }
@@ -17,7 +17,7 @@ export interface CheckedServer {
 const withoutReplica =
   'this is no replica but a primary, and no replica can be used: reads will be answered 503, writes are served.';
 
-/** No fault while another server has the right state. */
+/** It is no fault while another server has the right state. */
 const otherState: Readonly<Record<ServerKind, string>> = {
   replica: 'It is a primary now: it serves no reads until it is a standby.',
   primary: 'It is a standby now: it takes writes when it is promoted.',
@@ -77,7 +77,7 @@ const stranger: CheckResult = { refusal: 'it belongs to another cluster', unchec
 /** They pass by themselves: the server answers, or replays the key that `migrate` stored. */
 const passing: ReadonlySet<FindingCode> = new Set(['connection', 'wall_key']);
 
-/** The server, or the view that the item names, could not be checked, or its wall not be used yet. */
+/** The server, or the view that the item names, could not be checked, or its wall cannot be used yet. */
 function isUnfinished({ code, level }: Item): boolean {
   return passing.has(code) && level !== 'ok';
 }

@@ -7,11 +7,11 @@ import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
 import { byLogins, policyOn } from './policies.js';
 import { inReadOnlyTransaction } from './session.js';
 
-/** Compared by sql/check/views.sql. */
+/** sql/check/views.sql compares it with the database. */
 export interface ViewNeed {
   readonly code: FindingCode;
   readonly object: string;
-  /** To correct; null: no definition needs them. */
+  /** The operator corrects this file; null: no definition needs the views. */
   readonly file: string | null;
   readonly ok: string;
   readonly views: readonly string[];
@@ -23,25 +23,25 @@ export interface ViewNeed {
 interface NeededColumn {
   readonly view: string;
   readonly name: string;
-  /** Empty: any. */
+  /** An empty list allows any. */
   readonly types: readonly string[];
-  /** A key of the definition, in parentheses; empty: every resource needs it. */
+  /** It is a key of the definition, in parentheses; empty: every resource needs it. */
   readonly at: string;
   readonly privilege: 'select' | 'insert' | 'update';
-  /** Whether the role must have the privilege, or must not. */
+  /** If true, the role must have the privilege; otherwise it must not. */
   readonly may: boolean;
 }
 
 const [policy, ofGateway] = [policyOn('%1$s', 'select', '%2$s'), byLogins].map((sql) => sql.replaceAll(/\s+/g, ' '));
 
-/** An item per need, or a single one when no view can be named. */
+/** Returns an item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policy, ofGateway])).rows;
   return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
 }
 
-/** By the files of `only`, or all. `scans` reports a locked view. */
+/** Compares the files of `only`, or all. `scans` reports a locked view. */
 export function checkApplied(
   client: pg.Client,
   resources: readonly Resource[],
@@ -108,7 +108,7 @@ function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): rea
   return fieldType(pointer === undefined ? type : 'json').columnTypes;
 }
 
-/** Exactly the write scope; an INSERT gives no column that only the app fills. */
+/** Needs exactly the write scope; an INSERT gives no column that only the app fills. */
 export function writeNeeds(resource: Resource): ViewNeed[] {
   const { write, file } = resource;
   if (write === undefined) return [];

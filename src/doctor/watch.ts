@@ -11,7 +11,7 @@ import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './
 export interface WatchedServer {
   readonly kind: ServerKind;
   readonly name: string;
-  /** Null while the server is not used. */
+  /** It is null while the server is not used. */
   readonly url: () => string | null;
 }
 
@@ -19,7 +19,7 @@ export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
 
-/** Of the interval: the pause while a resource is refused, and the least between two looks. */
+/** The first part of the interval passes while a resource is refused; the second passes between any two looks. */
 const refusedPart = 1 / 15;
 const leastPart = 1 / 30;
 
@@ -37,7 +37,7 @@ export class FitnessWatch {
   #timer: NodeJS.Timeout | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
   #isClosed = false;
-  /** Whether all servers in use answered the last look. */
+  /** All servers in use answered the last look. */
   #isJudged = false;
 
   constructor(
@@ -76,7 +76,7 @@ export class FitnessWatch {
     return this.#looking;
   }
 
-  /** A look that began after the call; false when a server in use did not answer. */
+  /** Waits for a look that began after the call; false when a server in use did not answer. */
   async lookAfresh(): Promise<boolean> {
     await this.#looking;
     await this.look();
@@ -100,7 +100,7 @@ export class FitnessWatch {
     if (!this.#isClosed) this.#judge();
   }
 
-  /** Whether it answered; null while it is not used. */
+  /** Returns false without an answer, and null while the server is not used. */
   async #lookAt(server: WatchedServer): Promise<boolean | null> {
     const url = server.url();
     if (url === null) {
@@ -185,7 +185,7 @@ async function planReads(client: pg.Client, resources: readonly Resource[]): Pro
   return items;
 }
 
-/** With the files of tokens, which are looked up here while no replica can be used; views of one resource are read on replicas. */
+/** Looks at the files of tokens too, which are looked up here while no replica can be used; views of one resource are read on replicas. */
 async function lookAtPrimary(
   client: pg.Client,
   resources: readonly Resource[],
@@ -198,7 +198,7 @@ async function lookAtPrimary(
   ];
 }
 
-/** If a lock hides a view, the other files are compared one by one, and earlier findings stay. */
+/** Compares the files one by one if a lock hides a view; its earlier findings stay. */
 async function lookAtFiles(
   client: pg.Client,
   resources: readonly Resource[],

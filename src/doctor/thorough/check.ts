@@ -15,7 +15,7 @@ import { checkWrites } from './writes.js';
 
 export type Thorough = Awaited<ReturnType<typeof thorough>>;
 
-/** While an app's login may make tokens; the role's creator is a member with the admin option. */
+/** An app's login needs these to make tokens; the role's creator is a member with the admin option. */
 const missingOfIssuer = `select string_agg(p, ', ') as missing from unnest(array['select', 'insert', 'update']) p
   where exists (select from pg_auth_members where roleid = to_regrole('gateway_issuer') and not admin_option)
     and not case p when 'update' then has_column_privilege('gateway_owner', 'gateway.api_tokens', 'revoked_at', p)
@@ -54,7 +54,7 @@ export async function thorough(settings: Settings, resources: readonly Resource[
         yield await checkPlans(client, resource);
       }
     },
-    /** Only where nothing that writes need is missing. */
+    /** Tries writes only if nothing that they need is missing. */
     async *primary(client: pg.Client, { projection }: Inspection): AsyncGenerator<Item[]> {
       if (projection === null) return;
       yield await checkIssuer(client);

@@ -12,7 +12,7 @@ const secrets: Readonly<Record<string, RegExp>> = {
   cookies: /\bset-cookie\b|\bcookie: |;\s*(?:httponly|secure|samesite=\w+)\b/i,
 };
 
-/** Undefined: none is known by its form. */
+/** Returns undefined if no form of a secret matches. */
 export function secretIn(text: string): string | undefined {
   return Object.entries(secrets).find(([, form]) => form.test(text))?.[0];
 }
@@ -24,7 +24,7 @@ export function areAddresses(values: readonly string[]): boolean {
   return values.filter((value) => value.includes('@') && address.test(value)).length > values.length / 2;
 }
 
-/** Undefined: none is known by its form. */
+/** Returns undefined if no form matches. */
 export function unexpectedIn(name: string, value: unknown): string | undefined {
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return undefined;
@@ -36,7 +36,7 @@ export function unexpectedIn(name: string, value: unknown): string | undefined {
   return addresses.some((each) => isAddress.test(each)) ? 'e-mail addresses' : undefined;
 }
 
-/** How documents begin, and their members: JSON (also cut), hstore, YAML, XML, PHP. */
+/** Documents begin so, and these are their members: JSON (also cut), hstore, YAML, XML, PHP. */
 const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
   [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
   [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
@@ -45,7 +45,7 @@ const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
   [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
 ];
 
-/** At any depth; a member that says yes or no reveals nothing. */
+/** Searches at any depth; a member that says yes or no reveals nothing. */
 export function isPersonalDocument(text: string): boolean {
   const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
   const isPersonal = (name: string): boolean =>

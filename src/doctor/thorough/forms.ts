@@ -5,7 +5,7 @@ export type Form =
   | { readonly kind: 'plain'; readonly isLong: boolean }
   | { readonly kind: 'image' | 'digest' | 'unknown bytes' }
   | { readonly kind: 'base64' }
-  /** Bytes without form, also after a prefix such as "enc:v2:k1:". */
+  /** The bytes have no form, also after a prefix such as "enc:v2:k1:". */
   | { readonly kind: 'sealed' };
 
 /** A tenth of the values can be damaged. */
@@ -26,10 +26,10 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
   return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
 }
 
-/** Words before base64: "enc:v2:k1:…". */
+/** Words stand before base64: "enc:v2:k1:…". */
 const prefixed = /^(?:[A-Za-z0-9_.-]{1,40}[:$|!])+([A-Za-z0-9+/_=-]+)$/;
 
-/** As libraries write it: data beside the nonce in hexadecimal digits or in JSON, which can be in base64, or armour of its own. */
+/** Libraries write data beside the nonce in hexadecimal digits or in JSON, which can be in base64, or have their own armour. */
 export function isSealedDocument(text: string): boolean {
   const isKnown =
     /^(-----BEGIN PGP MESSAGE|age-encryption\.org|gAAAA[\w-]{60}|[0-9a-f]{24,}([:.$|][0-9a-f]{16,})+$)/i.test(text);
@@ -43,7 +43,7 @@ export function isSealedDocument(text: string): boolean {
 
 const randomMin = 8;
 
-/** Texts of one word, each once and in no order: codes, keys and links look so. */
+/** Codes, keys and links are texts of one word, each once and in no order. */
 export function areRandom(values: readonly string[]): boolean {
   const texts = values.map((value) => value.replaceAll(/[_=+/-]/g, ''));
   if (
@@ -62,7 +62,7 @@ export function areRandom(values: readonly string[]): boolean {
   return changes > 0.25 || (share(/\d/g) === 0 && share(/[aeiouy]/gi) < 0.25);
 }
 
-/** Between small letters, capital letters and digits. */
+/** The expression matches between small letters, capital letters and digits. */
 const changesOfKind = /(?<=[a-z])[A-Z\d]|(?<=[A-Z])[a-z\d]|(?<=\d)[A-Za-z]/g;
 
 function isSealed(values: readonly string[], encodings: readonly EncodingName[]): boolean {

@@ -2,7 +2,8 @@ import { type Leaf, type Part, placeOf } from '../../resource/definition/resourc
 import { pointerTokens } from '../../resource/projection/shown-members.js';
 
 /**
- * Values of a form that the definition does not show, such as texts beside objects. Members that no pointer names are left out on purpose.
+ * Finds values of a form that the definition does not show, such as texts beside objects. Members that no pointer names are left out on
+ * purpose.
  */
 export function formsLeftOut({ path, field }: Leaf, text: string | null | undefined): string[] {
   if (field.type !== 'json' || field.codec !== undefined || field.clean !== undefined || text == null) return [];

@@ -8,7 +8,7 @@ import { checkSql, failure, faultIf, type Item, verdict, warning } from '../find
 import type { Plan } from '../scans.js';
 import { inReadOnlyTransaction } from '../session.js';
 
-/** In a transaction whose plan_cache_mode is force_generic_plan. */
+/** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
 async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
   const name = `"${randomUUID()}"`; // after an error it stays
@@ -29,8 +29,8 @@ const settings = `set local statement_timeout = '1s'; set local plan_cache_mode 
   set local enable_seqscan = off; set local enable_sort = off; set local enable_incremental_sort = off`;
 
 /**
- * Of the detail, of lists and of sync: a sort or a sequential scan costs as much as the table. Rows whose workspace another table has are
- * sorted, which is slow, and no fault.
+ * Judges the plans of the detail, of lists and of sync: a sort or a sequential scan costs as much as the table. Rows whose workspace
+ * another table has are sorted, which is slow, and no fault.
  */
 export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item[]> {
   const faults: string[] = [];
@@ -116,7 +116,7 @@ function isJoin(plan: Plan): boolean {
   return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
-/** From `selectFew` or `rowsByIds` of the statements, or cut to a number. */
+/** `selectFew` or `rowsByIds` of the statements bounds the rows, or a limit does. */
 function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
   return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }

@@ -17,7 +17,7 @@ import { formsLeftOut } from './left-out.js';
 const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '1s'`;
-/** Of fewer values all may be damaged and the keys right nevertheless. */
+/** If fewer values were read, all may be damaged although the keys are right. */
 const lostMin = 10;
 /** A larger share of at least `shareMin` values is a failure, otherwise a warning. */
 const shareMax = 0.05;
@@ -122,7 +122,7 @@ async function bothEnds(client: pg.Client, resource: Resource, sealed: string): 
   return [...rows.values()];
 }
 
-/** By -infinity a view puts rows without a time first. */
+/** A view gives -infinity to put rows without a time first. */
 function isNoTime({ column }: Leaf['field'], text: string | null | undefined, { order }: Resource): boolean {
   return text === '-infinity' && order.some((each) => each.column === column);
 }
@@ -160,7 +160,7 @@ function levelOf({ stored, empty }: Member): Level {
   return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
 }
 
-/** With the keyword of the schema; below a member the data may give names. */
+/** Names the keyword of the schema; below a member the data may give names. */
 function misfitsIn(resource: Resource): (record: object) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false, ownProperties: true });
   const validate = ajv.compile(recordSchema(resource));

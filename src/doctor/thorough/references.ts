@@ -11,8 +11,8 @@ const rowsMax = 200;
 const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
 
 /**
- * Over all workspaces of the sample, as the admin. If another table has the row's workspace, a foreign reference shows the row to the
- * wrong one: refused. A column of the row's own makes it only odd.
+ * Reads all workspaces of the sample, as the admin. If another table has the row's workspace, a foreign reference shows the row to the
+ * wrong one, so it is refused. A column of the row's own makes it only odd.
  */
 export async function checkReferences(
   adminUrl: string,

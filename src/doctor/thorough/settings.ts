@@ -3,7 +3,7 @@ import { leaves, placeOf, type Resource } from '../../resource/definition/resour
 import type { Settings } from '../../serve/settings.js';
 import { type Item, verdict, withFile } from '../finding.js';
 
-/** Until its first answer: it must accept the login and run the script. */
+/** Waits for its first answer: it must accept the login and run the script. */
 export async function checkRedis(settings: Settings): Promise<Item> {
   const { redisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
   const peers = redisPeers(settings, 1, () => undefined);

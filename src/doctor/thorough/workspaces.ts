@@ -14,7 +14,7 @@ const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '500ms'`;
 
-/** Up to ten, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
+/** Takes up to ten, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
 export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
   if (adminUrl === '') {
     const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';

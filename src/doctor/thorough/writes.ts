@@ -17,9 +17,7 @@ const begin = `begin isolation level read committed; set local lock_timeout = '2
 
 type Writable = CompiledResource & { readonly write: CompiledWrite };
 
-/**
- * PATCH, its repetition and POST as dry runs. A constraint that refuses the values is no fault: PostgreSQL checks privileges first.
- */
+/** Runs PATCH, its repetition and POST dry. A constraint that refuses the values is no fault: PostgreSQL checks privileges first. */
 export async function checkWrites(
   client: pg.Client,
   compiled: Writable,
@@ -65,7 +63,7 @@ interface Trial {
   readonly refused?: pg.DatabaseError | undefined;
 }
 
-/** One member after another until the app's constraints take it; the version must move with it. Null: the workspace has no record. */
+/** Tries one member after another until the app's constraints take it; the version must move with it. Null: the workspace has no record. */
 async function tryChange(
   transaction: Transaction,
   { resource, write }: Writable,
@@ -143,7 +141,7 @@ function errorOfRefusal(error: unknown): pg.DatabaseError {
   return causeOf(error);
 }
 
-/** A rule of the audit log, or a trigger that misses a setting of the app. */
+/** A rule of the audit log refuses, or a trigger that misses a setting of the app. */
 function allRefused({ message, table }: pg.DatabaseError, name: string): Item {
   const detail = `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
   const advice =

@@ -9,7 +9,7 @@ import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
 
-/** A record that a row refers to. */
+/** A row refers to this record. */
 interface Above {
   readonly table: Table;
   readonly columns: readonly Column[];
@@ -31,12 +31,12 @@ function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 
   });
 }
 
-/** "order_lines" after "orders". */
+/** Finds that "order_lines" is named after "orders". */
 function isNamedAfter(table: Table, above: Table): boolean {
   return snakeCase(table.name).startsWith(`${singular(snakeCase(above.name))}_`);
 }
 
-/** The steps before a person who is no record above: that person, and the records beyond, hide nothing. */
+/** Ends before a person who is no record above: that person, and the records beyond, hide nothing. */
 function stepsOfRecords({ table, steps }: Row): number {
   const from = [table, ...steps.map((step) => step.table)];
   const person = steps.findIndex((step, i) => isPeople(step.table) && !isNamedAfter(from[i] as Table, step.table));
@@ -46,10 +46,7 @@ function stepsOfRecords({ table, steps }: Row): number {
 type Unshown = Omit<Subject, 'shown'>;
 type Known = Pick<Survey, 'tables' | 'tenant' | 'workspaces'>;
 
-/**
- * Of each table. A view that reads another one goes after it, so references in a circle are left out, those that can be NULL first; a
- * table may refer to itself.
- */
+/** A view must follow the views that it reads, so references in a circle are left out, nullable ones first; a table may refer to itself. */
 function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
   const { tables, workspaces } = known;
   const stepsOf = (table: Table): readonly Step[] => workspaces.get(table)?.steps ?? [];
@@ -73,7 +70,7 @@ function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
   return new Map(tables.map((table) => [table, kept.flatMap((each) => (each.table === table ? [each.above] : []))]));
 }
 
-/** A step to a record as its view shows it. */
+/** Leads the step to a record as its view shows it. */
 function stepTo(step: Step, view: string): Step {
   return { ...step, table: { ...step.table, quoted: view }, to: { ...step.to, quoted: 'id' } };
 }
@@ -112,7 +109,7 @@ class Conditions {
     return rows;
   }
 
-  /** Undefined: it has none, it hides nothing, or no plain column of it has the ids. */
+  /** Is undefined if there is no view, the view hides nothing, or no plain column of it has the ids. */
   #viewOf(table: Table, references: readonly Column[]): string | undefined {
     const { id, view } = this.#views.get(table) ?? {};
     const [key, ...others] = references.filter((column) => column !== this.#known.tenant.columnIn(table));
@@ -154,7 +151,7 @@ class Conditions {
     return { way, own, above: [...marked, ...(joined ? [joined] : []), ...linked] };
   }
 
-  /** A subquery, not a join: PostgreSQL then reads the list in its order. Undefined: nothing hides such a record. */
+  /** A subquery lets PostgreSQL read the list in its order; a join does not. Undefined: nothing hides such a record. */
   #aboveSql(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
     const { table, columns, references } = to;
     const isNone = columns.filter(({ notNull }) => !notNull).map(({ quoted }) => `${from}.${quoted} is null`);

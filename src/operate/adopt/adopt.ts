@@ -98,7 +98,7 @@ function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | D
   return [{ ...rest, open: [...open, ...points] }, ...files];
 }
 
-/** Choices for the whole schema first, then those about the most rows. */
+/** Puts choices for the whole schema first, then those about the most rows. */
 function byRows(points: readonly Point[]): string[] {
   const rowsOf = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
   return points

@@ -4,7 +4,7 @@ import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parsed } f
 import type { AuditLog, Column, Survey, Table } from './schema.js';
 import { as, policiesSql, type SqlFile, sequenceGrant } from './sql.js';
 
-/** By the names of its columns and the shape of a JSON value; undefined: it is none. */
+/** Recognizes a log by the names of its columns and the shape of a JSON value. */
 export function auditLogIn({ columns }: Table): AuditLog | undefined {
   const entityId = columns.find(({ name }) => isNamed('entityId', name));
   const entity = columns.find(
@@ -22,10 +22,7 @@ export function auditLogIn({ columns }: Table): AuditLog | undefined {
   return { entity, entityId, action, diff: documents[0], entities };
 }
 
-/**
- * Documents beside the diff, such as the row before: no list of fields shields them. A log of documents as texts has no diff that the
- * gateway reads.
- */
+/** No list of fields shields documents beside the diff, such as the row before. A log of documents as texts has no readable diff. */
 export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
   const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
     columns.some(({ name }) => isNamed(purpose, name)),
@@ -35,7 +32,7 @@ export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
   return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
 }
 
-/** Of nearly all diffs: a log of years has some of other forms. */
+/** Nearly all diffs must have the shape: a log of years has some of other forms. */
 function shapeOf(texts: readonly string[]): DiffShape | undefined {
   const diffs = texts
     .flatMap(parsed)
@@ -64,7 +61,7 @@ function isMost(some: readonly unknown[], all: readonly unknown[]): boolean {
 }
 
 export interface LogWrite {
-  /** Absent: the gateway cannot write the log. */
+  /** If it is absent, the gateway cannot write the log. */
   readonly audit?: Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
   readonly file?: SqlFile;
 }

@@ -23,7 +23,7 @@ export async function readCatalog(client: pg.Client, schema: string): Promise<Ta
   return tables.map((table) => ({ ...table, columns: withViewNames(table) }));
 }
 
-/** Most of whose tables have the same names, such as of another tenant. */
+/** Names schemas that have most of these tables too, such as another tenant's. */
 export async function twinsText(client: pg.Client, schema: string, tables: readonly Table[]): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select schemaname as name from pg_tables where schemaname <> $1 and tablename = any ($2) group by 1 having count(*) * 5 > $3 * 4 order by 1`,
@@ -53,7 +53,7 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
 
 const gatewayColumns = ['id', 'workspace_id', 'row_xid', 'sync_version', 'sync_source'];
 
-/** A name that fits as it is goes before those that have to be put in small letters. */
+/** A name that needs no change goes before those that have to be put in small letters. */
 function withViewNames({ name: table, columns }: Table): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
   const taken = new Set<string>();
@@ -68,7 +68,7 @@ function withViewNames({ name: table, columns }: Table): Column[] {
   }));
 }
 
-/** Of a type, or of a CHECK that compares the column with texts alone. */
+/** Reads the labels of a type, or of a CHECK that compares the column with texts alone. */
 function labelsOf({ type, labels, isArray }: Column): readonly string[] {
   if (type === 'enum' || isArray) return labels;
   const checks = labels.map((definition) => [definition.replace(/'(?:[^']|'')*'/g, ''), definition] as const);
@@ -80,7 +80,7 @@ const rowsMax = 200;
 const sampledMax = 20_000;
 const charactersMax = 20_000;
 
-/** Of a small table evenly chosen, of a large one from some pages. Cut at 20,000 characters. */
+/** Reads evenly chosen rows of a small table, and some pages of a large one. Values are cut at 20,000 characters. */
 export async function sample(client: pg.Client, table: Table): Promise<void> {
   const { columns, primaryKey } = table;
   if (columns.length === 0) return;
@@ -101,7 +101,7 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
 
 const countedMax = 9;
 
-/** Of columns that may mark rows: their values, and the numbers of rows that no other mark hides. */
+/** Counts the values of columns that may mark rows, among the rows that no other mark hides. */
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
   const asked = table.columns.filter(mayMark);
   if (asked.length === 0) return;
@@ -121,7 +121,7 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
   for (const { i, value, rows: count } of rows) asked[i]?.counts.push({ value, rows: count });
 }
 
-/** Cut before PostgreSQL prints them: a file of 600 MB would be an error. */
+/** PostgreSQL cuts a value before it prints it: a file of 600 MB would be an error. */
 function cut({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
   return `left(${/^jsonb?\[\]$/.test(type) ? `to_json(${quoted})` : quoted}::text, ${charactersMax})`;

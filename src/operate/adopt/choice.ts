@@ -57,7 +57,7 @@ export function chooseTables(subjects: Given): Choice {
   return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...leftOut, ...beyond] };
 }
 
-/** Those that the operator named, then by size and by the tables that refer to them. */
+/** Takes the tables that the operator named first, then goes by size and by the tables that refer to them. */
 function mostImportant(tables: readonly Table[], { all, keep }: Given): Table[] {
   const weight = (table: Table): number =>
     Math.log10(1 + table.rows) +
@@ -97,7 +97,7 @@ function reasonWithoutId({ name, quoted, columns, primaryKey, isInherited }: Tab
   return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
 }
 
-/** The remedy for a table whose rows have no workspace: what leads to one although it can be NULL, or the other way. */
+/** Says how to give the rows of a table a workspace. */
 function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: Given): string {
   const above = open.find((each) => each.table === table && each.to.length > 0);
   if (above)

@@ -9,12 +9,12 @@ import { type Column, type Point, sharedPoint, type Table, type TypeMember } fro
 
 export interface Shown {
   readonly type: FieldType;
-  /** With the alias of the table before the column. */
+  /** The alias of the table stands before the column. */
   readonly select: string;
 }
 
 export const alias = 't';
-/** The transaction that wrote the row, for sync. */
+/** Sync needs the transaction that wrote the row. */
 export const rowXid = 'row_xid';
 
 /** Others are shown as text, as PostgreSQL prints them. */
@@ -100,7 +100,7 @@ function listOf(item: Inside, lists: number): Inside {
   return { type: 'json', items: lists > 1 ? { ...listOf(item, lists - 1), nullable: true } : item };
 }
 
-/** Pointers of a sample of free JSON, in each form that it has. Empty: the sample shows none. */
+/** Returns the pointers into a sample of free JSON, in each of its forms; empty if the sample shows none. */
 function membersIn(values: readonly string[]): string[] {
   return shownIn(values.flatMap(parsed)).sort().slice(0, membersMax);
 }
@@ -108,7 +108,7 @@ function membersIn(values: readonly string[]): string[] {
 const membersMax = 500;
 const depthMax = 8;
 
-/** Of plain values, through lists, as `show` reads them. A name that few objects have can be a value of one workspace. */
+/** Follows plain values through lists, as `show` reads them. A name that few objects have can be a value of one workspace. */
 function shownIn(values: readonly unknown[], at = ''): string[] {
   const items = values.flatMap((value) => (Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : [value]));
   const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
@@ -128,7 +128,7 @@ function shownIn(values: readonly unknown[], at = ''): string[] {
   ];
 }
 
-/** Values that the sample has cut are left out. */
+/** Leaves out values that the sample has cut. */
 export function parsed(text: string): unknown[] {
   try {
     return [JSON.parse(text)];
@@ -137,7 +137,7 @@ export function parsed(text: string): unknown[] {
   }
 }
 
-/** Documents of texts, such as hstore, are shown as they are; of JSON the listed members. */
+/** Shows documents of texts, such as hstore, as they are, and of JSON the listed members. */
 export function documentPoints(table: Table, columns: readonly Column[]): Point[] {
   const free = columns.filter((column) => isDocument(column) && (!column.isArray || /json/.test(column.type)));
   const isListed = ({ type }: Column): boolean => /json/.test(type);
@@ -152,7 +152,7 @@ export function documentPoints(table: Table, columns: readonly Column[]): Point[
   });
 }
 
-/** Texts of free form last; among several a mark stands before each hyphen of their own. */
+/** Puts texts of free form last; if there are several, a mark stands before each hyphen inside them. */
 function composedText(columns: readonly Column[]): string {
   const [only, ...others] = columns;
   // Beside the workspace itself: PostgreSQL would order no index by a column that it knows to be the same.
@@ -196,7 +196,7 @@ export function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
 }
 
-/** Or its texts begin as JSON, YAML, XML or a printed hstore do. */
+/** Its texts can also begin as JSON, YAML, XML or a printed hstore do. */
 export function holdsDocuments(column: Column): boolean {
   const isText =
     isTextual(column) &&
@@ -204,12 +204,12 @@ export function holdsDocuments(column: Column): boolean {
   return isText || isDocument(column);
 }
 
-/** Without its schema: the type of an extension can be in any. */
+/** Drops the schema, because the type of an extension can be in any. */
 function typeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }
 
-/** The first whose condition holds is why no field shows a column. */
+/** The first reason that holds says why no field shows a column. */
 type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
 
 const reasonsByName: Reasons = {
@@ -234,17 +234,17 @@ const reasonsByName: Reasons = {
   'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
 };
 
-/** The value itself, not its type or lifetime. */
+/** The name must mean the value itself, not its type or lifetime. */
 function speaksOf(purpose: Purpose, { name }: Column): boolean {
   return isNamed(purpose, name) && !isNamed('aboutSecret', name);
 }
 
-/** Whether it names a record with a secret, not the secret; the id of a session can be one. */
+/** Is true if the column names a record with a secret, not the secret; the id of a session can be one. */
 function isReference({ name, refers }: Column): boolean {
   return refers && /_id$/.test(snakeCase(name)) && !/session_id$/.test(snakeCase(name));
 }
 
-/** Whether the name means a secret in a table of that name, such as the code of a passcode, or the id of a session that is a text. */
+/** Is true for the code in a table of passcodes, or the textual id in a table of sessions. */
 function isSecretInTable(column: Column): boolean {
   const name = `${singular(snakeCase(column.table))}_${snakeCase(column.name)}`;
   if (!isNamed('secretInTable', name)) return false;
@@ -271,13 +271,13 @@ const reasonsByValues: Reasons = {
     (form === 'sealed' && !isPreset(values)) || (values.length > 0 && values.every(isSealedDocument)),
 };
 
-/** By type or name; undefined: a field shows it. */
+/** Judges by type or name; undefined if a field shows the column. */
 export function reasonToLeaveOut(column: Column): string | undefined {
   if (column.isWanted) return undefined;
   return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
 }
 
-/** By name, type and values; undefined: a field shows it. */
+/** Judges by name, type and values; undefined if a field shows the column. */
 export function reasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
   if (column.isWanted) return undefined;
   const { kind } = formOfColumn(column);
@@ -289,7 +289,7 @@ export function reasonNotToShow(column: Column, documents: readonly Column[]): s
   );
 }
 
-/** Whether a row with this name holds a secret beside it, as "smtp.password" does. */
+/** A row with such a name holds a secret beside it, as "smtp.password" does. */
 function isSecretSetting(name: string): boolean {
   return /^[\w.:/-]+$/.test(name) && isNamed('secret', name) && !isNamed('aboutSecret', name);
 }
@@ -299,7 +299,7 @@ export interface Judged {
   readonly leftOut: readonly (readonly [reason: string, name: string])[];
 }
 
-/** Each by itself, then those that others determine: generated ones, such as a search text, and ids of keys. */
+/** Judges each column alone, then those that others determine: generated ones, such as a search text, and ids of keys. */
 export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
   const ownReasons = columns.map(reasonOf);
   const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
@@ -325,7 +325,7 @@ export function leftPoints(table: Table, leftOut: Judged['leftOut']): Point[] {
   });
 }
 
-/** Of a text or bytea column; others are plain. */
+/** Only text and bytea columns have a form; others are plain. */
 export function formOfColumn(column: Column): Form {
   if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
   return formOf(column.values, column.type === 'bytea');
@@ -338,7 +338,7 @@ function isPreset(values: readonly string[]): boolean {
   return values.filter((value) => /^enc:v[12]:[^:]+:/.test(value)).length > values.length / 2;
 }
 
-/** Of a person, or of a customer, who can be one. */
+/** The column is about a person, or about a customer, who can be one. */
 export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Column>): boolean {
   if (type === 'boolean') return false;
   const isContact = isNamed('contact', name) && !isNamed('aboutSecret', name);
@@ -346,7 +346,7 @@ export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Colu
   return isOfPerson || (isNamed('label', name) && isNamed('personTable', table));
 }
 
-/** A text of few words that the app sets, such as a state or a code. */
+/** The app sets a text of few words, such as a state or a code. */
 export function isLoggedText(column: Column): boolean {
   return isTextual(column) && isNamed('logged', column.name) && !isPersonal(column);
 }
@@ -355,13 +355,13 @@ function holdsValue({ type }: Column): boolean {
   return type !== 'boolean' && type !== 'enum' && !/^(timestamp|date|time|interval)/.test(type);
 }
 
-/** RFC 3339 in UTC, kept as texts. */
+/** The texts are RFC 3339 in UTC. */
 export function isMoments(values: readonly string[]): boolean {
   const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
   return values.length > 0 && values.every((value) => moment.test(value));
 }
 
-/** Immutable, as the cast of the whole text is not, so that an index can hold it. */
+/** The expression is immutable, which a cast of the whole text is not, so that an index can hold it. */
 export function momentOf(text: string): string {
   const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
   return (

@@ -5,7 +5,7 @@ import { fromOf, sampled, workspaceSql } from './sql.js';
 
 const rowsMax = 1000;
 
-/** Columns by which rows refer to records of another workspace, such as an author who moved: a client cannot read such a record. */
+/** Finds columns that refer to records of another workspace, such as an author who moved: a client cannot read such a record. */
 export async function crossingsOf(
   client: pg.Client,
   subject: Subject,

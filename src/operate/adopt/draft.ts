@@ -22,12 +22,12 @@ export interface Draft {
   readonly name: string;
   readonly columns: readonly ViewColumn[];
   readonly definition: Readonly<Record<string, unknown>>;
-  /** With proposals of indexes and views of its parts. */
+  /** They include proposals of indexes and views of its parts. */
   readonly files: readonly SqlFile[];
   /** Its writes are entries of the app's audit log. */
   readonly isLogged: boolean;
   readonly ledger: Ledger;
-  /** Not drafted, because each needs an index. */
+  /** They are not drafted, because each needs an index. */
   readonly unindexed: readonly string[];
 }
 
@@ -69,7 +69,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   };
 }
 
-/** The decisions from which the definition and the view of a draft are written. */
+/** The definition and the view of a draft are written from these decisions. */
 interface Shape extends Pick<Draft, 'subject' | 'columns' | 'ledger'> {
   readonly survey: Survey;
   readonly names: ReturnType<typeof namesOf>;

@@ -28,7 +28,7 @@ export interface ViewColumn extends Key {
   readonly field: FieldJson;
 }
 
-/** The id first. */
+/** The id comes first. */
 export interface Fields extends Pick<Judged, 'leftOut'> {
   readonly columns: readonly ViewColumn[];
   readonly open: readonly (string | Point)[];
@@ -73,7 +73,7 @@ export function fieldsOf(subject: Subject, survey: Survey, skipped: readonly (Co
   return { columns, leftOut, open };
 }
 
-/** A secret that no name and no form tells; what other tables name is an id. */
+/** Warns of random values that no name and no form tells to be secrets; what other tables name is an id. */
 function randomPoint({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point[] {
   const isNamedBy = ({ name }: Column): boolean =>
     tables.some(({ foreignKeys }) =>
@@ -95,7 +95,7 @@ function randomPoint({ table, log }: Subject, { tables }: Survey, columns: reado
   return names === '' ? [] : [sharedPoint(all, table, names)];
 }
 
-/** The labels of its type or of a CHECK. */
+/** Takes the labels of its type or of a CHECK. */
 function valuesOf({ labels, isArray }: Column): { values?: readonly string[] } {
   const areFit = labels.every(({ length }) => length > 0 && length <= 200);
   return labels.length > 0 && labels.length <= 200 && areFit && !isArray ? { values: labels } : {};
@@ -151,7 +151,7 @@ function ruleOf(column: Column, subject: Subject, survey: Survey): Rule {
   return plain;
 }
 
-/** By a foreign key of one column, or of one with the workspace. */
+/** Follows a foreign key of one column, or of one with the workspace. */
 export function referenceOf(
   { table, tenant }: Subject,
   { subjects }: Pick<Survey, 'subjects'>,

@@ -7,7 +7,7 @@ import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
 import { as, literal, type Points, policiesSql, type SqlFile, whereOf } from './sql.js';
 
-/** tokens.sql: workspaces and owners are the app's. */
+/** Drafts tokens.sql: workspaces and owners are the app's. */
 export function tokensFile(surveyed: Survey): SqlFile {
   const { tenant, users, subjects } = surveyed;
   const { root, rootId, isSure, reason } = tenant;
@@ -36,14 +36,14 @@ export function tokensFile(surveyed: Survey): SqlFile {
   return { ...fileOf('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
 }
 
-/** By sql/adopt, whose comment stays in the file. */
+/** Fills a template of sql/adopt, whose comment stays in the file. */
 function fileOf(name: string, values: Readonly<Record<string, string>>): SqlFile {
   const [, comment = '', text = ''] = /^((?:-- .*\n)+)([\s\S]*?)\n*$/.exec(projectText(`sql/adopt/${name}.sql`)) ?? [];
   const about = [...comment.matchAll(/^-- (.*)$/gm)].map(([, line]) => line as string);
   return { path: `${name}.sql`, about, sql: text.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string) };
 }
 
-/** key_ids.sql: key ids in use, with one scan per table. */
+/** Drafts key_ids.sql, which finds the key ids in use with one scan per table. */
 export function keyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
 ): SqlFile {

@@ -47,7 +47,7 @@ function isNamedByKey({ name, primaryKey }: Table, tables: readonly Table[]): bo
   return namesOfRows(name, tables).has(primaryKey[0] ?? '');
 }
 
-/** A column other than the primary key by which other tables name its rows. */
+/** Finds a column other than the primary key by which other tables name its rows. */
 function namedColumn(name: string, tables: readonly Table[]): string | undefined {
   const [only, ...others] = namesOfRows(name, tables);
   const { primaryKey = [] } = tables.find((table) => table.name === name) ?? {};
@@ -59,13 +59,14 @@ interface Guess {
   readonly from: Column;
   readonly target: Table;
   readonly to: Column;
-  /** By values; otherwise the table has none. */
+  /** Nine tenths of a sample have a row there; false: the table holds no value. */
   readonly isShown?: boolean;
 }
 
 /**
- * "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers": its primary key, or else another
- * unique column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a workspace of its own.
+ * Takes "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" as references to its primary
+ * key, or else to another unique column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a
+ * workspace of its own.
  */
 function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   const columns = new Set(table.columns.map((column) => snakeCase(column.name)));
@@ -95,7 +96,7 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
   });
 }
 
-/** More than a tenth of a sample has no row there: some rows can be lost without a foreign key. */
+/** Reports guesses for which more than a tenth of a sample has no row: without a foreign key some rows can be lost. */
 async function missesOf(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<(boolean | null)[]> {
   if (guesses.length === 0) return [];
   const shares = guesses.map(
@@ -110,12 +111,12 @@ async function missesOf(client: pg.Client, table: Table, guesses: readonly Guess
   return rows[0] ?? [];
 }
 
-/** A reference to rows of several tables: a column X_type with the kind of the record beside X_id. */
+/** A column X_type holds the kind of the record that X_id names in one of several tables. */
 export interface OpenReference {
   readonly table: Table;
   readonly type: Column;
   readonly id: Column;
-  /** The tables whose kinds are in a sample. */
+  /** A sample holds the kinds of these tables. */
   readonly to: readonly Table[];
 }
 
@@ -136,7 +137,7 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
   return openOnes;
 }
 
-/** Without the columns of the workspace, of which a point of its own tells. */
+/** Leaves out the columns of the workspace, which have their own point. */
 export function guessPoints(table: Table, { columnIn }: Tenant): Point[] {
   const guessed = table.foreignKeys.flatMap(({ isGuess, columns: [column], table: to }) =>
     isGuess && column !== columnIn(table)?.name ? `${column} to ${to}` : [],

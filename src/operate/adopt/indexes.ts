@@ -5,7 +5,7 @@ import { indexConditions, printedConditions } from './marks.js';
 import type { Column, Index, Table } from './schema.js';
 import type { SqlFile } from './sql.js';
 
-/** A column of the table, or an expression of a view over it. */
+/** A key is a column of the table, or an expression of a view over it. */
 export interface Key {
   readonly of: Column;
   readonly select: string;
@@ -47,7 +47,7 @@ export function proposedIndex(
   ];
 }
 
-/** Of types with one length. */
+/** These types have one length. */
 const widths: Readonly<Record<string, number>> = {
   ...{ boolean: 1, smallint: 2, integer: 4, date: 4, real: 4, enum: 4, bigint: 8, 'double precision': 8, uuid: 16 },
   ...{ 'timestamp with time zone': 8, 'timestamp without time zone': 8 },
@@ -67,7 +67,7 @@ function widthOf({ type, values }: Column): number {
   return own(widths, type) ?? (Math.ceil(sampled) || 16) + 1;
 }
 
-/** "8 kB", "34 MB". */
+/** Writes "8 kB" or "34 MB". */
 export function sizeText(bytes: number): string {
   const step = Math.min(3, Math.max(1, Math.floor(Math.log2(bytes) / 10)));
   return `${Math.round(bytes / 1024 ** step)} ${['', 'kB', 'MB', 'GB'][step]}`;
@@ -77,7 +77,7 @@ export function count(rows: number): string {
   return Math.round(rows).toLocaleString('en');
 }
 
-/** On all rows, or also on all that are not deleted. */
+/** Takes indexes on all rows, or also those on all that are not deleted. */
 export function usableIndexes(table: Table, isOfKept: boolean): Index[] {
   const conditions = isOfKept ? printedConditions(table) : [];
   return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));

@@ -13,8 +13,7 @@ import {
 // A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 
 /**
- * The column that other tables name, the primary key's column, `id`, another number or UUID, or one composed of a unique index. Undefined:
- * none.
+ * Prefers the column that other tables name, then the primary key's, `id`, another number or UUID, and a text composed of a unique index.
  */
 export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
@@ -37,7 +36,7 @@ function isIdentity(table: Table, column: Column | undefined, beside: readonly s
   return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
 }
 
-/** Beside columns that are the same for the rows to distinguish. */
+/** The columns `beside` are the same for all rows to distinguish. */
 function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
   const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
   return (
@@ -63,7 +62,7 @@ export function idPoint(table: Table, id: Column, tenant: Tenant): string | fals
   );
 }
 
-/** Of the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
+/** Composes the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
 function composedId(table: Table, beside: readonly string[]): Column | undefined {
   const shortest = table.indexes
     .filter((index) => provesAll(index))
@@ -79,7 +78,7 @@ function composedId(table: Table, beside: readonly string[]): Column | undefined
   return last.name === beside[0] ? composed([last]) : last;
 }
 
-/** Texts with hyphens between, so that no two rows have the same. */
+/** Joins texts with hyphens, so that no two rows have the same. */
 function composed(columns: readonly Column[]): Column {
   const names = columns.map(({ quoted }) => quoted).join(', ');
   const [first] = columns as [Column, ...Column[]];
@@ -102,7 +101,7 @@ export function referenceTo(table: Table, part: Table): ForeignKey {
   return part.foreignKeys.find((key) => key.table === table.name) as ForeignKey;
 }
 
-/** Undefined: sync could not distinguish them, or find their records. */
+/** Is undefined if sync could not distinguish the parts, or find their records. */
 export function partKeys(
   part: Table,
   { table, id }: Pick<Subject, 'table' | 'id'>,

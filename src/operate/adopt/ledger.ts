@@ -9,16 +9,16 @@ import { fromOf, sampled, workspaceSql } from './sql.js';
 
 const rowsMax = 20_000;
 
-/** A view as it is in the database; its id is \`id\` of the row. */
+/** The view is in the database; its id is \`id\` of the row. */
 export interface View {
   readonly name: string;
-  /** With the alias of the table before the column. */
+  /** The alias of the table stands before the column. */
   readonly id: string;
-  /** Of row-level security, where it binds the owner of the view. */
+  /** Row-level security adds them where it binds the owner of the view. */
   readonly policies: string | null;
 }
 
-/** As the draft would show it, or as the view does. */
+/** Counts rows as the draft would show them, or as the view does. */
 export async function ledgerOf(
   client: pg.Client,
   subject: Subject,
@@ -71,7 +71,7 @@ function tally(groups: readonly Group[], causesOf: (group: Group) => string | re
   return [...causes.values()];
 }
 
-/** The first that does not hold is why a row is hidden. */
+/** The first condition that does not hold hides the row. */
 function causesOf({ tenant, steps, shown }: Subject): Hiding[] {
   const [step, ...further] = steps;
   const above = shown.above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
@@ -88,7 +88,7 @@ function causesOf({ tenant, steps, shown }: Subject): Hiding[] {
   ];
 }
 
-/** The views that a draft of the subject reads, and those that they read, as the draft makes them: none need exist. */
+/** Returns the views that a draft reads, directly or through others, as the draft makes them: they need not exist. */
 function viewsBelow(sql: string, subjects: readonly Subject[]): string[] {
   const names = [...new Set([...sql.matchAll(/\brecords\.(\w+)/g)].map(([, name]) => name as string))];
   return names.flatMap((name) => {
@@ -99,7 +99,7 @@ function viewsBelow(sql: string, subjects: readonly Subject[]): string[] {
   });
 }
 
-/** In place of views, so that it reads the tables of the app alone. */
+/** Replaces views, so that it reads the tables of the app alone. */
 function readingTables(sql: string, subjects: readonly Subject[]): string {
   const views = [...new Set(viewsBelow(sql, subjects))];
   return `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`.replace(/\brecords\.(\w+)/g, '"$1"');
@@ -116,7 +116,7 @@ export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger)
 
 const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
 
-/** Odd numbers: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
+/** Names what is odd: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
 export function oddities({ rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
   const isOdd = rows > 0 && (shown === 0 || (rows - shown) * 10 > rows);
   const texts = (some: readonly Cause[]): string => some.map(causeText).join('; ');
@@ -140,7 +140,7 @@ export function oddities({ rows, shown, hidden, open, emptied, shownAlthough }: 
   ];
 }
 
-/** Leaves of a JSON value, as pointers through lists. */
+/** Returns the leaves of a JSON value as pointers through lists. */
 function leavesOf(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => leavesOf(item, at));
   if (typeof value !== 'object' || value === null) return [at];

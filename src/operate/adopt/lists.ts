@@ -15,7 +15,7 @@ interface FilterDraft {
   readonly column: ViewColumn;
   readonly json: FieldJson;
   readonly files: readonly SqlFile[];
-  /** Worth an index in every draft. */
+  /** Such a filter is worth an index in every draft. */
   readonly isUsual?: boolean;
 }
 
@@ -51,7 +51,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
 
 type Propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number) => SqlFile[];
 
-/** Of unique columns, references, states, and the words of an audit log. */
+/** Offers filters of unique columns, references, states, and the words of an audit log. */
 function searches(
   subject: Subject,
   survey: Survey,
@@ -81,7 +81,7 @@ function searches(
     });
 }
 
-/** Of the business date or the first column of the order, and of the last change. */
+/** Offers ranges of the business date, or the first column of the order, and of the last change. */
 function periods(
   { id, ...subject }: Subject,
   columns: readonly ViewColumn[],
@@ -111,7 +111,7 @@ function periods(
   ];
 }
 
-/** A unique index: clients look records up by it. */
+/** Clients look records up by a unique index. */
 function isLookUp({ of, field }: ViewColumn, { table, id, tenant, log }: Subject): boolean {
   const isSame = (name: string | null): boolean => name === of.name || name === tenant.name;
   const isKey = ({ isUnique, condition, columns }: Index): boolean =>
@@ -128,7 +128,7 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
   return isState || referenceOf(subject, survey, of) !== undefined;
 }
 
-/** By an index of workspace, times and id; otherwise by creation or business date, NOT NULL first; otherwise by the id. */
+/** Takes an index of workspace, times and id, or the creation or business date, NOT NULL first, or the id. */
 function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
   const { table, id } = subject;
   const idColumns = columns.filter(({ of }) => of === id);
@@ -157,7 +157,7 @@ function withItsNulls(column: ViewColumn | undefined): ViewColumn | undefined {
   return { ...column, field, select: `coalesce(${column.select}, '-infinity')` };
 }
 
-/** The workspace, or the reference that leads to it. */
+/** Returns the workspace, or the reference that leads to it. */
 export function leadOf({ tenant, steps }: Subject): Column {
   return steps[0]?.from ?? tenant;
 }

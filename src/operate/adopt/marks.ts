@@ -8,21 +8,21 @@ import type { Points } from './sql.js';
 interface Mark {
   readonly column: Column;
   readonly kept: (sql: string) => string;
-  /** As PostgreSQL prints it for a partial index. */
+  /** PostgreSQL prints the condition so for a partial index. */
   readonly printed: readonly string[];
 }
 
 const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
 const isCount = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
-/** Words of a text that say no, and those that say yes. */
+/** Texts say no and yes with these words. */
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
 const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
-/** Of a deleted row, and of a workspace or user that must not be served. */
+/** The first words mark a deleted row, the next ones a workspace or user that must not be served. */
 const deletedWords = /^(is_?|soft[_ -]?)?(deleted|del|trashed|trash|erased|purged|tombstoned?|verwijderd|gewist)$/i;
 const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
 
-/** The first that holds, with conditions of indexes that hold for all kept rows; ? is the column. */
+/** The first rule that holds counts. It lists conditions of indexes that hold for all kept rows; ? is the column. */
 const rules: readonly (readonly [
   holds: (column: Column) => boolean,
   kept: (sql: string) => string,
@@ -42,7 +42,7 @@ const rules: readonly (readonly [
   ],
 ];
 
-/** Values of the samples, and labels, of which no row may have one today. */
+/** No row may have one of these values of the samples, or labels, today. */
 function wordsOf({ values, labels, counts }: Column): string[] {
   return [...new Set([...labels, ...values, ...counts.flatMap(({ value }) => value ?? [])])];
 }
@@ -52,7 +52,7 @@ function markOf(column: Column): Mark[] {
   return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
 }
 
-/** Whether the time of a deletion can be to come, or mean none. */
+/** The time of a deletion can be to come, or mean that there is none. */
 function isPlanned({ name, values }: Column): boolean {
   return (
     /delete_|deletion/i.test(name) || values.some((value) => /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/.test(value))
@@ -100,7 +100,7 @@ export function printedConditions(table: Table): string[] {
   return marksOf(table).flatMap(({ printed }) => printed);
 }
 
-/** Of a workspace or user: deleted, or out of use. */
+/** Finds the marks of a workspace or user that is deleted, or out of use. */
 function goneMarks(table: Table): Mark[] {
   const barred = table.columns.flatMap((column): Mark[] => {
     if (isState(column)) return stateMarks(column, barredWords);
@@ -140,7 +140,7 @@ function hasFewWords(column: Column): boolean {
   );
 }
 
-/** Columns that may mark rows and hide none, with the rows that they are about among those that no mark hides. */
+/** Finds columns that may mark rows and hide none, and counts their rows among those that no mark hides. */
 function doubtsOf(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
   const marks = marksOf(table);
   return table.columns.flatMap((column) => {
@@ -162,7 +162,7 @@ function minorityOf(counts: readonly ValueCount[]): readonly ValueCount[] {
   return counts.length < 2 ? [] : [...counts].sort((a, b) => a.rows - b.rows).slice(0, 1);
 }
 
-/** "archived 3, live 97"; of values that are many or long, how many rows have one. */
+/** Writes "archived 3, live 97"; if values are many or long, it counts the rows that have one. */
 function countsText(column: Column): string {
   const { labels, type } = column;
   const counts = column.counts.filter(({ rows }) => rows > 0);

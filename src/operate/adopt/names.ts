@@ -1,12 +1,12 @@
 import { snakeCase } from '../../base/words.js';
 import type { Subject } from './schema.js';
 
-/** "created_at" → "createdAt". */
+/** Turns "created_at" into "createdAt". */
 export function camelCase(name: string): string {
   return snakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** With a number if it is taken. PostgreSQL cuts names beyond 63 characters. */
+/** Adds a number if the name is taken. PostgreSQL cuts names beyond 63 characters. */
 export function untaken(name: string, taken: Set<string>, mark = '_'): string {
   let free = name;
   for (let n = 2; taken.has(free); n++) free = `${name.slice(0, 59)}${mark}${n}`;
@@ -14,7 +14,7 @@ export function untaken(name: string, taken: Set<string>, mark = '_'): string {
   return free;
 }
 
-/** English and Dutch, tried in this order. */
+/** English and Dutch endings are tried in this order. */
 const plurals: readonly (readonly [RegExp, string])[] = [
   [/((install|organis|loc|administr|rel|relat|not)at?ie)s$/, '$1'],
   [/ies$/, 'y'],
@@ -24,13 +24,13 @@ const plurals: readonly (readonly [RegExp, string])[] = [
   [/([b-df-hj-np-tv-z])\1?en$/, '$1'],
 ];
 
-/** "work_orders" → "work_order", "klanten" → "klant"; a name that is no plural stays. */
+/** Turns "work_orders" into "work_order", and "klanten" into "klant"; a name that is no plural stays. */
 export function singular(name: string): string {
   const [plural, end] = plurals.find(([ending]) => ending.test(name)) ?? [/$/, ''];
   return name.replace(plural, end);
 }
 
-/** Names of the gateway: views and tables, files of `adopt`, paths, schemas of OpenAPI. */
+/** The gateway uses these names for views and tables, files of `adopt`, paths and schemas of OpenAPI. */
 const taken = {
   view: /^(tokens|token_uses|api_tokens|idempotency|reads|copies|applied_files|workspaces|token_owners|key_ids|logboeken_write|wall_keys|sealed_workspace|migration_lock|undo)$/,
   name: /^(sync|self|openapi|v1|token)$/,

@@ -23,7 +23,7 @@ const users = 'u';
 const persons = 'p';
 const roles = 'r';
 
-/** Users with a workspace, otherwise memberships, otherwise workspaces with their owner. */
+/** Prefers users with a workspace, then memberships, then workspaces with their owner. */
 export function findOwners(
   tables: readonly Table[],
   tenant: Tenant,
@@ -79,7 +79,7 @@ function hasRole({ columns }: Table): boolean {
   return columns.some(({ name }) => /(^|_)(roles?|rol)(_id)?$/.test(snakeCase(name)) || isNamed('ownerFlag', name));
 }
 
-/** By a foreign key or by name; of several the one whose name is of the purpose. */
+/** Follows a foreign key or a name; of several the one whose name means the purpose. */
 function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
   const id = userId(people, tenant);
   const named = (name: string): string => snakeCase(name).replace(/_(id|uuid|key)$/, '');
@@ -98,7 +98,7 @@ function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: '
   return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? others[0] : undefined);
 }
 
-/** Whether the name means who wrote a row, such as an invitation, and no member. */
+/** The name means the writer of a row, such as an invitation, and no member. */
 function isOfWriter(name: string): boolean {
   return /(^|_)(by|creator|author|inviter|sender|reviewer|approver|editor)$/.test(name);
 }
@@ -118,7 +118,7 @@ function withRole(owners: Owners, tables: readonly Table[]): Owners {
   return owners;
 }
 
-/** The users marked as owners, otherwise all. */
+/** Takes the users marked as owners, otherwise all. */
 export function ownersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
   if (people === undefined || owners === undefined)
     return {
@@ -153,7 +153,7 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
   return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
 }
 
-/** Undefined: no table lists the workspaces, or none has their owners. */
+/** Is undefined if no table lists the workspaces, or none has their owners. */
 export async function ownerlessOf(client: pg.Client, survey: Survey): Promise<Survey['ownerless']> {
   const { root, rootId } = survey.tenant;
   if (root === undefined || rootId === undefined || survey.owners === undefined) return undefined;
@@ -167,11 +167,11 @@ export async function ownerlessOf(client: pg.Client, survey: Survey): Promise<Su
 
 interface Address {
   readonly column: Column;
-  /** The person whose address it is; absent: the user has one. */
+  /** This person has the address; absent: the user has it. */
   readonly via?: Step;
 }
 
-/** Of the user or of the person that the user is; otherwise the login. */
+/** Takes the address of the user, or of the person that the user is; otherwise the login. */
 function addressOf(people: Table, tables: readonly Table[]): Address | undefined {
   const named = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
     columns.find(({ name }) => isNamed(purpose, name));
@@ -192,7 +192,7 @@ function userId(people: Table, tenant: Tenant): Column | undefined {
   return id?.composedOf ? columnOf(people, 'id') : (id ?? columnOf(people, 'id'));
 }
 
-/** By its name and an address or a login, otherwise by a password. One with a column of the workspace first. */
+/** Recognizes a table by its name and an address or a login, otherwise by a password. One with a column of the workspace goes first. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   // A workspace, or a firm that is a customer, has an address as well: a person is who logs in, or whom memberships name.
   const known = tables.filter((table) => addressOf(table, tables) !== undefined && !isNamed('workspaces', table.name));
@@ -221,7 +221,7 @@ function ownerCondition({ table, role }: Owners): string | undefined {
     : `${sql} in (${words.map(literal).join(', ')})`;
 }
 
-/** Of values, of items of lists, and of labels that no row may have today. */
+/** Collects words that mean an owner from values, items of lists, and labels that no row may have today. */
 function ownerWords({ values, labels, isArray }: Column): string[] {
   const items = isArray ? values.flatMap((list) => list.replace(/[{}"]/g, '').split(',')) : values;
   return [...new Set([...items, ...labels].filter((value) => isNamed('owner', value)))].sort();

@@ -27,7 +27,7 @@ export interface PartDraft extends ViewColumn {
   readonly open: Points;
 }
 
-/** Correlated subqueries: they run for the rows of a page alone. */
+/** The subqueries are correlated, so they run for the rows of a page alone. */
 export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
   const takenColumns = new Set(columns.map(({ name }) => name));
   const takenMembers = new Set(columns.map(({ member }) => member));
@@ -116,7 +116,7 @@ function orderOf(part: Table, id: readonly (Column | undefined)[], isKey: (colum
   ) as Column[];
 }
 
-/** "werkbon_uren" of "werkbonnen" → "uren". */
+/** Turns "werkbon_uren" of "werkbonnen" into "uren". */
 function shortName(part: Table, { name }: Table): string {
   const [own, above] = [snakeCase(part.name), singular(snakeCase(name))];
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;

@@ -21,7 +21,7 @@ export function isPeople({ name, columns }: Table): boolean {
   return isNamed('people', name) || (has('email') && has('secret') && isNamed('users', name));
 }
 
-/** The table's own column, or one that required references lead to: through the record it is about before its author, then the nearest. */
+/** Takes the table's own column, or one that required references lead to: the record it is about before its author, then the nearest. */
 export function workspacesOf(
   tables: readonly Table[],
   { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
@@ -71,7 +71,7 @@ export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly Ke
   return new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
 }
 
-/** The tables without the column whose foreign keys lead to a workspace: `check` refuses rows of them that another reference tells. */
+/** Finds tables whose foreign keys lead to a workspace: `check` refuses rows for which another reference tells another one. */
 function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): ReadonlySet<Table> {
   const others = tables.filter((table) => !columnIn(table));
   const reached = new Set(tables.filter((table) => !others.includes(table)).map(({ name }) => name));
@@ -83,7 +83,7 @@ function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): Rea
   return new Set(others.filter(({ name }) => reached.has(name)));
 }
 
-/** A foreign key between tables that are known. */
+/** Both tables of the foreign key are known. */
 export interface Reference {
   readonly key: ForeignKey;
   readonly table: Table;
@@ -103,7 +103,7 @@ export function referencesIn(table: Table, byName: ReadonlyMap<string, Table>): 
   });
 }
 
-/** Of one column each, those that delete the row first. */
+/** Takes keys of one column, those that delete the row first. */
 function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
   const rank = ({ key }: Reference): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
   return referencesIn(table, byName)
@@ -114,7 +114,7 @@ function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
     });
 }
 
-/** The keys of other tables of which a unique index proves that one row at most has each row of this table. */
+/** Takes keys of other tables, of which a unique index allows one row for each row of this table. */
 function keysBack(table: Table, tables: readonly Table[]): Key[] {
   return tables.flatMap((referring) =>
     referring.foreignKeys.flatMap((key): Key[] => {
@@ -130,7 +130,7 @@ function keysBack(table: Table, tables: readonly Table[]): Key[] {
   );
 }
 
-/** The column of a step: a column of the row, or of the other table, with that table's name. */
+/** Names a column of the row, or a column of the other table with that table's name. */
 function nameOf({ from, table, to, isBack }: Step): string {
   return isBack ? `${table.name}.${to.name}` : from.name;
 }

@@ -17,7 +17,7 @@ interface Source {
   readonly view: View;
 }
 
-/** The rows of each resource as its view shows them, also if a person wrote it, beside those that a draft of today would show. */
+/** Compares the rows of each view, also one that a person wrote, with those that a draft would show today. */
 export function countRows(
   adminUrl: string,
   resources: readonly Resource[],
@@ -47,7 +47,7 @@ export function countRows(
   });
 }
 
-/** The column from which the view has its id, by the plan. */
+/** Asks the plan from which column the view has its id. */
 async function sourceOf(client: pg.Client, name: string): Promise<Source | undefined> {
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
     `explain (verbose, costs off, format json) select id from ${name}`,

@@ -9,44 +9,44 @@ export class AdoptRefused extends Error {
 export interface Column {
   readonly table: string;
   readonly name: string;
-  /** As SQL writes it. */
+  /** The name is written as an identifier of SQL. */
   readonly quoted: string;
-  /** In small letters, unique in the table. */
+  /** The name is in small letters, and unique in the table. */
   readonly inView: string;
-  /** format_type without a length; of a domain its base type; "enum" of every enumerated type. */
+  /** PostgreSQL's format_type without a length; a domain has its base type, and "enum" means every enumerated type. */
   readonly type: string;
-  /** Of an id that is no column of its own. */
+  /** An id that is no column is composed of these. */
   readonly composedOf?: readonly Column[];
-  /** The enumerated type below a domain, as SQL writes it. */
+  /** A domain over an enumerated type names it here, as SQL writes it. */
   readonly enumOfDomain: string | null;
-  /** Of a varchar or char; null: no bound. */
+  /** A varchar or char has a length; null is no bound. */
   readonly length: number | null;
   readonly notNull: boolean;
-  /** By a default, an identity or a generated column. */
+  /** A default, an identity or a generation makes the value. */
   readonly made: boolean;
-  /** Generated, or an identity that is always generated. */
+  /** The column is generated, or an identity that is always generated. */
   readonly computed: boolean;
-  /** Computed by each read, so that no index can have it. */
+  /** Each read computes it, so no index can have it. */
   readonly isVirtual: boolean;
-  /** Read by the expression of a generated column. */
+  /** The expression of a generated column reads it. */
   readonly madeOf: readonly string[];
-  /** Part of a foreign key, to a table of any schema. */
+  /** The column is part of a foreign key to a table of any schema. */
   readonly refers: boolean;
-  /** By a BEFORE UPDATE trigger of the app. */
+  /** A BEFORE UPDATE trigger of the app moves it. */
   readonly moved: boolean;
-  /** Of a serial; an identity needs no privilege on its own. */
+  /** A serial has one; an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
-  /** Of a composite type, also of each item of an array; null of any other type. */
+  /** A composite type, or array of one, has members; any other type has null. */
   readonly members: readonly TypeMember[] | null;
-  /** Shown whatever it seems to hold. */
+  /** The operator wants it shown whatever it seems to hold. */
   readonly isWanted?: true;
   readonly comment: string | null;
-  /** Of its enumerated type, or those that a CHECK allows; empty: any. */
+  /** Its enumerated type or a CHECK allows these; empty allows any. */
   readonly labels: readonly string[];
-  /** A sample, not NULL; only forms and words of logs get into a draft. */
+  /** The sample holds no NULL; only forms and words of logs get into a draft. */
   readonly values: string[];
-  /** Of a column that may mark rows: its commonest values, also NULL, in a larger sample, with the number of rows. */
+  /** A column that may mark rows has its commonest values, also NULL, of a larger sample, with the number of rows. */
   readonly counts: ValueCount[];
 }
 
@@ -61,55 +61,54 @@ export interface ForeignKey {
   readonly table: string;
   readonly columns: readonly string[];
   readonly references: readonly string[];
-  /** ON DELETE CASCADE. */
   readonly cascades: boolean;
-  /** ON DELETE SET NULL or SET DEFAULT. */
+  /** The key is ON DELETE SET NULL or SET DEFAULT. */
   readonly survives: boolean;
   /** Only the name of the column says so. */
   readonly isGuess?: true;
 }
 
 export interface Index {
-  /** Null for a key that gives no order of a column, such as an expression. */
+  /** A key that gives no order of a column, such as an expression, is null. */
   readonly columns: readonly (string | null)[];
   readonly descending: readonly boolean[];
   readonly isUnique: boolean;
-  /** As PostgreSQL prints it. */
+  /** PostgreSQL prints it so. */
   readonly condition: string | null;
 }
 
 export interface Table {
   readonly name: string;
   readonly quoted: string;
-  /** An estimate, of all partitions. */
+  /** The estimate includes all partitions. */
   readonly rows: number;
   readonly comment: string | null;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
-  /** A column by which other tables name its rows, where none does by the primary key. */
+  /** Other tables name its rows by this column, and none does by the primary key. */
   readonly named?: string | undefined;
   /** Another table inherits from it. */
   readonly isInherited: boolean;
-  /** Empty: no partitions. */
+  /** An empty list means no partitions. */
   readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
   /** No replica has its rows. */
   readonly isUnlogged: boolean;
-  /** On INSERT and UPDATE. */
+  /** They run on INSERT and UPDATE. */
   readonly triggers: readonly {
     readonly name: string;
-    /** With the rights of the role that writes. */
+    /** The trigger has the rights of the role that writes. */
     readonly asCaller: boolean;
     /** It reads them, and they must be set. */
     readonly parameters: readonly string[];
   }[];
   readonly rowSecurity: boolean;
-  /** Of the app; they hide rows from the role of ADMIN_URL. */
+  /** The app's policies hide rows from the role of ADMIN_URL. */
   readonly policies: readonly {
     readonly name: string;
     readonly restricts: boolean;
-    /** Roles of the app that may read the table. */
+    /** These roles of the app may read the table. */
     readonly apps: string | null;
   }[];
 }
@@ -123,40 +122,40 @@ export interface AuditLog {
   readonly entityId: Column;
   readonly action: Column;
   readonly diff: Column;
-  /** Absent: no value of the sample has a shape that the gateway reads. */
+  /** It is absent if no value of the sample has a shape that the gateway reads. */
   readonly shape?: DiffShape;
   readonly entities: readonly string[];
 }
 
 export interface Tenant {
-  /** A row per workspace; absent: none was found. */
+  /** The table has a row per workspace; absent: none was found. */
   readonly root?: Table;
   /** It need not be the primary key. */
   readonly rootId?: Column;
-  /** Absent: the table has none. */
+  /** It is undefined if the table has no such column. */
   readonly columnIn: (table: Table) => Column | undefined;
   readonly column: string;
   readonly reason: string;
   readonly isSure: boolean;
 }
 
-/** A required one. */
+/** The reference is required. */
 export interface Step {
   readonly from: Column;
   readonly table: Table;
   readonly to: Column;
   /** No foreign key says so. */
   readonly isGuess?: true;
-  /** Whether the other row refers to this one. */
+  /** The other row refers to this one. */
   readonly isBack?: true;
 }
 
 export interface WorkspaceOf {
-  /** In the table of the row, or in the table of the last step. */
+  /** The column is in the table of the row, or in the table of the last step. */
   readonly tenant: Column;
-  /** Empty: the table has the column. */
+  /** They are empty if the table has the column. */
   readonly steps: readonly Step[];
-  /** Of the same worth. */
+  /** They are worth the same. */
   readonly rivals: readonly WorkspaceOf[];
 }
 
@@ -165,18 +164,18 @@ export interface Subject extends WorkspaceOf {
   readonly table: Table;
   readonly id: Column;
   readonly log?: AuditLog;
-  /** Of an audit log, beside the diff. */
+  /** An audit log has them beside the diff. */
   readonly documents: readonly Column[];
   /** They refer to records of other workspaces in a sample. */
   readonly crossings: ReadonlySet<string>;
-  /** Shown as lists in each record. */
+  /** Each record shows them as lists. */
   readonly parts: readonly Table[];
   readonly shown: Shown;
-  /** Of a subject that has been counted. */
+  /** A subject has it once it has been counted. */
   readonly ledger?: Ledger;
 }
 
-/** A condition that holds for a row that is shown, and what hides the others: a column, or a table. */
+/** A shown row meets the condition; a column or a table hides the others. */
 export interface Hiding {
   readonly by: string;
   readonly kept: string;
@@ -185,19 +184,19 @@ export interface Hiding {
 }
 
 export interface Shown {
-  /** To the workspace, by views of records above. */
+  /** It leads to the workspace through views of records above. */
   readonly way: { readonly tenant: Column | undefined; readonly steps: readonly Step[] };
   readonly own: readonly Hiding[];
   readonly above: readonly Hiding[];
-  /** By references of which nothing tells whether a deleted record takes the row with it: such rows are shown. */
+  /** Nothing tells whether a deleted record takes the row with it: such rows are shown. */
   readonly open: readonly Hiding[];
 }
 
-/** Rows that one cause hides, or that are shown although it should hide them. */
+/** One cause hides these rows, or should hide them although they are shown. */
 export interface Cause {
   readonly by: string;
   readonly rows: number;
-  /** Three of them. */
+  /** It names three of them. */
   readonly ids: readonly string[];
 }
 
@@ -205,20 +204,20 @@ export interface Cause {
 export interface Ledger {
   readonly table: string;
   readonly rows: number;
-  /** The number of rows in the whole table, about, where some pages of it were counted. */
+  /** If only some pages were counted, the whole table has about so many rows. */
   readonly sampledOf?: number;
   /** They hide rows from the role of ADMIN_URL, which are not counted. */
   readonly policies?: readonly string[];
   readonly shown: number;
   readonly hidden: readonly Cause[];
-  /** Only of a view that exists. */
+  /** Only a view that exists has them. */
   readonly shownAlthough: readonly Cause[];
-  /** Shown although the record that they refer to is not; nothing tells whether it takes them with it. */
+  /** They are shown although the record that they refer to is not; nothing tells whether it takes them with it. */
   readonly open: readonly Cause[];
   readonly emptied: readonly Emptied[];
 }
 
-/** Values of a JSON column of which `show` leaves nothing, or a part. */
+/** `show` leaves nothing, or only a part, of these values of a JSON column. */
 export interface Emptied {
   readonly column: string;
   readonly values: number;
@@ -228,11 +227,11 @@ export interface Emptied {
 
 /** They make users owners of workspaces. */
 export interface Owners extends WorkspaceOf {
-  /** The users, their memberships, or the workspaces. */
+  /** It holds the users, their memberships, or the workspaces. */
   readonly table: Table;
-  /** Absent: the table holds the users. */
+  /** It is absent if the table holds the users. */
   readonly user?: Pick<Step, 'from' | 'to'>;
-  /** To a table with the names of roles. */
+  /** It leads to a table with the names of roles. */
   readonly role?: Step & { readonly name: Column };
 }
 
@@ -243,25 +242,25 @@ export interface Survey {
   readonly leftOut: readonly { readonly table: Pick<Table, 'name' | 'quoted'>; readonly reason: string }[];
   readonly users: Table | undefined;
   readonly owners: Owners | undefined;
-  /** A sentence about schemas with the same tables, or empty. */
+  /** A sentence about schemas with the same tables; it can be empty. */
   readonly twins: string;
   readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
-  /** Workspaces without an owner who may have tokens made. */
+  /** These workspaces lack an owner who may have tokens made. */
   readonly ownerless?: { readonly rows: number; readonly of: number; readonly ids: readonly string[] } | undefined;
-  /** Filters that need an index of their own. */
+  /** Filters that need an index of their own are drafted too. */
   readonly allFilters: boolean;
 }
 
-/** A guess that can hurt, for the operator. */
+/** A guess that can hurt is put before the operator. */
 export interface Point {
   readonly text: string;
-  /** About so many. */
+  /** About so many rows are concerned. */
   readonly rows?: number;
-  /** The place of what is decided alike in many tables: asked once for the schema, and noted in each file. */
+  /** Many tables share the decision: it is asked once for the schema, and noted in each file. */
   readonly of?: string;
 }
 
-/** Decided alike in many tables; `names` are those in this one. */
+/** Many tables decide it alike; `names` are those in this one. */
 export function sharedPoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
   return { text, rows, of: names === '' ? name : `${name} (${names})` };
 }

@@ -4,14 +4,14 @@ import type { Point, Shown, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
-/** Those that do not hold are false. */
+/** A point that does not hold is false. */
 export type Points = readonly (string | Point | false | undefined)[];
 
 export interface SqlFile {
-  /** Below sql/views. */
+  /** The path is below sql/views. */
   readonly path: string;
   readonly about: readonly string[];
-  /** Comments that `grep -rn OPEN:` finds. */
+  /** Writes comments that `grep -rn OPEN:` finds. */
   readonly open?: Points;
   readonly sql: string;
   readonly index?: { readonly table: string; readonly bytes: number };
@@ -38,12 +38,12 @@ export function whereOf(conditions: readonly string[], between = ' and '): strin
   return conditions.length === 0 ? '' : `\n  where ${conditions.join(between)}`;
 }
 
-/** `expression as name`, unless it is a column of that name. */
+/** Writes `expression as name`, unless it is a column of that name. */
 export function as(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;
 }
 
-/** Some rows of a table, the same at each call: enough pages of it for about so many rows. */
+/** Reads the same pages of a table at each call, enough for about so many rows. */
 export function sampled({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMax: number): string {
   return `${quoted} tablesample system (${Math.min(100, (100 * rowsMax) / Math.max(rows, 1))}) repeatable (0)`;
 }
@@ -71,7 +71,7 @@ export function sequenceGrant(sequence: string): string {
   return `grant usage on sequence ${sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`;
 }
 
-/** Of the tables with row-level security. */
+/** Only tables with row-level security get policies. */
 export function policiesSql(
   tables: readonly Pick<Table, 'quoted' | 'rowSecurity'>[],
   commands: readonly PolicyCommand[],

@@ -15,11 +15,11 @@ import { findTenant } from './tenant.js';
 export interface SurveyOptions {
   readonly schema: string;
   readonly tenantColumn?: string | undefined;
-  /** Whatever they seem to hold, as TABLE.COLUMN. */
+  /** These columns are shown whatever they seem to hold, as TABLE.COLUMN. */
   readonly show?: readonly string[] | undefined;
-  /** Absent: all that can be. */
+  /** If it is absent, all that can be are resources. */
   readonly only?: readonly string[] | undefined;
-  /** Before others, if there are more than a gateway has resources. */
+  /** They go before others if there are more than a gateway has resources. */
   readonly keep?: readonly string[] | undefined;
   readonly allFilters?: boolean | undefined;
 }

@@ -3,7 +3,7 @@ import { isNamed, snakeCase } from '../../base/words.js';
 import { isPeople, keysIn, workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
 
-/** By the kind of their values; `check` tries the wall with these. */
+/** `check` tries the wall with these, by the kind of their values. */
 const tenantKinds: Readonly<Record<string, string>> = {
   uuid: 'uuid',
   bigint: 'integer',
@@ -13,7 +13,7 @@ const tenantKinds: Readonly<Record<string, string>> = {
   'character varying': 'text',
 };
 
-/** Integers of any width, texts of any length. */
+/** Integers of any width are one kind, and texts of any length. */
 export function isSameKind(a: Column, b: Column): boolean {
   return kindOf(a) === kindOf(b);
 }
@@ -22,7 +22,7 @@ function kindOf({ type }: Column): string {
   return own(tenantKinds, type) ?? type;
 }
 
-/** By the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
+/** Goes by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
 export function findTenant(schema: string, tables: readonly Table[], named?: string, hint = ''): Tenant {
   const candidates = candidatesOf(tables);
   const listed = named === undefined ? candidates[0] : (rootBy(named, tables) ?? undefined);
@@ -65,7 +65,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
   };
 }
 
-/** Of so many tables one at least must lead to a workspace. */
+/** One of so many tables at least must lead to a workspace. */
 const fewest = 5;
 
 interface Root {
@@ -86,7 +86,7 @@ function textOf(candidates: readonly Candidate[]): string {
     .join(', ');
 }
 
-/** By its name, or a single required reference to the list of workspaces. */
+/** Finds the column by its name, or by a single required reference to the list of workspaces. */
 function columnsTo(column: string, sample: Column, root: Root | undefined): Tenant['columnIn'] {
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.table.name && key.references[0] === root.id.name;
   return (table) => {
@@ -106,12 +106,12 @@ function columnsTo(column: string, sample: Column, root: Root | undefined): Tena
   };
 }
 
-/** In any spelling. */
+/** Accepts any spelling. */
 function columnLike(table: Table, name: string): Column | undefined {
   return columnOf(table, name) ?? table.columns.find((column) => snakeCase(column.name) === snakeCase(name));
 }
 
-/** The likeliest first: by tables with its column, by those that lead to it, and by name. */
+/** Puts the likeliest first: by tables with its column, by those that lead to it, and by name. */
 function candidatesOf(tables: readonly Table[]): Candidate[] {
   const keys = keysIn(tables);
   return tables
@@ -158,7 +158,7 @@ function rootBy(name: string, tables: readonly Table[]): Root | undefined {
   return table && id && { table, column: name, id };
 }
 
-/** In a fifth of the tables. */
+/** A fifth of the tables must have it. */
 function sharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
   const named = names.filter((name) => isNamed('workspaceColumn', name));

@@ -12,7 +12,7 @@ export interface WriteDraft {
   readonly rules: ReadonlyMap<string, FieldJson>;
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;
-  /** The version, if no column of the table is one. */
+  /** They hold the version, if no column of the table is one. */
   readonly columns: readonly ViewColumn[];
   /** No field shows them. */
   readonly items: readonly string[];
@@ -20,7 +20,7 @@ export interface WriteDraft {
   readonly open: Points;
 }
 
-/** A time or an id that only the app sets: the view sets it in its place, as it is stored. */
+/** Only the app sets this time or id: the view sets it in its place, as it is stored. */
 interface Stamp {
   readonly name: string;
   readonly of: Column;
@@ -34,7 +34,7 @@ const charactersMax = 10_000;
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
-/** `audit` as the app's log has it. Throws AdoptRefused when nothing can give a new row its id. */
+/** `audit` follows the app's log. Throws AdoptRefused when nothing can give a new row its id. */
 export function writeOf(view: string, subject: Subject, { columns }: Fields, audit: LogWrite['audit']): WriteDraft {
   const { table, id } = subject;
   requireId(subject);
@@ -136,13 +136,13 @@ function writePoints(
   ];
 }
 
-/** xmin as a version; each row has one. */
+/** Each row has xmin, which serves as its version. */
 function byTransaction(of: Column): ViewColumn {
   const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
 }
 
-/** Undefined: read-only. */
+/** Is undefined for a read-only field. */
 function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
   if (of.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = of.notNull ? { required: true } : {};
@@ -157,7 +157,7 @@ function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
   return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
 }
 
-/** Without a version column that a trigger moves it is xmin, which each update moves: version_number can be a value of the app. */
+/** Each update moves xmin, which is the version if no trigger moves a column: version_number can be a value of the app. */
 function movedColumns(
   columns: readonly ViewColumn[],
   stamps: readonly Stamp[],

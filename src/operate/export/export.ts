@@ -23,17 +23,17 @@ export class ExportFailed extends Error {
 export interface ExportOptions {
   readonly workspace: string;
   readonly out: string;
-  /** Empty: all. */
+  /** An empty list means all. */
   readonly resources: readonly string[];
   readonly server: 'replica' | 'primary';
   readonly days: Days;
   readonly gzip: boolean;
-  /** A key of Ed25519, and SHA-256 of the manifest before; that is null for the first. */
+  /** The key is of Ed25519; `previous` is SHA-256 of the manifest before, and null for the first. */
   readonly signing: { readonly key: KeyObject; readonly previous: string | null } | null;
   readonly onProgress: (resource: string, records: number) => void;
 }
 
-/** Both inclusive, as the filters from and to of a list. */
+/** Both days are inclusive, as the filters from and to of a list are. */
 export interface Days {
   readonly from?: string;
   readonly to?: string;
@@ -46,7 +46,7 @@ export interface Manifest {
   readonly days?: Days & { readonly timeZone: string };
   readonly snapshot: SnapshotOrigin & { readonly server: string };
   readonly files: readonly ExportedFile[];
-  /** Of a signed one: SHA-256 of the manifest before. */
+  /** A signed manifest has SHA-256 of the manifest before. */
   readonly previous?: string | null;
 }
 
@@ -164,7 +164,7 @@ async function onFirstServer<T>(settings: Settings, from: ExportOptions['server'
   throw new ExportFailed(`No server of ${name} can be reached.\n  ${failures.join('\n  ')}`);
 }
 
-/** The login of replicas, which the primary knows as well: the login for writes sees less. */
+/** The primary knows the login of replicas too, and the login for writes sees less. */
 function asReader(urls: readonly string[], reader: string | undefined): string[] {
   if (reader === undefined) return [...urls];
   const { username, password } = new URL(reader);

@@ -12,15 +12,15 @@ import { JsonBytes } from '../../resource/projection/json-bytes.js';
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
-  /** Of what decided how its records are shown (`shownBy`). */
+  /** The hash covers what decided how its records are shown (`shownBy`). */
   readonly definition: string;
   readonly records: number;
-  /** As it is on the disk. */
+  /** The file has this size on the disk. */
   readonly bytes: number;
   readonly sha256: string;
 }
 
-/** The filters of a resource by name, and their values. */
+/** A period holds the filters of a resource by name, and their values. */
 export interface Period {
   readonly filters: readonly string[];
   readonly values: Values;
@@ -63,7 +63,7 @@ export async function writeRecords(
   return { resource: name, file, definition: compiled.shownBy, ...written, sha256: hash.digest('hex') };
 }
 
-/** A buffer per batch; the next one is asked for when this one was taken. */
+/** Yields a buffer per batch, and asks for the next one when this one was taken. */
 export async function* batchesOf(
   { cursor }: Snapshot,
   { statements, serializer }: CompiledResource,

@@ -13,7 +13,7 @@ interface Export {
   readonly manifest: Manifest;
 }
 
-/** Those in the folder, or the folder itself; the oldest first. */
+/** Takes those in the folder, or the folder itself; the oldest goes first. */
 function exportsIn(folder: string): Export[] {
   const names = existsSync(join(folder, manifestName)) ? ['.'] : readdirSync(folder).filter((name) => name[0] !== '.');
   return names
@@ -38,13 +38,13 @@ function parsed(text: string): unknown {
   }
 }
 
-/** SHA-256 of the newest manifest of the workspace in the folder of `out`; null: there is none. */
+/** Returns SHA-256 of the newest manifest of the workspace in the folder of `out`, or null. */
 export function newestManifest(workspace: string, out: string): string | null {
   const chain = exportsIn(dirname(resolve(out))).filter(({ manifest }) => manifest.workspace === workspace);
   return chain.filter(({ manifest }) => manifest.previous !== undefined).at(-1)?.sha256 ?? null;
 }
 
-/** The faults of each export as sentences: of signature, chain (in a folder of several) and files, and with settings of records. */
+/** Returns faults as sentences: of signature, chain (in a folder of several) and files, and with settings of records. */
 export async function verifyExports(
   folder: string,
   key: KeyObject,
@@ -98,7 +98,7 @@ async function fileFaults({ folder, manifest: { files } }: Export): Promise<stri
   return faults;
 }
 
-/** The first record of each file in which it differs from the database. */
+/** Finds the first record of each file that differs from the database. */
 async function recordFaults({ folder, manifest: { workspace, days, files } }: Export, settings: Settings) {
   const faults: string[] = [];
   const compiled = await chosenResources(settings, []);

@@ -28,7 +28,10 @@ export interface LockOptions {
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
-/** `wallKey` '' and `registerMonths` 0: the database keeps its own. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
+/**
+ * The database keeps its own for `wallKey` '' and `registerMonths` 0. `onChange` gets each committed change, such as "applied
+ * core/001_roles.sql".
+ */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;
@@ -41,8 +44,8 @@ const coreDir = join(projectRoot, 'sql/core');
 const viewRoots = ['views', 'gateway'] as const;
 
 /**
- * Each file of sql/core commits by itself; views that differ are then replaced together. Throws MigrationFailed,
- * StartRefused for flawed definitions, or pg's error.
+ * Commits each file of sql/core by itself, then replaces views that differ together. Throws MigrationFailed, StartRefused for flawed
+ * definitions, or pg's error.
  */
 export async function migrate(
   adminUrl: string,
@@ -74,7 +77,7 @@ export async function migrate(
   });
 }
 
-/** Such as "pending core/001_roles.sql". */
+/** Returns lines such as "pending core/001_roles.sql". */
 export async function listFiles(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const [core, views] = [readSqlFiles('core', coreDir), viewFiles(options)];
   return asAdmin(adminUrl, async (client) => [
@@ -83,7 +86,7 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
   ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
-/** Those that read the tables, or all of records (null). Returns their files. */
+/** Drops the views that read the tables, or all of records (null). Returns their files. */
 export function dropViewsOf(adminUrl: string, tables: readonly string[] | null, wait: LockOptions): Promise<string[]> {
   return withMigrationLock(adminUrl, wait, (client) => dropViews(client, tables));
 }
@@ -119,7 +122,7 @@ export function dropOtherWallKeys(
   return withMigrationLock(adminUrl, wait, (client) => retireWallKeys(client, wallKey, isForced));
 }
 
-/** Short locks, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */
+/** The locks are short, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */
 const ofRoles = { lockMs: 10_000, pauseMs: 70, attempts: 20, isPassing: isRoleCollision };
 
 /** Two migrations created the same object (42710, 23505, 42P06, 42P07) or altered it (40P01, XX000 of simple_heap_update). */
@@ -146,7 +149,10 @@ async function pendingCore(client: pg.Client, say: (sentence: string) => void): 
 const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
   lock table gateway.migration_lock in share update exclusive mode nowait`;
 
-/** One migration at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's name. */
+/**
+ * Lets one migration run at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's
+ * name.
+ */
 export function withMigrationLock<T>(
   adminUrl: string,
   wait: LockOptions,

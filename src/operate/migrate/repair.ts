@@ -81,7 +81,7 @@ function again(statement: string): string[] {
   return repeated.flatMap(([form, change]) => (form.test(statement) ? [change(statement)] : []));
 }
 
-/** At each semicolon that ends a line outside of a body in dollar quotes. */
+/** Splits at each semicolon that ends a line outside of a body in dollar quotes. */
 function statementsIn(sql: string): string[] {
   const parts = sql.replaceAll(/^--.*\n/gm, '').split('$$');
   const marked = parts

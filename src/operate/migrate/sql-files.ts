@@ -23,7 +23,7 @@ export interface SqlFile {
   readonly hash: string;
 }
 
-/** In the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
+/** Returns the files in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
   const names = sqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
   const others = names.filter((name) => !/^[\w-]+\.sql$/.test(name));
@@ -50,7 +50,7 @@ export function sqlText(folder: string, name: string): string {
   }
 }
 
-/** Sorted. Throws MigrationFailed when the folder cannot be read. */
+/** Sorts the names. Throws MigrationFailed when the folder cannot be read. */
 export function sqlNames(folder: string): string[] {
   try {
     return readdirSync(folder)
@@ -61,19 +61,19 @@ export function sqlNames(folder: string): string[] {
   }
 }
 
-/** `removed`: only the database has it; `altered`: what it created was changed by hand. */
+/** A `removed` file is only in the database; what an `altered` one created was changed by hand. */
 export interface FileState {
   readonly root: Root;
   readonly name: string;
   readonly state: 'applied' | 'pending' | 'changed' | 'removed' | 'altered';
 }
 
-/** `objects` as DROP names them, with their digest; of core files the functions. */
+/** `objects` are named as DROP names them, with their digest; core files note their functions. */
 const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
-/** Statements that give back what was taken from PUBLIC, and drop indexes and policies. */
+/** The statements give back what was taken from PUBLIC, and drop indexes and policies. */
 const undo =
   'create table if not exists gateway.undo (place integer generated always as identity primary key, statement text not null)';
 
@@ -110,7 +110,7 @@ export async function createObjects(client: pg.ClientBase, sql: string): Promise
   await client.query(ungrantDefaults);
 }
 
-/** A file whose objects are gone, as by DROP … CASCADE, is pending. Changes nothing. */
+/** Reads only. A file whose objects are gone, as by DROP … CASCADE, is pending. */
 export async function fileStates(
   client: pg.ClientBase,
   roots: readonly Root[],
@@ -134,7 +134,7 @@ export async function fileStates(
   return (await client.query<FileState>(text, [JSON.stringify(listed), roots])).rows;
 }
 
-/** To be called in the transaction that applies the file. */
+/** Must be called in the transaction that applies the file. */
 export async function noteApplied(
   client: pg.ClientBase,
   { root, name, hash }: SqlFile,
@@ -176,7 +176,7 @@ interface Attempts {
   readonly isPassing: (error: { readonly code?: string; readonly routine?: string }) => boolean;
 }
 
-/** Again after a passing error. Throws the last error. */
+/** Tries again after a passing error. Throws the last error. */
 export async function inTransaction<T>(
   client: pg.Client,
   { lockMs, pauseMs, attempts, isPassing }: Attempts,

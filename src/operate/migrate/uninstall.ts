@@ -5,7 +5,7 @@ import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
 
-/** A sentence each; empty without a gateway. */
+/** Returns a sentence for each thing; it is empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {
   return asAdmin(adminUrl, async (client) => {
     if (!(await isInstalled(client))) return [];
@@ -33,7 +33,10 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
   });
 }
 
-/** All in one transaction. Throws MigrationFailed when another object depends on one of the gateway, and pg's error without a right. */
+/**
+ * Removes all in one transaction. Throws MigrationFailed when another object depends on one of the gateway, and pg's error without a
+ * right.
+ */
 export async function uninstall(adminUrl: string, note: (change: string) => void): Promise<void> {
   await asAdmin(adminUrl, async (client) => {
     let changes: string[] = [];
@@ -72,7 +75,7 @@ interface Role {
   readonly members: readonly string[];
 }
 
-/** `members` without the admin. */
+/** `members` leaves out the admin. */
 async function rolesOf(client: pg.Client): Promise<Role[]> {
   return (await client.query<Role>(checkSql('roles'), [roles])).rows;
 }

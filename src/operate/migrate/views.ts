@@ -69,7 +69,7 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
   });
 }
 
-/** With the files whose objects go with theirs. */
+/** Adds the files whose objects go with theirs. */
 async function withDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   await client.query('savepoint trial');
   for (const statement of dropsOf(objectsOf(await appliedFiles(client, keys))))
@@ -104,7 +104,7 @@ async function appliedFiles(client: pg.Client, keys: readonly string[]): Promise
 
 const objectsOf = (files: readonly Applied[]) => files.flatMap(({ objects }) => objects.map((object) => ({ object })));
 
-/** From the last to the first. DROP COLUMN … CASCADE of the app may have taken some. */
+/** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have taken some. */
 export function dropsOf(objects: readonly { readonly object: string }[]): string[] {
   return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
@@ -164,7 +164,7 @@ async function create(client: pg.Client, file: SqlFile, known: string[]): Promis
   known.push(...created.map(({ oid }) => oid));
 }
 
-/** With the types that workspace_id has in the operator's views, and digests of these views. */
+/** Adds the types that workspace_id has in the operator's views, and digests of these views. */
 export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile): Promise<string> {
   if (root !== 'gateway') return sql;
   const views = [...new Set([...sql.matchAll(/\{type of ([\w.]+)\}/g)].map(([, view]) => view as string))];
@@ -188,11 +188,11 @@ export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile)
 interface SchemaObject {
   readonly oid: string;
   readonly type: string;
-  /** As DROP names it: "view gateway.klanten". */
+  /** DROP names it so: "view gateway.klanten". */
   readonly object: string;
 }
 
-/** In the order of their creation, without parts such as row types. */
+/** Returns objects in the order of their creation, without parts such as row types. */
 export async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
   return (await client.query<SchemaObject>(checkSql('schema-objects'), [known])).rows;
 }

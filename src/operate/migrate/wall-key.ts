@@ -11,7 +11,7 @@ export async function requireWallKey(client: pg.Client, wallKey: string): Promis
   throw new MigrationFailed(`WALL_KEY is not set, the key of the tenant wall: ${wallKeyAdvice}.`);
 }
 
-/** Beside those that gateways have: none goes but by `retireWallKeys`. Returns what changed. */
+/** Keeps those that gateways have: only `retireWallKeys` removes one. Returns what changed. */
 export async function storeWallKey(client: pg.Client, wallKey: string): Promise<string[]> {
   if (wallKey === '') return [];
   const { rowCount: stored } = await client.query(
@@ -21,7 +21,7 @@ export async function storeWallKey(client: pg.Client, wallKey: string): Promise<
   return stored === 0 ? [] : [`stored WALL_KEY ${fingerprintOf(wallKey)}`];
 }
 
-/** A sentence for each key that the database has, the newest first. Throws MigrationFailed without the table of keys. */
+/** Returns a sentence for each key that the database has, the newest first. Throws MigrationFailed without the table of keys. */
 export async function listWallKeys(client: pg.Client, wallKey: string): Promise<string[]> {
   const text = `select fingerprint, to_char(stored_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as stored,
       to_char(used_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') as used
