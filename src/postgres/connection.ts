@@ -113,8 +113,6 @@ export async function openClient(
 
 /** A pipelined connection. After any error it takes no statement, and closes when those in flight have ended. */
 export class Connection {
-  readonly #client: pg.Client;
-  readonly #options: ConnectionOptions;
   readonly #named: boolean;
   readonly #started = new Set<Started>();
   readonly #openedMs = performance.now();
@@ -130,9 +128,10 @@ export class Connection {
   /** Called once. */
   onEnd: () => void = () => undefined;
 
-  private constructor(client: pg.Client, options: ConnectionOptions) {
-    this.#client = client;
-    this.#options = options;
+  private constructor(
+    private readonly client: pg.Client,
+    private readonly options: ConnectionOptions,
+  ) {
     this.#named = options.names.areUsed;
     client.on('error', () => {
       this.destroy();
@@ -159,7 +158,7 @@ export class Connection {
 
   /** As the server, or a pooler, has announced it. */
   get pid(): number | null {
-    return announcedPid(this.#client);
+    return announcedPid(this.client);
   }
 
   /** Of its oldest statement. */
@@ -199,28 +198,28 @@ export class Connection {
       ended(new StatementMoved());
     };
     const resource = resourceOf(run.statement);
-    const started: Started = { atMs: this.#options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
+    const started: Started = { atMs: this.options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
     const ended = (error: Error | null): void => {
       if (!this.#started.delete(started)) return; // it was moved
-      this.#endedMs = this.#options.loop.ranMs();
+      this.#endedMs = this.options.loop.ranMs();
       if (error || !this.usable) this.close();
-      if (error instanceof StatementMixedUp) this.#options.names.lose();
+      if (error instanceof StatementMixedUp) this.options.names.lose();
       if (error === null) done(null);
       else done(started.isOverdue ? statementTimeout() : this.#withConnectionAge(error));
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(partsOf(run, this.#options.seal, onRow), this.#named, ended);
+      roundTrip = new RoundTrip(partsOf(run, this.options.seal, onRow), this.#named, ended);
     } catch (error) {
       return done(error as Error); // a value of the statement is missing
     }
     this.#started.add(started);
-    const stream = streamOf(this.#client);
+    const stream = streamOf(this.client);
     if (!isAlone && stream.writableCorked === 0) {
       stream.cork();
       setImmediate(() => stream.uncork());
     }
-    this.#client.query(roundTrip);
+    this.client.query(roundTrip);
   }
 
   /** Ends the oldest statement with the connection; the others are sent elsewhere. */
@@ -245,7 +244,7 @@ export class Connection {
     const working = work()
       .catch((error) => {
         this.usable = false;
-        if (error instanceof StatementMixedUp) this.#options.names.lose();
+        if (error instanceof StatementMixedUp) this.options.names.lose();
         throw this.#withConnectionAge(error as Error);
       })
       .finally(() => {
@@ -257,14 +256,14 @@ export class Connection {
 
   /** Of the work that holds the connection. */
   query(roundTrip: RoundTrip): void {
-    if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), wireOf(this.#client));
-    this.#readAtMs = this.#options.loop.ranMs(); // it is quiet from now on
-    this.#client.query(roundTrip);
+    if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), wireOf(this.client));
+    this.#readAtMs = this.options.loop.ranMs(); // it is quiet from now on
+    this.client.query(roundTrip);
   }
 
   /** Unless its statements end before. A CancelRequest could hit the next statement. */
   endIn(ms: number): void {
-    for (const started of this.#started) started.endsMs = this.#options.loop.ranMs() + ms;
+    for (const started of this.#started) started.endsMs = this.options.loop.ranMs() + ms;
   }
 
   /**
@@ -276,7 +275,7 @@ export class Connection {
     const [oldest] = this.#started;
     if (oldest === undefined) return false;
     const { atMs, stallMsMax = Number.POSITIVE_INFINITY, endsMs = Number.POSITIVE_INFINITY, giveUp } = oldest;
-    const nowMs = this.#options.loop.ranMs();
+    const nowMs = this.options.loop.ranMs();
     const silentMs = nowMs - Math.max(atMs, this.#readAtMs);
     const isLate = nowMs - atMs > statementMsMax;
     oldest.isOverdue = isLate && nowMs - Math.max(atMs, this.#endedMs) > statementMsMax / 2;
@@ -292,7 +291,7 @@ export class Connection {
   /** PostgreSQL stops its statements (client_connection_check_interval). */
   destroy(): void {
     this.usable = false;
-    streamOf(this.#client).destroy();
+    streamOf(this.client).destroy();
   }
 
   /** When it is idle. */
@@ -300,7 +299,7 @@ export class Connection {
     this.usable = false;
     if (this.#started.size > 0 || this.#closing !== undefined) return;
     this.#closing = setTimeout(() => this.destroy(), closeMsMax).unref(); // a frozen server never closes its end
-    this.#client.end().catch(() => {});
+    this.client.end().catch(() => {});
   }
 
   /** For `isOfOlderConnection`. */

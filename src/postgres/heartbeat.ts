@@ -61,13 +61,10 @@ export interface OtherGateways {
 /** For read-your-writes. Positions only move forward. Earlier writes of any gateway lie at or before the floor, the first sample. */
 export class WritePositions {
   readonly #last = new LRUCache<string, WritePosition>({ ...atMost(10_000), ttl: 3_600_000 });
-  readonly #floor: () => WritePosition | undefined;
   #others: OtherGateways | null = null;
 
   /** `floor` counts as a write of every workspace; undefined until the primary has answered. */
-  constructor(floor: () => WritePosition | undefined = () => undefined) {
-    this.#floor = floor;
-  }
+  constructor(private readonly floor: () => WritePosition | undefined = () => undefined) {}
 
   /** Publishes from now on, and reads the others' writes. */
   share(others: OtherGateways): void {
@@ -90,7 +87,7 @@ export class WritePositions {
   }
 
   #known(workspace: string): WritePosition | undefined {
-    const [last, floor] = [this.#last.get(workspace), this.#floor()];
+    const [last, floor] = [this.#last.get(workspace), this.floor()];
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 

@@ -47,8 +47,6 @@ export const primaryReadConnections = 2;
 
 /** A small pool, a deadline for each transaction, and the decision which failures are repeated. */
 export class Primary {
-  readonly #bounds: PrimaryBounds;
-  readonly #observe: Observe;
   readonly #pool: ConnectionPool;
   /** Moves to another primary. */
   #moves = 0;
@@ -56,9 +54,12 @@ export class Primary {
   #refusedLogin: { readonly reason: string; readonly atMs: number } | null = null;
 
   /** `connect` leads to the primary of the moment; `lookNow` asks for `look`. */
-  constructor(connect: Connect, bounds: PrimaryBounds, observe: Observe, lookNow: () => void) {
-    this.#bounds = bounds;
-    this.#observe = observe;
+  constructor(
+    connect: Connect,
+    private readonly bounds: PrimaryBounds,
+    private readonly observe: Observe,
+    lookNow: () => void,
+  ) {
     const { primaryConnections: connections, queueMax, quietMs, writeTimeoutMs: statementTimeoutMs } = bounds;
     const shares = { depth: 1, perWorkspace: Number.POSITIVE_INFINITY };
     const limits = { ...shares, connections, queueMax, quietMs, statementTimeoutMs, onOwed: lookNow };
@@ -98,22 +99,22 @@ export class Primary {
     work: Work<T>,
     commands: Commands = whole,
   ): Promise<TransactionResult<T>> {
-    const { loop } = this.#bounds;
+    const { loop } = this.bounds;
     const beganMs = loop.ranMs();
-    const held = { workspace, resource, waitMs: this.#bounds.writeWaitMs, atMs: beganMs };
+    const held = { workspace, resource, waitMs: this.bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // of the first failure
     for (;;) {
-      const named = this.#bounds.names.areUsed && failedMs === 0;
+      const named = this.bounds.names.areUsed && failedMs === 0;
       try {
         return await this.#hold(held, async (connection) => {
-          const open = new OpenTransaction(connection, this.#bounds.seal(workspace), named, commands);
+          const open = new OpenTransaction(connection, this.bounds.seal(workspace), named, commands);
           const result = await open.end(work);
           if (open.hasFailed) connection.close();
           return result;
         });
       } catch (error) {
         const helps = this.#reportFailure(error);
-        const isOver = loop.ranMs() - beganMs >= this.#bounds.writeTimeoutMs;
+        const isOver = loop.ranMs() - beganMs >= this.bounds.writeTimeoutMs;
         if (!isOfOlderConnection(error, failedMs)) failures++;
         failedMs ||= performance.now();
         if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (named && helps === 'new connection')))
@@ -125,7 +126,7 @@ export class Primary {
   /** Outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw primaryUnavailable();
-    const held = { workspace: '', resource: '', waitMs: this.#bounds.writeWaitMs, atMs: this.#bounds.loop.ranMs() };
+    const held = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
     const [result] = await this.#hold(held, (connection) => runSteps(connection, false, [{ statement, values }]));
     return result?.rows ?? [];
   }
@@ -152,7 +153,7 @@ export class Primary {
     } catch (error) {
       if (isHeld) throw error;
       const isMoved = moves !== this.#moves;
-      const isEarly = this.#bounds.loop.ranMs() - held.atMs < held.waitMs / 2;
+      const isEarly = this.bounds.loop.ranMs() - held.atMs < held.waitMs / 2;
       if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
       this.#reportCode(error instanceof Problem ? 'overloaded' : errorCode(error));
       throw primaryUnavailable();
@@ -170,7 +171,7 @@ export class Primary {
 
   #reportCode(code: string): void {
     const { obstacle } = this;
-    this.#observe({ type: 'primary_failed', code, ...(obstacle !== undefined && { obstacle }) });
+    this.observe({ type: 'primary_failed', code, ...(obstacle !== undefined && { obstacle }) });
   }
 }
 
@@ -205,10 +206,6 @@ interface ProbedNode extends PrimaryNode {
 /** The server out of recovery is the primary, and its positions are the heartbeat: a failover needs no restart. */
 export class PrimaryNodes {
   readonly #nodes: readonly ProbedNode[];
-  readonly #heartbeat: Heartbeat;
-  readonly #observe: Observe;
-  readonly #onChange: () => void;
-  readonly #look: (connection: Connection) => Promise<void>;
   #sampling: Promise<void> | null = null;
   #current: ProbedNode;
   /** Null while it is reachable. */
@@ -218,17 +215,13 @@ export class PrimaryNodes {
   constructor(
     nodes: readonly PrimaryNode[],
     options: ConnectionOptions & ProbeBounds,
-    heartbeat: Heartbeat,
-    observe: Observe,
-    onChange: () => void,
-    look: (connection: Connection) => Promise<void>,
+    private readonly heartbeat: Heartbeat,
+    private readonly observe: Observe,
+    private readonly onChange: () => void,
+    private readonly look: (connection: Connection) => Promise<void>,
   ) {
     this.#nodes = nodes.map((node) => ({ ...node, probe: new Probe(connectTo(node.url, options), options) }));
     this.#current = this.#nodes[0] as ProbedNode;
-    this.#heartbeat = heartbeat;
-    this.#observe = observe;
-    this.#onChange = onChange;
-    this.#look = look;
   }
 
   /** Null while it is not checked. Reads the settings, which takes 3 ms. */
@@ -267,7 +260,7 @@ export class PrimaryNodes {
     try {
       // Taken before the statement, so that all commits until then lie at or before the position.
       const [atMs, tickMs] = [Date.now(), performance.now()];
-      const state = await node.probe.ask(node === this.#current ? this.#look : undefined);
+      const state = await node.probe.ask(node === this.#current ? this.look : undefined);
       if (state.inRecovery) return this.#fail(node, 'in_recovery');
       await node.check?.repeat();
       if (node.check?.isComplete === false)
@@ -280,23 +273,23 @@ export class PrimaryNodes {
 
   /** After a failover the old primary can come back on its old timeline, where writes are lost: the later timeline wins. */
   #accept(node: ProbedNode, sample: PositionSample): void {
-    const { newest } = this.#heartbeat;
+    const { newest } = this.heartbeat;
     const isCurrent = node === this.#current;
     if (newest !== undefined && sample.systemIdentifier !== newest.systemIdentifier && !isCurrent) return;
     if (newest?.systemIdentifier === sample.systemIdentifier && sample.timeline < newest.timeline)
       return this.#fail(node, 'old_timeline');
     if (!isCurrent && this.reachable && sample.timeline === newest?.timeline) return;
-    this.#heartbeat.add(sample);
+    this.heartbeat.add(sample);
     this.reason = null;
     if (isCurrent) return;
     this.#current = node;
-    if (newest !== undefined) this.#observe({ type: 'primary_changed', server: node.name });
-    this.#onChange();
+    if (newest !== undefined) this.observe({ type: 'primary_changed', server: node.name });
+    this.onChange();
   }
 
   #fail(node: ProbedNode, code: string, reason = reasons[code]): void {
     if (node !== this.#current) return;
-    if (this.reachable && !node.probe.closed) this.#observe({ type: 'primary_failed', code });
+    if (this.reachable && !node.probe.closed) this.observe({ type: 'primary_failed', code });
     this.reason = reason ?? 'it cannot be checked';
   }
 }

@@ -71,27 +71,25 @@ function stateOf([
 
 /** On a connection of its own, each time within a deadline. */
 export class Probe {
-  readonly #connect: Connect;
-  readonly #bounds: ProbeBounds;
   #connection: Promise<Connection> | null = null;
   #timer: NodeJS.Timeout | undefined;
   closed = false;
 
-  constructor(connect: Connect, bounds: ProbeBounds) {
-    this.#connect = connect;
-    this.#bounds = bounds;
-  }
+  constructor(
+    private readonly connect: Connect,
+    private readonly bounds: ProbeBounds,
+  ) {}
 
   /** An interval after each end, until closed. Resolves after the first time. */
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
     if (this.closed) return;
-    this.#timer = setTimeout(() => void this.repeat(work), this.#bounds.probeIntervalMs).unref();
+    this.#timer = setTimeout(() => void this.repeat(work), this.bounds.probeIntervalMs).unref();
   }
 
   /** `also` gets the connection with the state, in time. */
   async ask(also?: (connection: Connection) => Promise<unknown>): Promise<ServerState> {
-    const { loop, probeDeadlineMs } = this.#bounds;
+    const { loop, probeDeadlineMs } = this.bounds;
     let cancel = (): void => undefined;
     const late = new Promise<never>((_, reject) => {
       cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
@@ -126,7 +124,7 @@ export class Probe {
       if (this.#connection !== kept) throw error; // the deadline has passed
     }
     if (this.closed) throw new Error('the probe was closed');
-    this.#connection = this.#connect();
+    this.#connection = this.connect();
     return askOn(await this.#connection);
   }
 
@@ -148,15 +146,13 @@ export interface CheckResult {
 const pauseMs = 5000;
 
 export class LateCheck {
-  result: CheckResult;
-  readonly #check: () => Promise<CheckResult>;
   #running: Promise<void> | null = null;
   #checkedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(first: CheckResult, check: () => Promise<CheckResult>) {
-    this.result = first;
-    this.#check = check;
-  }
+  constructor(
+    public result: CheckResult,
+    private readonly check: () => Promise<CheckResult>,
+  ) {}
 
   get isComplete(): boolean {
     return this.result.refusal === null && this.result.uncheckedViews.size === 0;
@@ -169,7 +165,7 @@ export class LateCheck {
   }
 
   async #run(): Promise<void> {
-    this.result = await this.#check().catch(() => this.result); // it is made again
+    this.result = await this.check().catch(() => this.result); // it is made again
     this.#checkedMs = performance.now();
     this.#running = null;
   }

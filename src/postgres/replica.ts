@@ -43,7 +43,6 @@ export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' 
 
 /** Its connections, and a probe that decides whether it is used. */
 export class Replica {
-  readonly name: string;
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
   state: ReplicaState = {
@@ -55,9 +54,6 @@ export class Replica {
     lagMs: null,
   };
   readonly #server: ServerHealth;
-  readonly #heartbeat: Heartbeat;
-  readonly #lagMaxMs: number;
-  readonly #observe: Observe;
   readonly #probe: Probe;
   #probing: Promise<void> | null = null;
   #probedMs = Number.NEGATIVE_INFINITY;
@@ -68,22 +64,15 @@ export class Replica {
   #systemIdentifier: string | null = null;
   /** The primary that it was found ahead of, which lasts until a restart: it follows an abandoned history, which may go on. */
   #aheadOf: WalPosition | null = null;
-  /** Null if the start made it. */
-  readonly #check: LateCheck | null;
 
   constructor(
-    name: string,
+    readonly name: string,
     connect: Connect,
-    bounds: ReplicaBounds,
-    heartbeat: Heartbeat,
-    observe: Observe,
-    check: LateCheck | null = null,
+    private readonly bounds: ReplicaBounds,
+    private readonly heartbeat: Heartbeat,
+    private readonly observe: Observe,
+    private readonly check: LateCheck | null = null, // null if the start made it
   ) {
-    this.#check = check;
-    this.name = name;
-    this.#heartbeat = heartbeat;
-    this.#lagMaxMs = bounds.lagMaxMs;
-    this.#observe = observe;
     this.#probe = new Probe(connect, bounds);
     const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace, activeWorkspaces } =
       bounds;
@@ -97,7 +86,7 @@ export class Replica {
 
   /** Whether the resource may be read here: its view was checked, and no lock holds it. */
   mayRead({ name, view }: ReadableResource): boolean {
-    return !this.#server.locks.has(name) && !this.#check?.result.uncheckedViews.has(view);
+    return !this.#server.locks.has(name) && !this.check?.result.uncheckedViews.has(view);
   }
 
   /** The resources that a lock holds here. */
@@ -149,7 +138,7 @@ export class Replica {
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
     const [[mark] = []] = await connection.rowsOf(catalogMark).catch(() => []);
-    if (mark && this.#mark && mark !== this.#mark) this.#observe({ type: 'catalog_changed', replica: this.name });
+    if (mark && this.#mark && mark !== this.#mark) this.observe({ type: 'catalog_changed', replica: this.name });
     this.#mark = mark ?? this.#mark;
   }
 
@@ -161,7 +150,7 @@ export class Replica {
     timeline,
     receivesWal,
   }: ServerState): Promise<void> {
-    const { newest } = this.#heartbeat;
+    const { newest } = this.heartbeat;
     if (!inRecovery) {
       // Each promotion begins a timeline: a server out of recovery on another one is a fault.
       const isPrimary = newest?.systemIdentifier === systemIdentifier && newest?.timeline === timeline;
@@ -173,14 +162,14 @@ export class Replica {
       return this.#takeOut('it belongs to another cluster');
     if (this.#hasDiverged()) return this.#takeOut('it is ahead of the primary: it follows another timeline');
     const known = this.#currency(replayed, replayedAtMs);
-    if (known.lagMs !== null && known.lagMs > this.#lagMaxMs)
+    if (known.lagMs !== null && known.lagMs > this.bounds.lagMaxMs)
       return this.#takeOut(receivesWal ? 'it lags behind the primary' : 'it receives no WAL', { ...known, replayed });
-    await this.#check?.repeat();
-    if (this.#check?.result.refusal) return this.#takeOut(this.#check.result.refusal);
+    await this.check?.repeat();
+    if (this.check?.result.refusal) return this.#takeOut(this.check.result.refusal);
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) {
-      this.#observe({ type: 'replica_admitted', replica: this.name });
+      this.observe({ type: 'replica_admitted', replica: this.name });
       for (const pool of [this.short, this.long]) pool.warm();
     }
     this.#everHealthy ||= healthy;
@@ -190,9 +179,9 @@ export class Replica {
 
   /** By the heartbeat; before its first sample, by the commit time of the last replayed transaction. */
   #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
-    const known = this.#heartbeat.currency(replayed);
+    const known = this.heartbeat.currency(replayed);
     if (replayedAtMs === null) return known;
-    const replayLagMs = (): number => Math.max(0, (this.#heartbeat.newest?.atMs ?? 0) - replayedAtMs);
+    const replayLagMs = (): number => Math.max(0, (this.heartbeat.newest?.atMs ?? 0) - replayedAtMs);
     return {
       asOfMs: known.asOfMs ?? replayedAtMs,
       lagMs: known.lagMs === Number.POSITIVE_INFINITY ? replayLagMs() : known.lagMs,
@@ -201,7 +190,7 @@ export class Replica {
 
   /** It had replayed what the primary had not yet reached. */
   #hasDiverged(): boolean {
-    const { newest } = this.#heartbeat;
+    const { newest } = this.heartbeat;
     if (newest === undefined) return false;
     if (newest.tickMs > this.#probedMs && this.state.replayed > newest.lsn) this.#aheadOf = newest;
     return this.#aheadOf !== null && sameHistory(this.#aheadOf, newest);
@@ -210,7 +199,7 @@ export class Replica {
   /** A lagging replica may end its running statements. */
   #takeOut(reason: string, change: Partial<ReplicaState> = {}): void {
     if (this.state.healthy || this.state.reason !== reason)
-      this.#observe(
+      this.observe(
         change.isPrimary
           ? { type: 'primary_among_replicas', replica: this.name }
           : { type: 'replica_ejected', replica: this.name, reason },

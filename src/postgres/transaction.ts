@@ -73,19 +73,18 @@ export const guardStep = (sealed: string): Step => ({ statement: guard, values: 
 
 /** BEGIN and the guard travel with the first statements, the end with the last; outside the guard no row is seen or changed. */
 export class OpenTransaction implements Transaction {
-  readonly #sender: Sender;
   readonly #guard: Step;
-  readonly #commands: Commands;
-  #named: boolean;
   #opening: readonly Step[];
   /** Then it is unknown which names the connection has. */
   hasFailed = false;
 
-  constructor(sender: Sender, sealed: string, named: boolean, commands: Commands = whole) {
-    this.#sender = sender;
+  constructor(
+    private readonly sender: Sender,
+    sealed: string,
+    private named: boolean,
+    private readonly commands: Commands = whole,
+  ) {
     this.#guard = guardStep(sealed);
-    this.#named = named;
-    this.#commands = commands;
     this.#opening = [commands.begin, this.#guard];
   }
 
@@ -95,12 +94,12 @@ export class OpenTransaction implements Transaction {
 
   async commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>> {
     try {
-      return await this.#end(this.#commands.end, steps);
+      return await this.#end(this.commands.end, steps);
     } catch (error) {
-      this.#opening = [this.#commands.undo];
+      this.#opening = [this.commands.undo];
       throw error;
     } finally {
-      this.#opening = [...this.#opening, this.#commands.begin, this.#guard];
+      this.#opening = [...this.#opening, this.commands.begin, this.#guard];
     }
   }
 
@@ -110,7 +109,7 @@ export class OpenTransaction implements Transaction {
       return await work(this);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      const { position } = await this.#end([this.#commands.undo], []);
+      const { position } = await this.#end([this.commands.undo], []);
       return { outcome: error, position };
     }
   }
@@ -131,9 +130,9 @@ export class OpenTransaction implements Transaction {
   #send(steps: readonly Step[]): Promise<readonly StepResult[]> {
     const opening = this.#opening;
     this.#opening = [];
-    return runSteps(this.#sender, this.#named, steps, opening).catch((error) => {
+    return runSteps(this.sender, this.named, steps, opening).catch((error) => {
       this.hasFailed = true;
-      this.#named = false; // PostgreSQL has skipped the Parse of the statements behind the failed one
+      this.named = false; // PostgreSQL has skipped the Parse of the statements behind the failed one
       throw error;
     });
   }

@@ -34,10 +34,6 @@ interface UpkeepSettings {
  * repeats a failure; lost uses are noted again.
  */
 export class Upkeep {
-  readonly #primary: Primary;
-  readonly #fingerprint: string;
-  readonly #intervalMs: number;
-  readonly #observe: Observe;
   readonly #used = new Set<string>();
   readonly #register = new ReadRegister();
   /** Of the stored answers, with their index; null: not asked yet. */
@@ -45,11 +41,11 @@ export class Upkeep {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(primary: Primary, { wallKey, upkeepIntervalMs }: UpkeepSettings, observe: Observe) {
-    this.#primary = primary;
-    this.#fingerprint = fingerprintOf(wallKey);
-    this.#intervalMs = upkeepIntervalMs;
-    this.#observe = observe;
+  constructor(
+    private readonly primary: Primary,
+    private readonly settings: UpkeepSettings,
+    private readonly observe: Observe,
+  ) {
     this.#later(false);
   }
 
@@ -70,13 +66,13 @@ export class Upkeep {
   /** Between half of the interval and all of it, so that gateways do not run together. */
   #later(isBacklog: boolean): void {
     if (this.#closed) return;
-    const pauseMs = isBacklog ? backlogPauseMs : this.#intervalMs * (0.5 + Math.random() / 2);
+    const pauseMs = isBacklog ? backlogPauseMs : this.settings.upkeepIntervalMs * (0.5 + Math.random() / 2);
     this.#timer = setTimeout(() => void this.#round().then((more) => this.#later(more)), pauseMs).unref();
   }
 
   async #round(): Promise<boolean> {
     await this.#storeNotes();
-    await this.#run(noteKey, { fingerprint: this.#fingerprint });
+    await this.#run(noteKey, { fingerprint: fingerprintOf(this.settings.wallKey) });
     const [row] = (await this.#run(expire, {})) ?? [];
     if (row !== undefined) this.answersBytes = Number(row[1]);
     return Number(row?.[0]) === rowsPerRun;
@@ -87,18 +83,18 @@ export class Upkeep {
     this.#used.clear();
     if (ids === '{}' && this.#register.isEmpty) return;
     const lost = await this.#register.flush(async (reads) => (await this.#run(note, { ids, reads })) !== null);
-    if (lost > 0) this.#observe({ type: 'reads_unregistered', requests: lost });
+    if (lost > 0) this.observe({ type: 'reads_unregistered', requests: lost });
   }
 
   /** Null after a failure; one that no repetition removes, such as a missing grant, is an event. */
   async #run(statement: Statement, values: Readonly<Record<string, string>>): Promise<readonly TextRow[] | null> {
     try {
-      return await this.#primary.execute(statement, values);
+      return await this.primary.execute(statement, values);
     } catch (error) {
       const correction = correctionOf(error);
       const code = sqlStateOf(error) ?? '';
       if (correction !== undefined)
-        this.#observe({ type: 'upkeep_failed', statement: statement.label, code, correction });
+        this.observe({ type: 'upkeep_failed', statement: statement.label, code, correction });
       return null;
     }
   }

@@ -36,8 +36,6 @@ export class StatementMixedUp extends ServerFault {
  * tags (55.7, CommandComplete) of the statements that completed; with an error, the next one failed. pg calls the methods.
  */
 export class RoundTrip extends pg.Query {
-  readonly #parts: readonly Part[];
-  readonly #isNamed: boolean;
   readonly #tags: string[] = [];
   /** The numbers of the parts whose Parse is in it. */
   readonly #parsed: number[] = [];
@@ -45,21 +43,22 @@ export class RoundTrip extends pg.Query {
   /** pg replaces it while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
   declare callback: (error: Error | null) => void;
 
-  constructor(parts: readonly Part[], isNamed: boolean, done: (error: Error | null, tags: readonly string[]) => void) {
+  constructor(
+    private readonly parts: readonly Part[],
+    private readonly isNamed: boolean,
+    done: (error: Error | null, tags: readonly string[]) => void,
+  ) {
     super('' as never, undefined, ((error: Error | null) => done(error, this.#tags)) as never);
     Object.assign(this, { queryMode: 'extended' });
-    this.#parts = parts;
-    this.#isNamed = isNamed;
   }
 
   /** pg sends the messages in one write. No part is sent where the connection keeps another text under one of the names. */
   prepare(wire: Wire): void {
     const names = namesOn(wire);
-    const other = this.#parts.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
+    const other = this.parts.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
     if (other !== undefined) this.#failure = new Error(`the statement ${other.statement.name} has another text`);
     else
-      for (const [i, part] of this.#parts.entries())
-        if (addPart(wire, names, part, this.#isNamed)) this.#parsed.push(i);
+      for (const [i, part] of this.parts.entries()) if (addPart(wire, names, part, this.isNamed)) this.#parsed.push(i);
     wire.sync();
   }
 
@@ -71,7 +70,7 @@ export class RoundTrip extends pg.Query {
   handleDataRow({ fields }: { fields: Row | TextRow }): void {
     if (this.#failure !== null) return;
     try {
-      this.#parts[this.#tags.length]?.onRow?.(fields);
+      this.parts[this.#tags.length]?.onRow?.(fields);
     } catch (error) {
       this.#failure = error as Error; // a throw here would end the process
     }
@@ -86,16 +85,16 @@ export class RoundTrip extends pg.Query {
     if (!(error instanceof pg.DatabaseError)) return this.callback(new ConnectionLost(error.message));
     const names = namesOn(wire);
     const failed = this.#tags.length;
-    const reason = this.#isNamed && mixesUpNames(error) ? causeOf(names, this.#parts[failed], error) : error;
+    const reason = this.isNamed && mixesUpNames(error) ? causeOf(names, this.parts[failed], error) : error;
     names.failures ??= new Map();
     for (const i of this.#parsed)
-      if (i >= failed) names.failures.set(this.#parts[i]?.statement.name as string, i === failed ? reason : null);
+      if (i >= failed) names.failures.set(this.parts[i]?.statement.name as string, i === failed ? reason : null);
     this.callback(reason);
   }
 
   /** The round trip has failed unless PostgreSQL sent CommandComplete for each statement: rows could be missing. */
   handleReadyForQuery(): void {
-    const isWhole = this.#tags.length === this.#parts.length;
+    const isWhole = this.#tags.length === this.parts.length;
     this.callback(this.#failure ?? (isWhole ? null : new ServerFault('the statements ended without completing')));
   }
 }

@@ -4,13 +4,15 @@ import type { BoundValue } from './wire.js';
 
 /** Hands each row on as PostgreSQL sent it (row-tap.ts), a batch at a time (PostgreSQL 55.2.3, Execute). */
 export class RowCursor extends Cursor {
-  readonly #onRow: (row: Row) => void;
   #rows = 0;
   #failure: Error | null = null;
 
-  constructor(text: string, values: readonly BoundValue[], onRow: (row: Row) => void) {
+  constructor(
+    text: string,
+    values: readonly BoundValue[],
+    private readonly onRow: (row: Row) => void,
+  ) {
     super(text, [...values]);
-    this.#onRow = onRow;
   }
 
   /** Called by pg. A throw here would end the process. */
@@ -18,7 +20,7 @@ export class RowCursor extends Cursor {
     this.#rows++;
     if (this.#failure !== null) return;
     try {
-      this.#onRow(fields);
+      this.onRow(fields);
     } catch (error) {
       this.#failure = error as Error;
     }

@@ -33,18 +33,18 @@ const { getStartupConf } = pg.Client.prototype as unknown as { getStartupConf():
 
 /** Parameters of the login come before the settings of its role (PostgreSQL 19.1.3). */
 class SessionClient extends pg.Client {
-  readonly #startup: Startup;
-
-  constructor(config: pg.ClientConfig, startup: Startup) {
+  constructor(
+    config: pg.ClientConfig,
+    private readonly startup: Startup,
+  ) {
     super(config);
-    this.#startup = startup;
     this.on('error', () => undefined); // without a listener a dying backend would end the process
   }
 
   getStartupConf(): Record<string, string> {
     const given = getStartupConf.call(this);
-    const options = [given.options, this.#startup.options].filter(Boolean).join(' ');
-    return { ...given, ...this.#startup, ...(options !== '' && { options }) };
+    const options = [given.options, this.startup.options].filter(Boolean).join(' ');
+    return { ...given, ...this.startup, ...(options !== '' && { options }) };
   }
 }
 

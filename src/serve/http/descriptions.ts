@@ -35,17 +35,14 @@ type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
 /** Made at its first use. Each content coding has an ETag of its own (RFC 9110 §8.8.3.3). */
 export class FixedBody {
-  readonly #make: () => Promise<FixedText>;
   #made: ReturnType<typeof withHash> | undefined;
 
-  constructor(make: () => Promise<FixedText>) {
-    this.#make = make;
-  }
+  constructor(private readonly make: () => Promise<FixedText>) {}
 
   /** 304 if If-None-Match names the representation that Accept-Encoding prefers, otherwise 200. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding);
-    this.#made ??= withHash(this.#make()).catch((error) => {
+    this.#made ??= withHash(this.make()).catch((error) => {
       this.#made = undefined; // the next request tries again
       throw error;
     });

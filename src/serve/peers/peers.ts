@@ -66,17 +66,15 @@ const silentTicksMax = 25;
  */
 export class SilenceDetector {
   readonly #due = new Set<(error: Error) => void>();
-  /** How long a silent store is not asked, so that few requests wait 250 ms for it. */
-  readonly #restMs: number;
-  readonly #onSilence: () => void;
   #ticking = false;
   #silentTicks = 0;
   #restUntilMs = 0;
 
-  constructor(restMs: number, onSilence: () => void = () => undefined) {
-    this.#restMs = restMs;
-    this.#onSilence = onSilence;
-  }
+  /** A silent store is not asked for `restMs`, so that few requests wait 250 ms for it. */
+  constructor(
+    private readonly restMs: number,
+    private readonly onSilence: () => void = () => undefined,
+  ) {}
 
   /** Rejects when the request fails or the store is silent. */
   async ask<T>(request: () => Promise<T>): Promise<T> {
@@ -109,8 +107,8 @@ export class SilenceDetector {
   }
 
   #fail(error: Error): void {
-    if (performance.now() >= this.#restUntilMs) this.#onSilence();
-    this.#restUntilMs = performance.now() + this.#restMs;
+    if (performance.now() >= this.#restUntilMs) this.onSilence();
+    this.#restUntilMs = performance.now() + this.restMs;
     for (const reject of this.#due) reject(error);
     this.#due.clear();
   }

@@ -95,20 +95,20 @@ const endsPerSeriesMax = 600;
 /** By token: page N+1 seeks to the end of page N, and other pages skip from the nearest end. */
 export class PageMemory {
   readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
-  readonly #ttlMs: number;
-  readonly #now: () => number;
 
   /** `max` ends of all lists together, each kept for `ttlMs`. */
-  constructor(max: number, ttlMs = 600_000, now: () => number = () => performance.now()) {
+  constructor(
+    max: number,
+    private readonly ttlMs = 600_000,
+    private readonly now: () => number = () => performance.now(),
+  ) {
     this.#series = new LRUCache({ maxSize: max, sizeCalculation: ({ size }) => size });
-    this.#ttlMs = ttlMs;
-    this.#now = now;
   }
 
   /** The page's own end, otherwise the nearest one before or after it. */
   nearest(series: PageSeries, page: number): NumberedEnd {
     const ends = this.#series.get(nameOf(series));
-    const nowMs = this.#now();
+    const nowMs = this.now();
     let nearest = beginning;
     for (const each of ends?.values() ?? []) {
       if (each.expiresMs <= nowMs) continue;
@@ -122,7 +122,7 @@ export class PageMemory {
     const name = nameOf(series);
     const ends = this.#series.get(name) ?? new Map<number, NumberedEnd>();
     ends.delete(page); // so that it becomes the last
-    ends.set(page, { page, end, isFull, expiresMs: this.#now() + this.#ttlMs });
+    ends.set(page, { page, end, isFull, expiresMs: this.now() + this.ttlMs });
     if (ends.size > endsPerSeriesMax) ends.delete(ends.keys().next().value as number);
     this.#series.delete(name); // so that its size is taken again
     this.#series.set(name, ends);

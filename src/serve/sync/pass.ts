@@ -27,21 +27,17 @@ export function latestTimeline(primary: () => WalHistory | undefined): LatestTim
 
 /** Loses no row: no snapshot is older than the one before, and all are of one history, as a failover uses ids again. */
 export class Pass {
-  #now: SyncPosition | null;
-  readonly #since: SyncPosition | null;
-  readonly #latest: LatestTimeline;
-
-  /** `soFar` comes from a cursor, `since` from the pass before. */
-  constructor(soFar: SyncPosition | null, since: SyncPosition | null, latest: LatestTimeline) {
-    this.#now = soFar;
-    this.#since = since;
-    this.#latest = latest;
-  }
+  /** `now` comes from a cursor, `since` from the pass before. */
+  constructor(
+    private now: SyncPosition | null,
+    private readonly since: SyncPosition | null,
+    private readonly latest: LatestTimeline,
+  ) {}
 
   /** Must not be read before the first statement has ended. */
   get position(): SyncPosition {
-    if (this.#now === null) throw new Error('the pass has no position before its first statement');
-    return this.#now;
+    if (this.now === null) throw new Error('the pass has no position before its first statement');
+    return this.now;
   }
 
   get requirement(): Requirement {
@@ -50,12 +46,12 @@ export class Pass {
 
   /** Takes the marks before and after the rows of a statement that has ended: a failed attempt leaves the pass unchanged. */
   readonly accept = (marks: readonly TextRow[]): void => {
-    this.#now = marks.reduce<SyncPosition | null>((now, mark) => this.#judge(mark, now), this.#now);
+    this.now = marks.reduce<SyncPosition | null>((now, mark) => this.#judge(mark, now), this.now);
   };
 
   /** The next statement must not be behind it; null at the beginning of a pass over everything. */
   get before(): SyncPosition | null {
-    return this.#now ?? this.#since;
+    return this.now ?? this.since;
   }
 
   /** Throws sync_expired if the replica has another history than the pass. */
@@ -66,7 +62,7 @@ export class Pass {
   #inHistory(row: TextRow, before: SyncPosition | null) {
     const mark = parseMark(row);
     if (mark === null) throw new NotCurrent('the server is no replica');
-    const timeline = this.#latest(mark);
+    const timeline = this.latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
       throw expired();
     // An older copy of the same server began here, and wrote as much since in fewer transactions.
@@ -76,7 +72,7 @@ export class Pass {
 
   /** Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
   #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
-    const before = now ?? this.#since;
+    const before = now ?? this.since;
     const { mark, timeline } = this.#inHistory(row, before);
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
     if (before !== null && mark.lsn < before.lsn) throw new NotCurrent('the replica is behind the pass');

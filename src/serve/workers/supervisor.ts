@@ -53,24 +53,23 @@ interface Batch {
 
 /** Starts workers (node:cluster), replaces those that end or fall silent, and all of them at a reload. */
 export class Supervisor {
-  readonly #observe: Observe;
-  readonly #onEnd: (worker: Worker) => void;
   readonly #watched = new Map<number, Watched>();
   #isStopping = false;
   #silentPeriods = 0;
   /** The batch that serves; earlier ones drain, a later one is the first of a reload. */
   #batch: Batch;
-  readonly #count: number;
   /** Asked for during a reload. */
   #next: readonly Resource[] | null = null;
   /** Null after a reload that succeeded. */
   reloadRefused: string | null = null;
 
-  constructor(count: number, resources: readonly Resource[], observe: Observe, onEnd: (worker: Worker) => void) {
-    this.#count = count;
+  constructor(
+    private readonly count: number,
+    resources: readonly Resource[],
+    private readonly observe: Observe,
+    private readonly onEnd: (worker: Worker) => void,
+  ) {
     this.#batch = { number: 0, resources, hasServed: false };
-    this.#observe = observe;
-    this.#onEnd = onEnd;
     // By default the parent hands sockets over, and those handed to a frozen worker are never answered.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     // The release of this process: a link can lead to another one by now.
@@ -108,7 +107,7 @@ export class Supervisor {
       new Promise((resolve, reject) => {
         this.#fork().awaited = { resolve, reject };
       });
-    const [url] = await Promise.all(Array.from({ length: this.#count }, started));
+    const [url] = await Promise.all(Array.from({ length: this.count }, started));
     return url as string;
   }
 
@@ -122,7 +121,7 @@ export class Supervisor {
   /** The present workers stay. */
   refuseReload(reason: string): void {
     this.reloadRefused = reason;
-    this.#observe({ type: 'reload_refused', reason });
+    this.observe({ type: 'reload_refused', reason });
   }
 
   /** Ready while any worker is; all use the same replicas, so one worker's view of them counts. */
@@ -171,7 +170,7 @@ export class Supervisor {
     try {
       this.#fork();
     } catch (error) {
-      this.#observe({ type: 'worker_refused', reason: (error as Error).message });
+      this.observe({ type: 'worker_refused', reason: (error as Error).message });
       setTimeout(() => this.#restart(), failedStartMs);
     }
   }
@@ -212,7 +211,7 @@ export class Supervisor {
   #replaceNext(): void {
     const [old] = this.#others();
     if (old === undefined) return;
-    if (this.#watched.size <= this.#count) this.#forkAnother();
+    if (this.#watched.size <= this.count) this.#forkAnother();
     else if ([...this.#watched.values()].every(({ batch, isReady }) => isReady || this.#isOld(batch)))
       void stopWorker(old);
   }
@@ -223,7 +222,7 @@ export class Supervisor {
     else if (this.#others().length > 0) return this.#replaceNext();
     else {
       this.reloadRefused = null;
-      this.#observe({ type: 'reloaded', workers: this.#watched.size });
+      this.observe({ type: 'reloaded', workers: this.#watched.size });
     }
     if (this.#next !== null) this.reload(this.#next);
   }
@@ -241,13 +240,13 @@ export class Supervisor {
     const { worker, batch, awaited, isReady, isSilent: silent } = watched;
     this.#watched.delete(worker.id);
     watched.removeStart();
-    this.#onEnd(worker);
+    this.onEnd(worker);
     const Refused = code === 2 ? SettingsError : StartRefused;
     awaited?.reject(new Refused(`A worker did not start: it ended with ${signal ?? code}.`));
     if (this.#isStopping || awaited !== null) return;
     if (batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
     const restartMs = isReady ? 0 : failedStartMs;
-    this.#observe({ type: 'worker_died', workerPid: worker.process.pid ?? 0, code, signal, silent, restartMs });
+    this.observe({ type: 'worker_died', workerPid: worker.process.pid ?? 0, code, signal, silent, restartMs });
     if (restartMs === 0) this.#restart();
     else setTimeout(() => this.#restart(), restartMs);
   }
@@ -256,7 +255,7 @@ export class Supervisor {
     if (this.#isStopping) return;
     // The first new worker does not serve yet; and a reload goes on although one of the next has died.
     const serving = [...this.#watched.values()].filter(({ batch }) => batch.number <= this.#batch.number);
-    if (serving.length < this.#count) this.#forkAnother();
+    if (serving.length < this.count) this.#forkAnother();
     else if (serving.some(({ batch }) => this.#isOld(batch))) this.#replaceNext();
   }
 

@@ -103,14 +103,12 @@ const answerMsMax = 1000;
 
 /** A worker that is silent or gone keeps the counts of its last answer, so that sums do not fall; its gauges go. */
 class WorkerMetrics {
-  readonly #own: () => Promise<MetricValues>;
   readonly #counts = new Map<number, MetricValues>();
   #ended: Promise<MetricValues> = Promise.resolve([]);
   readonly #waiting = new Map<number, (metrics: MetricValues) => void>();
   #lastId = 0;
 
-  constructor(own: () => Promise<MetricValues>) {
-    this.#own = own;
+  constructor(private readonly own: () => Promise<MetricValues>) {
     onWorkers<FromWorker>({ metrics: ({ id, metrics }) => this.#waiting.get(id)?.(metrics) });
   }
 
@@ -124,7 +122,7 @@ class WorkerMetrics {
   async text(workers: readonly Worker[]): Promise<string> {
     const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
-    return sumOf([await this.#own(), await ended, ...answers]).metrics();
+    return sumOf([await this.own(), await ended, ...answers]).metrics();
   }
 
   async #ask(worker: Worker): Promise<MetricValues> {
