@@ -98,17 +98,18 @@ const primaryPauseMs = 100;
 
 /**
  * Repeats `work` when the replica fails: twice, or for a begun page until `resumeMs` have passed. The probe precedes the read, because in
- * one statement both see the older snapshot. Throws `replica_unavailable`, or `late()` for a slow statement.
+ * one statement both see the older snapshot. `now` gives what is required after the `first` look. Throws `replica_unavailable`, or `late()`
+ * for a slow statement.
  */
 export async function withServer<T>(
   servers: Servers,
-  required: () => Requirement,
+  first: Requirement,
   work: (attempt: Attempt) => Promise<T>,
-  late: () => Problem = unavailable,
+  { now = () => first, late = unavailable }: { readonly now?: () => Requirement; readonly late?: () => Problem } = {},
 ): Promise<T> {
   const search: Search = { failures: 0, cancelled: 0, renewals: 0, obstacleMs: null };
-  for (;;) {
-    const attempt = serverNow(servers, required(), search) ?? (await nextServer(servers, required, search));
+  for (let requirement = first; ; requirement = now()) {
+    const attempt = serverNow(servers, requirement, search) ?? (await nextServer(servers, now, search));
     try {
       return await work(attempt);
     } catch (error) {

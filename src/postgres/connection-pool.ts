@@ -5,7 +5,7 @@ import { type ActiveKeys, Gate, type Release } from '../base/flow/gate.js';
 import { inSqlSpan } from '../base/tracing.js';
 import { type Connect, type Connection, errorCode, type Run } from './connection.js';
 import { ResourceHealth, ResourceLocked, type ServerHealth } from './resource-health.js';
-import type { Row } from './row.js';
+import type { Row, TextRow } from './row.js';
 import { resourceOf } from './statement.js';
 import { StatementMoved } from './wire/queries.js';
 
@@ -23,6 +23,11 @@ export interface PoolLimits {
   readonly onOwed?: () => void;
   readonly statementTimeoutMs: number;
   readonly quietMs: number;
+}
+
+/** `judge` gets the marks of its server when the statement has ended; a throw fails it. */
+export interface JudgedRun extends Omit<Run, 'marks'> {
+  readonly judge?: ((marks: readonly TextRow[]) => void) | undefined;
 }
 
 export interface RunOptions {
@@ -129,11 +134,11 @@ export class ConnectionPool {
   }
 
   /** Resolves with false after `enough`, which ends the connection. Rejects with Problem `overloaded` when none is free in time. */
-  run(run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
+  run(run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     return inSqlSpan([run.statement], () => this.#run(run, options, onRow));
   }
 
-  #run(run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
+  #run(run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.limits.sharing?.activeWorkspaces.touch(workspace);
     const resource = this.#of(resourceOf(run.statement));
@@ -300,7 +305,7 @@ export class ConnectionPool {
     };
   }
 
-  #start(connection: Connection, run: Run, options: RunOptions, onRow: OnRow): Promise<boolean> {
+  #start(connection: Connection, run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.limits.depth === 1;
     const startedMs = performance.now();
@@ -309,6 +314,7 @@ export class ConnectionPool {
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
     let isOver = false;
+    const marks: TextRow[] | undefined = run.judge && [];
     return new Promise<boolean>((resolve, reject) => {
       const take = (row: Row): void => {
         if (isOver || signal?.aborted || onRow(row) !== enough) return;
@@ -326,7 +332,7 @@ export class ConnectionPool {
         signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
         end();
-        if (error === null) return resolve(true);
+        if (error === null) return resolve(marks === undefined || isOver || judged(run, marks));
         if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
         const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
@@ -334,7 +340,7 @@ export class ConnectionPool {
         const isCancelled = isEarly && errorCode(error) === queryCanceled;
         reject(isCancelled ? new StatementEnded() : error);
       };
-      connection.start(run, take, done, stallMsMax, isAlone);
+      connection.start(marks ? { ...run, marks } : run, take, done, stallMsMax, isAlone);
     });
   }
 
@@ -383,17 +389,22 @@ export class ConnectionPool {
    * Whether the statement is cancelled by lock_timeout, on a connection of its own. Its first row, and any other fault, shows that it is
    * not.
    */
-  async #isLocked(run: Run, resource: ResourceHealth): Promise<boolean> {
+  async #isLocked(run: JudgedRun, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
     if (trial === null) return false;
     trial.isGivenUp = true;
     const error = await new Promise<Error | null>((resolve) => {
-      trial.start({ ...run, onMark: undefined }, () => resolve(null), resolve, undefined, true);
+      trial.start(run, () => resolve(null), resolve, undefined, true);
       trial.endIn(trialMsMax);
     });
     trial.destroy();
     return meetsLock(error);
   }
+}
+
+async function judged({ judge }: JudgedRun, marks: readonly TextRow[]): Promise<true> {
+  judge?.(marks);
+  return true;
 }
 
 const meetsLock = (error: Error | null): boolean => error !== null && errorCode(error) === lockNotAvailable;

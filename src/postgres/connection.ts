@@ -16,8 +16,8 @@ export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
   readonly values: Values;
-  /** A mark of the server (wal-position.ts) before the rows and after them; a throw fails the statement. */
-  readonly onMark?: ((mark: TextRow) => void) | undefined;
+  /** Gets a mark of the server (wal-position.ts) before the rows and after them. */
+  readonly marks?: TextRow[] | undefined;
 }
 
 /** Whether statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
@@ -318,11 +318,11 @@ export class Connection {
 }
 
 /** The guard lasts for their common transaction, so that no later user of the connection inherits the workspace, also behind PgBouncer. */
-function partsOf({ statement, workspace, values, onMark }: Run, seal: Seal, onRow: (row: Row) => void): Part[] {
+function partsOf({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): Part[] {
   const rows = { statement, values: boundValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [seal(workspace)] }];
-  if (onMark === undefined) return [...guarded, rows];
-  const mark = { statement: markStatement, values: [], onRow: (row: Row) => onMark(row.texts()) };
+  if (marks === undefined) return [...guarded, rows];
+  const mark = { statement: markStatement, values: [], onRow: (row: Row) => marks.push(row.texts()) };
   return [...guarded, mark, rows, mark];
 }
 

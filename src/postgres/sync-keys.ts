@@ -11,15 +11,11 @@ export function syncKeys(deps: {
   readonly observe: Observe;
   readonly queueWaitMs: number;
 }): Promise<Buffer[]> {
-  return withServer(
-    deps,
-    () => ({}),
-    async ({ target }) => {
-      const keys: Buffer[] = [];
-      await target.short.run({ statement, workspace: null, values: {} }, { waitMs: deps.queueWaitMs }, (row) => {
-        keys.push(Buffer.from(String(row.texts()[0]).slice('\\x'.length), 'hex'));
-      });
-      return keys;
-    },
-  );
+  return withServer(deps, {}, async ({ target }) => {
+    const keys: Buffer[] = [];
+    await target.short.run({ statement, workspace: null, values: {} }, { waitMs: deps.queueWaitMs }, (row) => {
+      keys.push(Buffer.from(String(row.texts()[0]).slice('\\x'.length), 'hex'));
+    });
+    return keys;
+  });
 }

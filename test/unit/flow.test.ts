@@ -11,9 +11,10 @@ import {
   type SharedCounter,
   type SharedWindow,
 } from '../../src/base/flow/rate-limiter.js';
-import type { Connection } from '../../src/postgres/connection.js';
-import { ConnectionPool } from '../../src/postgres/connection-pool.js';
+import type { Connection, Run } from '../../src/postgres/connection.js';
+import { ConnectionPool, enough } from '../../src/postgres/connection-pool.js';
 import { ResourceHealth, ServerHealth } from '../../src/postgres/resource-health.js';
+import { Row } from '../../src/postgres/row.js';
 import { prepared } from '../../src/postgres/statement.js';
 
 const gateOf = (share: number, queueMax = 10) =>
@@ -207,6 +208,42 @@ test('a resource that turns slow has connections beside one that was slow before
   t.deepEqual(
     running.map(({ resource }) => resource),
     ['a', 'a', 'a', 'a', 'b', 'b'],
+  );
+});
+
+test('a statement is judged by the marks before and after its rows, and not where its rows were enough', async (t) => {
+  const loop = new EventLoop();
+  const all = [['before'], ['after']];
+  const connection = {
+    usable: true,
+    aside: null,
+    inFlight: 0,
+    judge: () => false,
+    endOldest: () => {},
+    close: () => {},
+  };
+  const start = ({ marks }: Run, take: (row: Row) => void, done: (error: null) => void): void => {
+    marks?.push(...all);
+    take(Row.of([]));
+    done(null);
+  };
+  const connect = async (): Promise<Connection> => Object.assign(connection, { start }) as unknown as Connection;
+  const limits = { connections: 1, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
+  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
+  t.teardown(() => loop.close());
+  t.teardown(() => pool.close());
+  const judgments: unknown[] = [];
+  const run = { statement: prepared('a', 'select', []), workspace: null, values: {} };
+  const judge = (marks: unknown): unknown => judgments.push(marks);
+  t.false(await pool.run({ ...run, judge }, { waitMs: 5000 }, () => enough));
+  t.true(await pool.run({ ...run, judge }, { waitMs: 5000 }, () => undefined));
+  t.deepEqual(judgments, [all]);
+  const refuse = (): never => {
+    throw new Error('refused');
+  };
+  await t.throwsAsync(
+    pool.run({ ...run, judge: refuse }, { waitMs: 5000 }, () => undefined),
+    { message: 'refused' },
   );
 });
 

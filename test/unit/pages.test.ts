@@ -2,8 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import test from 'ava';
 import fc from 'fast-check';
 import { type FieldError, Problem } from '../../src/base/errors.js';
-import type { Run } from '../../src/postgres/connection.js';
-import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
 import type { Statement, WorkspaceId } from '../../src/postgres/statement.js';
 import type { CompiledWrite } from '../../src/resource/definition/compiled.js';
 import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
@@ -19,7 +17,6 @@ import {
   type PageSeries,
 } from '../../src/serve/read/page-ends.js';
 import { parseQuery } from '../../src/serve/read/parse.js';
-import { type ReadDeps, Reader } from '../../src/serve/read/routing.js';
 import { decodePlace, decodeToken, latestTimeline, Pass, type SyncPosition } from '../../src/serve/sync/pass.js';
 import { sealedParts } from '../../src/serve/sync/sealed-parts.js';
 import { diffOfMembers } from '../../src/serve/write/write.js';
@@ -207,21 +204,6 @@ test('what still ran before the rows of a statement is not over, and a statement
   judge(pass, mark(120, '0/60'), mark(150, '0/80'));
   t.throws(() => judge(pass, mark(160, '0/90'), mark(160, null)), { message: /no replica/ });
   t.deepEqual([pass.position.xmin, pass.position.lsn], [120n, 0x80n]);
-});
-
-test('a pass judges a statement by the marks before and after its rows', async (t) => {
-  const judged: unknown[] = [];
-  const caller = { workspace: null };
-  const reader = new Reader({} as ReadDeps, { caller } as never, (marks) => judged.push(marks));
-  const marks = [mark(120, '0/60'), mark(150, '0/80')];
-  for (const isWhole of [false, true]) {
-    const run = async ({ onMark }: Run): Promise<boolean> => {
-      for (const row of marks) onMark?.(row);
-      return isWhole;
-    };
-    await reader.run({ run } as unknown as ConnectionPool, {} as never, {} as never, () => {});
-  }
-  t.deepEqual(judged, [marks]);
 });
 
 test('each chunk of changed records looks its own ids up, and every id once', (t) => {

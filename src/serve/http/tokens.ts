@@ -69,10 +69,8 @@ export class Tokens {
       ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
-        const access = await withServer(
-          deps,
-          () => ({ orPrimary: true }),
-          ({ target }) => lookUp(target, hash, deps.queueWaitMs),
+        const access = await withServer(deps, { orPrimary: true }, ({ target }) =>
+          lookUp(target, hash, deps.queueWaitMs),
         );
         if (access === null || access.refusal !== null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {

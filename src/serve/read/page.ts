@@ -171,10 +171,11 @@ async function readChunk(
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { deps, of: request } = reader;
-  const { workspace } = request.caller;
+  const { deps, of: request, judge } = reader;
+  const { caller, signal } = request;
   const { keyAt } = serializer;
   const { rest: ahead, ...statement } = chunks(rows);
+  const run = { ...statement, workspace: caller.workspace, judge };
   const isContinuation = requirement.ofPage !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
@@ -191,27 +192,23 @@ async function readChunk(
     let isMore = false;
     const { target, asOfMs, failures, replica } = attempt;
     const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
-    const isWhole = await reader.run(
-      target[pool],
-      statement,
-      { stallMsMax, waitMs, isContinuation, isChunk: true, cost },
-      (row) => {
-        isMore = count === rows;
-        if (isMore || (borrowed?.length ?? 0) >= bytes) return isMore || enough;
-        const json = borrowed ?? begin();
-        if (isContinuation || count > 0) json.comma();
-        serializer.write(row, workspace, json);
-        count++;
-        for (let i = 0; i < keyAt.length; i++) {
-          const at = keyAt[i] as number;
-          last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
-        }
-        return undefined;
-      },
-    );
+    const options = { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal };
+    const isWhole = await target[pool].run(run, options, (row) => {
+      isMore = count === rows;
+      if (isMore || (borrowed?.length ?? 0) >= bytes) return isMore || enough;
+      const json = borrowed ?? begin();
+      if (isContinuation || count > 0) json.comma();
+      serializer.write(row, caller.workspace, json);
+      count++;
+      for (let i = 0; i < keyAt.length; i++) {
+        const at = keyAt[i] as number;
+        last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
+      }
+      return undefined;
+    });
     deps.chunkMemory.learn(request, (borrowed ?? begin()).length, count);
     if (!isWhole) return count;
-    request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
+    signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const key = count === 0 ? null : last.map((texts) => Buffer.from(texts, 'latin1').toString());
     return {
       ...{ target, asOfMs, failures, count, last: key, continuation: continuationOf(deps, attempt) },

@@ -1,9 +1,9 @@
 import { Problem } from '../../base/errors.js';
 import { type Attempt, type Requirement, type Servers, unavailable, withServer } from '../../postgres/choice.js';
-import type { ConnectionPool, RunOptions } from '../../postgres/connection-pool.js';
+import type { JudgedRun } from '../../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
 import type { ReadableResource, Replica } from '../../postgres/replica.js';
-import type { Row, TextRow } from '../../postgres/row.js';
+import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
 import type { Key } from '../../resource/definition/row-serializer.js';
@@ -44,11 +44,11 @@ export async function withReadTarget<T>(
     compiled.resource.write !== undefined && (requirement.ofPage === undefined || requirement.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
-  const required = (): Requirement => {
+  const now = (): Requirement => {
     const readable = requireReadable(deps.replicas, compiled.resource, requirement);
     return requireLastWrite(position, deps, clampMoment(deps, readable));
   };
-  return withServer(deps, required, work, queryTimeout);
+  return withServer(deps, now(), work, { now, late: queryTimeout });
 }
 
 /** /status names the fault, for the operator. */
@@ -108,30 +108,11 @@ export class Reader {
   constructor(
     readonly deps: ReadDeps,
     readonly of: Pick<RawRequest, 'compiled' | 'caller' | 'signal'>,
-    private readonly judge: ((marks: readonly TextRow[]) => void) | null = null,
+    readonly judge?: JudgedRun['judge'],
   ) {}
 
   onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
     return withReadTarget(this.deps, this.of, requirement, work);
-  }
-
-  /** False if `onRow` had enough. */
-  async run(
-    target: ConnectionPool,
-    { statement, values }: { readonly statement: Statement; readonly values: Values },
-    options: Omit<RunOptions, 'signal'>,
-    onRow: (row: Row) => unknown,
-  ): Promise<boolean> {
-    const { caller, signal } = this.of;
-    const marks: TextRow[] = [];
-    const onMark = this.judge === null ? undefined : (mark: TextRow) => void marks.push(mark);
-    const isWhole = await target.run(
-      { statement, workspace: caller.workspace, values, onMark },
-      { ...options, signal },
-      onRow,
-    );
-    if (isWhole) this.judge?.(marks);
-    return isWhole;
   }
 
   async key(statement: Statement, values: Values, requirement: Requirement): Promise<Key | null> {
@@ -141,9 +122,11 @@ export class Reader {
 
   /** Keys, or a count. */
   rows(statement: Statement, values: Values, requirement: Requirement, waitMs = this.deps.queueWaitMs): Promise<Rows> {
+    const { caller, signal } = this.of;
+    const run = { statement, workspace: caller.workspace, values, judge: this.judge };
     return this.onTarget(requirement, async ({ target, asOfMs }) => {
       const rows: TextRow[] = [];
-      await this.run(target.long, { statement, values }, { waitMs }, (row) => void rows.push(row.texts()));
+      await target.long.run(run, { waitMs, signal }, (row) => void rows.push(row.texts()));
       return { rows, asOfMs };
     });
   }
