@@ -139,6 +139,31 @@ test('a token and a workspace have only so many large pages under way', async (t
   await gateway.stop();
 });
 
+test('a statement of a page ends soon after its client left, and the next page gets its connection', async (t) => {
+  const gateway = await setUp.gateway({ ...one, quietMs: 600_000, statementTimeoutMs: 600_000, queueWaitMs: 60_000 });
+  const [replica] = setUp.cluster.replicas as [PgNode];
+  const running = async (): Promise<number[]> => {
+    const sessions = `select pid from pg_stat_activity where usename = 'gateway_reader' and state = 'active' and query like '%installaties%'`;
+    return (await replica.query<{ pid: number }>(sessions)).map(({ pid }) => pid);
+  };
+  const gone = new AbortController();
+  await setUp.pace(10_000); // each of the thousand rows takes ten seconds
+  const page = readPage(gateway.url('/installaties?perPage=1000'), { token, signal: gone.signal });
+  // No silence of the server ends the second attempt.
+  const seen = new Set<number>();
+  const isRepeated = async (): Promise<boolean> => {
+    for (const pid of await running()) seen.add(pid);
+    return seen.size === 2;
+  };
+  t.true(await until(isRepeated, 20_000, 10));
+  gone.abort();
+  await page;
+  t.true(await until(async () => (await running()).length === 0, 20_000, 10));
+  await setUp.pace(0);
+  t.is((await readPage(gateway.url('/installaties?perPage=1000'), { token })).status, 200);
+  await gateway.stop();
+});
+
 test('a large page that begins does not wait for all pages under way of its workspace', async (t) => {
   const others = 16;
   const bounds = { largePagesPerToken: 2 * others, largePagesPerWorkspace: 2 * others, queueWaitMs: 5000 };
