@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
 import { newestManifest, sha256Of, verifyExports } from '../operate/export/verify.js';
 import { loadSettings } from '../serve/settings.js';
@@ -19,6 +20,8 @@ export const exportCommand = command(
     if (workspace === undefined || out === undefined) throw new UsageError('export needs --workspace and --out.');
     if (server !== 'replica' && server !== 'primary') throw new UsageError('--server takes replica or primary.');
     if (previous !== undefined && sign === undefined) throw new UsageError('--previous needs --sign.');
+    const beside = dirname(resolve(out));
+    if (!existsSync(beside)) throw new ExportFailed(`There is no folder ${beside} for the export. Make it first.`);
     const before = () => (previous === undefined ? newestManifest(workspace, out) : sha256Of(readFileSync(previous)));
     const signing = sign === undefined ? null : { key: keyIn(sign, createPrivateKey), previous: before() };
     const names = resources.split(',').flatMap((name) => name.trim() || []);

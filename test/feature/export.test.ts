@@ -125,6 +125,10 @@ test.serial(
       [run(own, '--resources', 'klant'), /There is no resource "klant": did you mean klanten\?/],
       [run(own, '--out', join(folder, 'full')), /full is not empty/],
       [
+        run(own, '--out', join(folder, 'gone/new'), ...signed),
+        /^There is no folder \S+\/gone for the export\. Make it first\.$/m,
+      ],
+      [
         commandLine(['export', '--workspace', own, '--out', join(folder, 'none')], {
           ...settings,
           replicaUrls: 'postgres://gateway_reader@127.0.0.1:1/none',
