@@ -8,7 +8,7 @@ import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectRoot, projectText } from '../../src/base/paths.js';
 import { checkApplied } from '../../src/doctor/views.js';
-import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
+import { defaultViewsDir, readSqlFiles } from '../../src/operate/migrate/sql-files.js';
 import { sessionSettings } from '../../src/postgres/wire/session.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { commandLine, withViews } from '../support/command-line.js';
@@ -108,6 +108,16 @@ test.serial('a folder of views without index proposals is no error, and one that
   const absent = join(folder, 'absent');
   const stderr = `The folder ${absent} cannot be read: ENOENT.\n`;
   t.deepEqual(await migrate('--views', absent, '--indexes'), { code: 1, stdout: '', stderr });
+});
+
+test('a file of the views whose name does not count is refused, not passed over', (t) => {
+  const folder = viewsFolder(t);
+  const names = () => readSqlFiles('views', folder).map(({ name }) => name);
+  const before = names();
+  for (const name of ['._klanten.sql', 'notes.txt']) writeFileSync(join(folder, name), 'select 1');
+  t.deepEqual(names(), before);
+  writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
+  t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
 });
 
 test.serial('files of Windows are read with line ends and byte order mark; no encoding but UTF-8 is', async (t) => {

@@ -24,6 +24,7 @@ import {
   sqlStateOf,
 } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
+import { addressKey } from '../../src/serve/http/admit.js';
 import { FixedBody } from '../../src/serve/http/descriptions.js';
 import { chooseEncoding } from '../../src/serve/http/encodings.js';
 import { newExchange } from '../../src/serve/http/exchange.js';
@@ -34,6 +35,7 @@ import { parseEntityTags } from '../../src/serve/read/reply.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/serve/write/strict-json.js';
 import { nested } from '../support/malformed-json.js';
 import { limitMs } from '../support/patience.js';
+import { words } from '../support/words.js';
 
 test('an error response has each header once, also when Node.js refused the head of the response before it', async (t) => {
   const koa = new Koa();
@@ -354,4 +356,23 @@ test('every coding holds the text and has a strong ETag of its own, which anothe
     (await new FixedBody(async () => ({ text: `${text} ` })).reply(undefined, undefined)).headers.ETag,
     [...etags][2],
   );
+});
+
+test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address', (t) => {
+  for (const ip of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '0:0:0:0:0:ffff:192.0.2.1'])
+    t.is(addressKey(ip), '192.0.2.1', ip);
+});
+
+test('IPv6 addresses of one /64 have one key, those of another /64 have another', (t) => {
+  const key = '2001:db8:0:a::/64';
+  for (const ip of words('2001:db8:0:a::1 2001:0DB8:0:000a:ffff:1:2:3 2001:db8::a:0:0:192.0.2.1 2001:db8:0:a::%eth0'))
+    t.is(addressKey(ip), key, ip);
+  for (const ip of ['2001:db8:0:b::1', '2001:db8::1', '::1', '::', '1::ffff:192.0.2.1']) t.not(addressKey(ip), key, ip);
+  t.is(addressKey('::1'), '0:0:0:0::/64');
+  t.is(addressKey('fe80::1%lo'), 'fe80:0:0:0::/64');
+});
+
+test('the port that some proxies add to an address does not count', (t) => {
+  for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1']) t.is(addressKey(ip), '192.0.2.1', ip);
+  for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(addressKey(ip), '2001:db8:0:a::/64', ip);
 });

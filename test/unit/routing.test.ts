@@ -5,6 +5,10 @@ import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
 import { type ReadDeps, withReadTarget } from '../../src/serve/read/routing.js';
 
+// The choice of a server is a function of plain values: the states, positions and errors below, which real servers take
+// only by chance. Heartbeat and positions are the gateway's own; real replicas choose in test/fault/freshness,
+// failed-reads and read-your-writes.
+
 interface Named extends Candidate {
   readonly name: string;
 }
@@ -115,16 +119,14 @@ test('a page that has begun waits for its share of the primary', async (t) => {
   t.is(await waiting, 'primary');
 });
 
+const [pool, isReachable, ignore] = [{ renew: () => {} } as ConnectionPool, () => true, () => {}];
+const fewReads = () => primaryReads(pool, isReachable, 20, ignore);
+
 /** How a read ends whose attempts fail with these errors, and how many attempts there were of each server. */
 async function failing(errors: readonly Error[], { isBehind = false, requirement = {} as Requirement } = {}) {
   const only = replica('replica', 0, { replayed: isBehind ? 0n : 9n });
   let [attempts, second] = [0, 0];
-  const reads = primaryReads(
-    { renew: () => {} } as ConnectionPool,
-    () => true,
-    20,
-    () => {},
-  );
+  const reads = fewReads();
   const deps = {
     ...{ replicas: [only], freshnessWaitMs: 10, resumeMs: 0, heartbeat: new Heartbeat(1000), observe: () => {} },
     ...{ primary: () => reads(), primaryReachable: () => true, lastWrite: () => undefined, refuses: () => false },
@@ -171,12 +173,7 @@ test('after a failure on the primary its few reads are spared for a moment', asy
   const { end, attempts, secondAfterMs } = await failing([lost, lost, lost, lost], { isBehind: true });
   t.deepEqual([end, attempts], ['replica_unavailable', 3]);
   t.true(secondAfterMs >= 100, `the second attempt came after ${secondAfterMs} ms`);
-  const reads = primaryReads(
-    { renew: () => {} } as ConnectionPool,
-    () => true,
-    20,
-    () => {},
-  );
+  const reads = fewReads();
   reads()?.rest?.(50);
   t.is(reads(), null);
 });

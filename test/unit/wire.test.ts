@@ -1,20 +1,14 @@
 import { EventEmitter } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
 import pg from 'pg';
-import { readSqlFiles } from '../../src/operate/migrate/sql-files.js';
 import { Row, type TextRow } from '../../src/postgres/row.js';
 import { prepared } from '../../src/postgres/statement.js';
 import { RoundTrip, StatementMixedUp, StatementMoved } from '../../src/postgres/wire/queries.js';
 import { tapRows } from '../../src/postgres/wire/row-tap.js';
 import type { Wire } from '../../src/postgres/wire/wire.js';
-import { addressKey } from '../../src/serve/http/admit.js';
 import { messageOf, rowMessage } from '../support/row-message.js';
-import { words } from '../support/words.js';
 
 type Message = { readonly type: 'D'; readonly texts: TextRow } | { readonly type: 'C' | 'Z'; readonly body: Buffer };
 
@@ -71,35 +65,6 @@ test('a row of texts gives the texts back', (t) => {
       t.deepEqual(Row.of(texts).texts(), texts);
     }),
   );
-});
-
-test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address', (t) => {
-  for (const ip of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '0:0:0:0:0:ffff:192.0.2.1'])
-    t.is(addressKey(ip), '192.0.2.1', ip);
-});
-
-test('IPv6 addresses of one /64 have one key, those of another /64 have another', (t) => {
-  const key = '2001:db8:0:a::/64';
-  for (const ip of words('2001:db8:0:a::1 2001:0DB8:0:000a:ffff:1:2:3 2001:db8::a:0:0:192.0.2.1 2001:db8:0:a::%eth0'))
-    t.is(addressKey(ip), key, ip);
-  for (const ip of ['2001:db8:0:b::1', '2001:db8::1', '::1', '::', '1::ffff:192.0.2.1']) t.not(addressKey(ip), key, ip);
-  t.is(addressKey('::1'), '0:0:0:0::/64');
-  t.is(addressKey('fe80::1%lo'), 'fe80:0:0:0::/64');
-});
-
-test('the port that some proxies add to an address does not count', (t) => {
-  for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1']) t.is(addressKey(ip), '192.0.2.1', ip);
-  for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(addressKey(ip), '2001:db8:0:a::/64', ip);
-});
-
-test('a file of the views whose name does not count is refused, not passed over', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'views-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
-  for (const name of ['klanten.sql', '._klanten.sql', 'notes.txt']) writeFileSync(join(folder, name), 'select 1');
-  const names = () => readSqlFiles('views', folder).map(({ name }) => name);
-  t.deepEqual(names(), ['klanten.sql']);
-  writeFileSync(join(folder, 'work.orders.sql'), 'select 1');
-  t.throws(names, { message: /not named such as klanten\.sql, .*: work\.orders\.sql\. Rename them/ });
 });
 
 test('a connection keeps 100 statements, 12 of a resource: the least recently used one is closed, and prepared again at its next use', (t) => {
