@@ -31,7 +31,7 @@ const app = shopOf(`
     created_at timestamptz not null default now());
   create table line_notes ($own, line_id bigint not null references task_lines on delete cascade, title text not null, created_at timestamptz not null default now());
   create table marks ($own, title text not null, lifecycle_state text, record_status char(1), row_status text check (row_status in ('A', 'D')), deleted_yn char(1),
-    gmt_deleted timestamp, tombstone boolean, deleted_by bigint, dr smallint not null default 0, archive_status text, is_visible boolean, valid_to date, kind text,
+    gmt_deleted timestamp, tombstone boolean, deleted_by bigint, dr smallint not null default 0, archive_status text, is_visible boolean, valid_to date, kind text, i integer, value text,
     created_at timestamptz not null default now());
   create table job_lines (job_id bigint not null references jobs, no integer, title text not null, removed boolean not null default false, trashed_at date, primary key (job_id, no));
   insert into jobs (company_id, title, is_deleted, deleted_at) values (1, 'kept', false, null), (1, 'kept', null, null),

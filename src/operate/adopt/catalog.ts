@@ -113,7 +113,7 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
     .map((column) => `(${alias}.${column.quoted}::text ~* ${literal(deletedWordsOf(column).source)}) is not true`);
   const { rows } = await client.query<{ i: number; value: string | null; rows: number }>(
     `select i, value, rows from (
-      select i, value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by i order by count(*) desc, value) as place
+      select v.i, v.value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by v.i order by count(*) desc, v.value) as place
       from (select * from ${sampled(table, sampledMax)}) ${alias}
         cross join lateral (values ${values}) v (i, value)
         where ${['true', ...kept].join(' and ')} group by 1, 2) c where place <= ${countedMax} order by i, place`,
