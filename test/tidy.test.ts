@@ -84,11 +84,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern: new RegExp(`@ts-(?:${['ignore', 'nocheck', 'expect-error'].join('|')})`),
   },
   // The samples of the documentation page are programs of their readers.
-  {
-    what: 'console',
-    pattern: /\bconsole\.\w+\(/,
-    allowed: /^(test|bench)\//,
-  },
+  { what: 'console', pattern: /\bconsole\.\w+\(/, allowed: /^(test|bench)\// },
   // Output that bypasses these functions could hold control characters.
   {
     what: 'output',
@@ -96,11 +92,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     allowed: /^(test|bench)\/|^src\/cli\/command\.ts$|^pull\/src\/(main|display|mcp\/main)\.ts$/,
   },
   // Settings come from the command that was called; the embedded servers take PG_BIN and PATH, which are no settings.
-  {
-    what: 'process.env',
-    pattern: /process\.env\b/,
-    allowed: /^(test|bench)\/|^demo\/|^src\/cli\//,
-  },
+  { what: 'process.env', pattern: /process\.env\b/, allowed: /^(test|bench)\/|^demo\/|^src\/cli\// },
   // The table of SQLSTATEs says what helps; commands of the administrator know some of their own.
   {
     what: 'SQLSTATE',
@@ -193,6 +185,16 @@ test('a name that lives longer than three lines says what it is', (t) => {
     });
   });
   t.deepEqual(wrong, []);
+});
+
+test('the name of a type has one meaning in src', (t) => {
+  const names = src.flatMap(({ code }) =>
+    [...code.matchAll(/^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm)].map(
+      ([, name]) => name,
+    ),
+  );
+  const repeated = names.filter((name, i) => names.indexOf(name) !== i);
+  t.deepEqual(repeated, []);
 });
 
 test('no line of a comment is longer than 140 characters', (t) => {

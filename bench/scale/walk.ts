@@ -1,4 +1,4 @@
-import type { Key } from '../../src/resource/definition/row-serializer.js';
+import type { OrderKey } from '../../src/resource/definition/row-serializer.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { cursorContext, decodeCursor } from '../../src/serve/read/page-ends.js';
 import { psqlMs } from '../cases/pages.js';
@@ -108,7 +108,7 @@ async function costOf({ gatewayPid, replicaPid }: Subject, work: () => Promise<v
   };
 }
 
-function keyOf(resource: string, cursor: string): Key {
+function keyOf(resource: string, cursor: string): OrderKey {
   const { name, order } = resourceOf(resource);
   const end = decodeCursor(cursorContext(workspaceOf(0), name, {}), cursor, order);
   if (end?.key == null) throw new Error(`the cursor ${cursor} cannot be read`);
@@ -116,7 +116,7 @@ function keyOf(resource: string, cursor: string): Key {
 }
 
 /** COPY with the gateway's own statement: the same columns, rows and order. */
-function copyText(resource: string, after: Key | null, limit: number): string {
+function copyText(resource: string, after: OrderKey | null, limit: number): string {
   const { rows } = compileStatements(resourceOf(resource)).list([]);
   const { text, parameters } = rows[after === null ? 'all' : 'after'];
   const values: Readonly<Record<string, string>> = {

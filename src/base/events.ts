@@ -340,10 +340,10 @@ export const events = {
   }),
 };
 
-type Members<Row> = Row extends EventRow<infer E> ? Readonly<E> : never;
+type EventMembers<Row> = Row extends EventRow<infer E> ? Readonly<E> : never;
 
 export type Event = {
-  [T in keyof typeof events]: { readonly type: T } & Members<(typeof events)[T]>;
+  [T in keyof typeof events]: { readonly type: T } & EventMembers<(typeof events)[T]>;
 }[keyof typeof events];
 
 /** Never throws. */

@@ -6,17 +6,17 @@ export const program = 'workspace-data-gateway';
 export type Command = (args: readonly string[]) => Promise<number>;
 
 type Options = NonNullable<ParseArgsConfig['options']>;
-type Given<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
+type ParsedOptions<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
 
 /** Refuses any other option, and words unless it takes them. */
 export function command<const T extends Options, R>(
   options: T,
-  run: (given: Given<T>['values'], words: readonly string[]) => Promise<R>,
+  run: (given: ParsedOptions<T>['values'], words: readonly string[]) => Promise<R>,
   allowPositionals = false,
 ): (args: readonly string[]) => Promise<R> {
   return (args) => {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals });
-    return run(values as Given<T>['values'], positionals);
+    return run(values as ParsedOptions<T>['values'], positionals);
   };
 }
 

@@ -3,7 +3,7 @@ import { adminUrl } from './admin.js';
 import { type Command, command, errLine, outLine, outTable, outText, UsageError } from './command.js';
 import { findWorkspace, momentSql, rephrase, requireDay } from './tokens.js';
 
-type Row = Readonly<Record<string, string | number | readonly string[] | null>>;
+type ReportRow = Readonly<Record<string, string | number | readonly string[] | null>>;
 
 const readsSql = `select ${momentSql('hour')} as hour, token_id as "tokenId", token, resource, requests::float8, records::float8,
   string_to_array(fields, ',') as fields from gateway.list_reads($1, $2::date::timestamp at time zone 'UTC', ($3::date + 1)::timestamp at time zone 'UTC')`;
@@ -22,8 +22,8 @@ const show = command(
     const { reads, copies } = await asAdmin(adminUrl(), async (client) => {
       const id = await findWorkspace(client, workspace);
       return {
-        reads: (await client.query<Row>(readsSql, [id, from ?? '-infinity', to ?? 'infinity'])).rows,
-        copies: (await client.query<Row>(copiesSql, [id])).rows,
+        reads: (await client.query<ReportRow>(readsSql, [id, from ?? '-infinity', to ?? 'infinity'])).rows,
+        copies: (await client.query<ReportRow>(copiesSql, [id])).rows,
       };
     });
     if (json) return outText(JSON.stringify({ reads, copies }, null, 2));
@@ -35,7 +35,7 @@ const show = command(
   },
 );
 
-const cellsOf = (row: Row): string[] =>
+const cellsOf = (row: ReportRow): string[] =>
   Object.values(row).map((value) => (Array.isArray(value) ? value.join(' ') : String(value ?? '-')));
 
 /** Prints the register of reads, and the copies. */

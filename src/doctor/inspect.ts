@@ -9,7 +9,7 @@ import type { Settings } from '../serve/settings.js';
 import { type Finding, findingAt, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
-import { checkEncryption, checkPooler, connectionItems, connectTo } from './session.js';
+import { checkEncryption, checkPooler, connectForCheck, connectionItems } from './session.js';
 import { checkedProjection, checkWallKey, type Inspection } from './settings.js';
 import type { Thorough } from './thorough/check.js';
 import { type CheckedServer, checkResult, judge, type ServerKind } from './verdicts.js';
@@ -142,7 +142,7 @@ async function inspectServer(
 ): Promise<CheckedServer> {
   const { namedStatements } = inspection.settings;
   const items: Item[] = [];
-  const connect = (): Promise<pg.Client> => connectTo(url, which.kind, inspection.settings);
+  const connect = (): Promise<pg.Client> => connectForCheck(url, which.kind, inspection.settings);
   let client: pg.Client | null = null;
   let system: string | undefined;
   try {

@@ -3,7 +3,7 @@ import { correctionOf } from '../base/errors.js';
 import { checkSql, failure, type Item, verdict } from './finding.js';
 import { inReadOnlyTransaction } from './session.js';
 
-export interface Plan {
+export interface QueryPlan {
   readonly 'Node Type': string;
   readonly 'Parent Relationship'?: string;
   readonly 'Relation Name'?: string;
@@ -19,7 +19,7 @@ export interface Plan {
   readonly 'Merge Cond'?: string;
   readonly 'Join Filter'?: string;
   readonly Filter?: string;
-  readonly Plans?: readonly Plan[];
+  readonly Plans?: readonly QueryPlan[];
 }
 
 /** With these settings plans name every scan, of partitions too, and schemas of functions. */
@@ -52,7 +52,7 @@ interface RelationRow {
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
 }
 
-function scansOf(plan: Plan): Scans {
+function scansOf(plan: QueryPlan): Scans {
   const nodes = allNodes(plan);
   const ctes = new Map(
     nodes.flatMap((node) => (node['Subplan Name']?.startsWith('CTE ') ? [[node['Subplan Name'].slice(4), node]] : [])),
@@ -78,27 +78,27 @@ function scansOf(plan: Plan): Scans {
   };
 }
 
-export function allNodes(plan: Plan): Plan[] {
+export function allNodes(plan: QueryPlan): QueryPlan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(allNodes)];
 }
 
-function aliasesOf(plan: Plan): string[] {
+function aliasesOf(plan: QueryPlan): string[] {
   return allNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
 /** gateway.sealed_workspace reads the keys of the wall. */
-function readsSeal({ Schema: schema, 'Relation Name': relation }: Plan): boolean {
+function readsSeal({ Schema: schema, 'Relation Name': relation }: QueryPlan): boolean {
   return schema === 'gateway' && relation === 'wall_keys';
 }
 
 /** Returns "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
-function parameterOf({ 'Subplan Name': name = '' }: Plan): string | undefined {
+function parameterOf({ 'Subplan Name': name = '' }: QueryPlan): string | undefined {
   const [, initPlan, parameter] = /^(InitPlan \d+)(?: \(returns (\$\d+)\))?$/.exec(name) ?? [];
   return parameter ?? (initPlan && `(${initPlan}).col1`);
 }
 
 /** The sealed setting or the function gives the workspace of the session. */
-function workspaceParameters(plan: Plan, sealed: ReadonlySet<string | undefined>): string[] {
+function workspaceParameters(plan: QueryPlan, sealed: ReadonlySet<string | undefined>): string[] {
   const name = parameterOf(plan);
   const { Output: [output = '', ...others] = [] } = plan;
   const [, first, second] = /^COALESCE\((\(.*\)\.col1|\$\d+), (.*)\)$/.exec(bare(output)) ?? [];
@@ -120,7 +120,7 @@ const boundSide: Readonly<Record<string, string>> = {
 };
 
 /** A condition of an outer join binds only its nullable side. */
-function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[] {
+function comparisonsOf(node: QueryPlan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
   const side = (relationship: string): Set<string> =>
     new Set(
@@ -149,8 +149,8 @@ function comparisonsOf(node: Plan, workspaces: ReadonlySet<string>): Comparison[
   ];
 }
 
-function withoutCache(plan: Plan): Plan {
-  return /^(Memoize|Materialize)$/.test(plan['Node Type']) ? withoutCache(plan.Plans?.[0] as Plan) : plan;
+function withoutCache(plan: QueryPlan): QueryPlan {
+  return /^(Memoize|Materialize)$/.test(plan['Node Type']) ? withoutCache(plan.Plans?.[0] as QueryPlan) : plan;
 }
 
 function equalities(conditions: readonly (string | undefined)[], workspaces: ReadonlySet<string>): Comparison[] {
@@ -278,8 +278,8 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
   for (const { name, columns } of rows) {
     const text = `explain (verbose, costs off, format json) select ${columns} from ${name}`;
     const plan = async (): Promise<Item[]> => {
-      const [row] = (await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(text)).rows;
-      scansOfViews.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as Plan));
+      const [row] = (await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(text)).rows;
+      scansOfViews.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as QueryPlan));
       return [];
     };
     const refused = (error: Error): Item[] => [

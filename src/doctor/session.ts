@@ -27,7 +27,7 @@ const slowAdvice =
   'Look at the load of the server and at what the statement waits for, and run ANALYZE; gateway.key_ids() can take a smaller sample.';
 
 /** Connects as the gateway does, with short limits. */
-export function connectTo(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
+export function connectForCheck(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
   return new Login(sessionSettings(kind, settings)).connect(() => ({
     connectionString: url,
     connectionTimeoutMillis: settings.connectTimeoutMs,

@@ -4,7 +4,7 @@ import type { Event, Observe, RefusedResource } from '../base/events.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { findingAt, type Item, titleOf, verdict } from './finding.js';
 import { checkTokens } from './server.js';
-import { type CheckBounds, connectTo, inReadOnlyTransaction, isSlow } from './session.js';
+import { type CheckBounds, connectForCheck, inReadOnlyTransaction, isSlow } from './session.js';
 import type { ServerKind } from './verdicts.js';
 import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
@@ -109,7 +109,7 @@ export class FitnessWatch {
     }
     let client: pg.Client | null = null;
     try {
-      client = await connectTo(url, server.kind, this.bounds);
+      client = await connectForCheck(url, server.kind, this.bounds);
       const look = server.kind === 'replica' ? lookAtReplica : lookAtPrimary;
       const before = this.#items.get(server) ?? [];
       const items = await look(client, this.resources, before);

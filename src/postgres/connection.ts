@@ -6,7 +6,7 @@ import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import { resourceOf, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
-import { boundValues, guardOf, type Part, RoundTrip, StatementMixedUp, StatementMoved } from './wire/queries.js';
+import { boundValues, guardOf, RoundTrip, StatementMixedUp, StatementMoved, type TripPart } from './wire/queries.js';
 import { reusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
 import { announcedPid, Login, streamOf, wireOf } from './wire/wire.js';
@@ -318,7 +318,7 @@ export class Connection {
 }
 
 /** The guard lasts for their common transaction, so that no later user of the connection inherits the workspace, also behind PgBouncer. */
-function partsOf({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): Part[] {
+function partsOf({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): TripPart[] {
   const rows = { statement, values: boundValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [seal(workspace)] }];
   if (marks === undefined) return [...guarded, rows];

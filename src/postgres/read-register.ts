@@ -1,5 +1,5 @@
 /** The content of an answer, for the register of reads. */
-export interface Shown {
+export interface ReadContent {
   readonly resource: string;
   /** Its personal fields, separated by commas; empty: none. */
   readonly personal: string;
@@ -37,7 +37,7 @@ export class ReadRegister {
     return this.#reads.size === 0 && this.#copies.size === 0;
   }
 
-  note(token: string, { resource, personal, records, copy }: Shown, nowMs = Date.now()): void {
+  note(token: string, { resource, personal, records, copy }: ReadContent, nowMs = Date.now()): void {
     if (personal !== '') {
       const hour = new Date(nowMs - (nowMs % hourMs)).toISOString();
       this.#add({ hour, token, resource, fields: personal, requests: 1, records });

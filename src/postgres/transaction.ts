@@ -12,14 +12,14 @@ export interface Step {
   readonly onError?: (error: unknown) => never;
 }
 
-export type Rows = readonly TextRow[];
+export type TextRows = readonly TextRow[];
 
 export interface Sender {
   query(roundTrip: RoundTrip): unknown;
 }
 
 interface StepResult {
-  readonly rows: Rows;
+  readonly rows: TextRows;
   readonly tag: string;
 }
 
@@ -35,7 +35,7 @@ export interface Committed<Result> {
   readonly position: WalPosition;
 }
 
-type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: Rows };
+type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: TextRows };
 
 export type Work<T> = (transaction: Transaction) => Promise<Committed<T>>;
 
@@ -159,7 +159,7 @@ export function runSteps(
   const work = (): Promise<readonly StepResult[]> =>
     new Promise((resolve, reject) => {
       const done = (error: Error | null, tags: readonly string[]): void => {
-        const results = tags.map((tag, i) => ({ rows: rows[i] as Rows, tag })).slice(opening.length);
+        const results = tags.map((tag, i) => ({ rows: rows[i] as TextRows, tag })).slice(opening.length);
         if (error === null) return resolve(results);
         try {
           steps[tags.length]?.onError?.(error);

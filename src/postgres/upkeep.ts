@@ -1,7 +1,7 @@
 import { correctionOf, sqlStateOf } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { Primary } from './primary.js';
-import { ReadRegister, type Shown } from './read-register.js';
+import { type ReadContent, ReadRegister } from './read-register.js';
 import type { TextRow } from './row.js';
 import { fingerprintOf } from './seal.js';
 import { prepared, type Statement } from './statement.js';
@@ -53,7 +53,7 @@ export class Upkeep {
     if (this.#used.size < tokensMax) this.#used.add(tokenId);
   }
 
-  noteRead(tokenId: string, shown: Shown): void {
+  noteRead(tokenId: string, shown: ReadContent): void {
     this.#register.note(tokenId, shown);
   }
 

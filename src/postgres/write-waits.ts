@@ -29,10 +29,10 @@ export interface WriteWaits {
   readonly sentence?: string;
 }
 
-type Kind = 'sync' | 'lock' | 'work';
+type WaitKind = 'sync' | 'lock' | 'work';
 
 /** In the order in which one is the cause of the others. */
-const sentences: Readonly<Record<Kind, (relation: string | null, holder: string | null) => string>> = {
+const sentences: Readonly<Record<WaitKind, (relation: string | null, holder: string | null) => string>> = {
   sync: () => 'commits wait for a synchronous standby: start it, or take it out of synchronous_standby_names',
   lock: (relation, holder) =>
     `for a lock${relation ? ` of ${relation}` : ' of a row'} that ${holder ?? 'another process'} holds`,
@@ -43,7 +43,7 @@ export function writeWaitsOf(rows: readonly TextRow[], announcedPid: number | nu
   const isPooled = rows.some(([asking]) => Number(asking) !== announcedPid);
   const pids = isPooled ? null : new Set(rows.map(([, pid]) => Number(pid)));
   const long = rows.filter(([, , seconds]) => Number(seconds ?? 0) >= 1);
-  for (const kind of Object.keys(sentences) as Kind[]) {
+  for (const kind of Object.keys(sentences) as WaitKind[]) {
     const alike = long.filter((row) => row[3] === kind);
     const [longest] = alike.sort((a, b) => Number(b[2]) - Number(a[2]));
     if (longest === undefined) continue;

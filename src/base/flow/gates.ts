@@ -43,9 +43,9 @@ export interface Limits {
 
 type Quota = 'rateLimit' | 'writes' | 'authFailures' | 'publicRequests' | 'lookUps';
 type LimitSettings = Readonly<Record<`${Quota}PerMinute`, number>>;
-type Peers = { readonly limiter: (name: string, quota: number) => Limiter };
+type LimiterSource = { readonly limiter: (name: string, quota: number) => Limiter };
 
-export function limitsOf(settings: LimitSettings, peers: Peers): Limits {
+export function limitsOf(settings: LimitSettings, peers: LimiterSource): Limits {
   return {
     token: peers.limiter('token', settings.rateLimitPerMinute),
     write: settings.writesPerMinute === 0 ? null : peers.limiter('write', settings.writesPerMinute),

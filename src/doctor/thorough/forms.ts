@@ -20,7 +20,7 @@ export function formOf(values: readonly string[], isBytea: boolean): Form {
   if (values.filter(isSealedDocument).length >= values.length * shareMin) return { kind: 'sealed' };
   if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return { kind: 'sealed' };
   if (isBytea) return { kind: isDigest(values) ? 'digest' : 'unknown bytes' };
-  const isBase64 = mostly(values, 'base64', (bytes) => bytes.length > 3 && isText(bytes));
+  const isBase64 = mostly(values, 'base64', (bytes) => bytes.length > 3 && isPrintable(bytes));
   if (isBase64 && values.some((value) => value.length >= 8 && /[A-Z].*[a-z]|[0-9=]/.test(value)))
     return { kind: 'base64' };
   return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
@@ -68,7 +68,7 @@ const changesOfKind = /(?<=[a-z])[A-Z\d]|(?<=[A-Z])[a-z\d]|(?<=\d)[A-Za-z]/g;
 function isSealed(values: readonly string[], encodings: readonly EncodingName[]): boolean {
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);
   const texts = payloads.length < values.length * shareMin ? values : payloads;
-  const hasNoForm = (bytes: Buffer): boolean => bytes.length >= sealedBytesMin && !isText(bytes);
+  const hasNoForm = (bytes: Buffer): boolean => bytes.length >= sealedBytesMin && !isPrintable(bytes);
   return !isDigest(texts) && encodings.some((encoding) => mostly(texts, encoding, hasNoForm));
 }
 
@@ -85,7 +85,7 @@ function mostly(values: readonly string[], encoding: EncodingName, holds: (bytes
   return count > 0 && count >= values.length * shareMin;
 }
 
-function isText(bytes: Buffer): boolean {
+function isPrintable(bytes: Buffer): boolean {
   const text = bytes.toString('utf8');
   return Buffer.from(text).equals(bytes) && !/[\p{Cc}\p{Cn}\p{Co}]/u.test(text.replace(/[\t\r\n]/g, ''));
 }

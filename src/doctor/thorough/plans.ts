@@ -5,22 +5,23 @@ import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
 import { checkSql, failure, faultIf, type Item, verdict, warning } from '../finding.js';
-import type { Plan } from '../scans.js';
+import type { QueryPlan } from '../scans.js';
 import { inReadOnlyTransaction } from '../session.js';
 
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
-async function explain(client: pg.Client, { text, parameters }: Statement): Promise<Plan> {
+async function explain(client: pg.Client, { text, parameters }: Statement): Promise<QueryPlan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
   const name = `"${randomUUID()}"`; // after an error it stays
   const results: unknown = await client.query(
     `prepare ${name} as ${text}; explain (format json) execute ${name}${values}; deallocate ${name}`,
   );
-  const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>[];
-  return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: Plan }] }>).rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+  const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>[];
+  return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>).rows[0]?.['QUERY PLAN'][0]
+    .Plan as QueryPlan;
 }
 
 /** It makes a part of a row, and runs for the rows of a page alone. */
-function isOfRow(plan: Plan): boolean {
+function isOfRow(plan: QueryPlan): boolean {
   return /^(SubPlan|InitPlan)$/.test(plan['Parent Relationship'] ?? '');
 }
 
@@ -100,7 +101,7 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
 }
 
 /** Subplans run for the rows of a page alone; rows of a list of ids or of a bound are few. */
-function flaws(plan: Plan): string[] {
+function flaws(plan: QueryPlan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
   const ownFaults =
@@ -112,11 +113,11 @@ function flaws(plan: Plan): string[] {
   return [...ownFaults, ...(plan.Plans ?? []).flatMap(flaws)];
 }
 
-function isJoin(plan: Plan): boolean {
+function isJoin(plan: QueryPlan): boolean {
   return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
 /** `selectFew` or `rowsByIds` of the statements bounds the rows, or a limit does. */
-function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: Plan): boolean {
+function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: QueryPlan): boolean {
   return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }

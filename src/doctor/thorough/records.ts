@@ -23,7 +23,7 @@ const lostMin = 10;
 const shareMax = 0.05;
 const shareMin = 20;
 
-interface Member {
+interface TalliedMember {
   readonly leaf: Leaf;
   readonly at: number;
   stored: number;
@@ -46,7 +46,7 @@ export async function checkRecords(
   });
   const misfitsOf = misfitsIn(resource);
   const positions = columnsOf(resource);
-  const members = leaves(resource).map((leaf): Member => {
+  const members = leaves(resource).map((leaf): TalliedMember => {
     const at = positions.indexOf(leaf.field.column);
     return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
   });
@@ -133,7 +133,7 @@ function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
 }
 
 /** JSON may hold null itself, and images are removed on purpose. */
-function tally(member: Member, id: string, value: unknown, undecodable: string | undefined): void {
+function tally(member: TalliedMember, id: string, value: unknown, undecodable: string | undefined): void {
   const { clean, pointer, type } = member.leaf.field;
   const isRemoved = clean !== undefined || pointer !== undefined || type === 'json' || type === 'text';
   member.stored++;
@@ -142,7 +142,7 @@ function tally(member: Member, id: string, value: unknown, undecodable: string |
   member.reasons.add(undecodable ?? 'JSON has no such value');
 }
 
-function valuesItem(resource: Resource, count: number, members: readonly Member[]): Item {
+function valuesItem(resource: Resource, count: number, members: readonly TalliedMember[]): Item {
   const { name } = resource;
   const lost = members.filter(({ empty }) => empty > 0);
   if (lost.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
@@ -155,7 +155,7 @@ function valuesItem(resource: Resource, count: number, members: readonly Member[
   return { level, code: 'values', object: name, detail: `${withFile(sentences, resource).join('; ')}.` };
 }
 
-function levelOf({ stored, empty }: Member): Level {
+function levelOf({ stored, empty }: TalliedMember): Level {
   if (stored >= lostMin && empty === stored) return 'refused';
   return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
 }

@@ -15,12 +15,12 @@ import { failure, faultIf, type Item, verdict, warning } from '../finding.js';
 
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 
-type Writable = CompiledResource & { readonly write: CompiledWrite };
+type WritableCompiled = CompiledResource & { readonly write: CompiledWrite };
 
 /** Runs PATCH, its repetition and POST dry. A constraint that refuses the values is no fault: PostgreSQL checks privileges first. */
 export async function checkWrites(
   client: pg.Client,
-  compiled: Writable,
+  compiled: WritableCompiled,
   workspaces: readonly WorkspaceId[],
   seal: Seal,
 ): Promise<Item> {
@@ -66,7 +66,7 @@ interface Trial {
 /** Tries one member after another until the app's constraints take it; the version must move with it. Null: the workspace has no record. */
 async function tryChange(
   transaction: Transaction,
-  { resource, write }: Writable,
+  { resource, write }: WritableCompiled,
   workspace: WorkspaceId,
 ): Promise<(Trial & { readonly row: TextRow | undefined }) | null> {
   const statement = prepared('sample', `select id from ${resource.write?.view} limit 1`);

@@ -4,7 +4,15 @@ import { isPlain } from './indexes.js';
 import { keptConditions, marksOf } from './marks.js';
 import { namesOf, singular } from './names.js';
 import { isPeople, referencesIn } from './paths.js';
-import { type Column, type Shown, type Step, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
+import {
+  type Column,
+  type ReferenceStep,
+  type ShownRows,
+  type Subject,
+  type Survey,
+  sharedPoint,
+  type Table,
+} from './schema.js';
 import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
@@ -18,8 +26,8 @@ interface Above {
   readonly takes: boolean;
 }
 
-type Rows = Pick<Shown, 'way' | 'own' | 'above'>;
-type Row = { readonly table: Table; readonly steps: readonly Step[] };
+type RowConditions = Pick<ShownRows, 'way' | 'own' | 'above'>;
+type RowPath = { readonly table: Table; readonly steps: readonly ReferenceStep[] };
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
 function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
@@ -37,7 +45,7 @@ function isNamedAfter(table: Table, above: Table): boolean {
 }
 
 /** Ends before a person who is no record above: that person, and the records beyond, hide nothing. */
-function stepsOfRecords({ table, steps }: Row): number {
+function stepsOfRecords({ table, steps }: RowPath): number {
   const from = [table, ...steps.map((step) => step.table)];
   const person = steps.findIndex((step, i) => isPeople(step.table) && !isNamedAfter(from[i] as Table, step.table));
   return person < 0 ? steps.length : person;
@@ -49,7 +57,7 @@ type Known = Pick<Survey, 'tables' | 'tenant' | 'workspaces'>;
 /** A view must follow the views that it reads, so references in a circle are left out, nullable ones first; a table may refer to itself. */
 function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
   const { tables, workspaces } = known;
-  const stepsOf = (table: Table): readonly Step[] => workspaces.get(table)?.steps ?? [];
+  const stepsOf = (table: Table): readonly ReferenceStep[] => workspaces.get(table)?.steps ?? [];
   const reads = new Map(tables.map((table) => [table, new Set(stepsOf(table).map((step) => step.table))]));
   const reaches = (from: Table, to: Table): boolean =>
     from === to || [...(reads.get(from) ?? [])].some((next) => reaches(next, to));
@@ -71,7 +79,7 @@ function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
 }
 
 /** Leads the step to a record as its view shows it. */
-function stepTo(step: Step, view: string): Step {
+function stepTo(step: ReferenceStep, view: string): ReferenceStep {
   return { ...step, table: { ...step.table, quoted: view }, to: { ...step.to, quoted: 'id' } };
 }
 
@@ -85,7 +93,7 @@ class Conditions {
   readonly #known: Known;
   readonly #above: ReadonlyMap<Table, readonly Above[]>;
   readonly #views: ReadonlyMap<Table, { readonly id: Column; readonly view: string }>;
-  readonly #rows = new Map<Table, Rows>();
+  readonly #rows = new Map<Table, RowConditions>();
 
   constructor(subjects: readonly Unshown[], known: Known) {
     const viewOf = (table: Table): string => `records.${namesOf({ table }, { subjects }).view}`;
@@ -94,7 +102,7 @@ class Conditions {
     this.#views = new Map(subjects.map(({ table, id }) => [table, { id, view: viewOf(table) }]));
   }
 
-  shownOf(table: Table): Shown {
+  shownOf(table: Table): ShownRows {
     const rows = this.#rowsOf(table);
     const open = (this.#above.get(table) ?? []).flatMap((to) => {
       const kept = to.takes ? undefined : this.#aboveSql(to, alias, workspaceSql(rows.way), 0);
@@ -103,7 +111,7 @@ class Conditions {
     return { ...rows, open };
   }
 
-  #rowsOf(table: Table): Rows {
+  #rowsOf(table: Table): RowConditions {
     const rows = this.#rows.get(table) ?? this.#rowsAt(table, 0);
     this.#rows.set(table, rows);
     return rows;
@@ -118,7 +126,7 @@ class Conditions {
     return viewConditions(this.#rowsOf(table), true).length > 0 ? view : undefined;
   }
 
-  #rowsAt(table: Table, depth: number, isSelf = false): Rows {
+  #rowsAt(table: Table, depth: number, isSelf = false): RowConditions {
     const row = depth === 0 ? alias : `o${depth}`;
     const { tenant, steps: all = [] } = this.#known.workspaces.get(table) ?? {};
     const records = all.slice(0, stepsOfRecords({ table, steps: all }));
@@ -180,11 +188,11 @@ class Conditions {
 }
 
 /** A joined view is a condition of the statement already. */
-export function viewConditions({ own, above }: Pick<Shown, 'own' | 'above'>, withJoined = false): string[] {
+export function viewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
   return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
 }
 
-export function abovePoint(table: Table, { above }: Shown): Points {
+export function abovePoint(table: Table, { above }: ShownRows): Points {
   const names = [...new Set(above.map(({ by }) => by))].join(', ');
   return [
     names !== '' && sharedPoint('Rows whose record in these tables counts as deleted are not shown.', table, names),

@@ -11,7 +11,7 @@ import { keyIdsFile, tokensFile } from './files.js';
 import { count, sizeText } from './indexes.js';
 import { ledgerText } from './ledger.js';
 import { AdoptRefused, type Point, type Survey } from './schema.js';
-import { pointsOf, printed, type SqlFile } from './sql.js';
+import { type DraftFile, pointsOf, printed } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 
 export interface AdoptOptions extends SurveyOptions {
@@ -70,7 +70,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   };
 }
 
-function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
+function filesOf(found: Survey, drafts: readonly Draft[]): (DraftFile | Draft)[] {
   const { file } = logWrite(found);
   return [
     tokensFile(found),
@@ -83,7 +83,7 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (SqlFile | Draft)[] {
 const placesMax = 3;
 
 /** The first file asks what holds for many tables. */
-function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | Draft)[] {
+function withSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
   const shared = new Map<string, Point[]>();
   for (const point of files.flatMap((file) => ('sql' in file ? pointsOf(file.open) : [])))
     if (point.of !== undefined) shared.set(point.text, [...(shared.get(point.text) ?? []), point]);
@@ -94,7 +94,7 @@ function withSharedPoints([tokens, ...files]: (SqlFile | Draft)[]): (SqlFile | D
     const others = places.length > placesMax ? `, and others of ${places.length} in all: each file has a Note` : '';
     return { text: `${text} In ${first}${others}.`, rows };
   });
-  const { open = [], ...rest } = tokens as SqlFile;
+  const { open = [], ...rest } = tokens as DraftFile;
   return [{ ...rest, open: [...open, ...points] }, ...files];
 }
 

@@ -2,7 +2,7 @@ import { isNamed } from '../../base/words.js';
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parsed } from './columns.js';
 import type { AuditLog, Column, Survey, Table } from './schema.js';
-import { as, policiesSql, type SqlFile, sequenceGrant } from './sql.js';
+import { as, type DraftFile, policiesSql, sequenceGrant } from './sql.js';
 
 /** Recognizes a log by the names of its columns and the shape of a JSON value. */
 export function auditLogIn({ columns }: Table): AuditLog | undefined {
@@ -63,7 +63,7 @@ function isMost(some: readonly unknown[], all: readonly unknown[]): boolean {
 export interface LogWrite {
   /** If it is absent, the gateway cannot write the log. */
   readonly audit?: Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
-  readonly file?: SqlFile;
+  readonly file?: DraftFile;
 }
 
 // Whole words: a stored sentence must not get into a file, or into other workspaces.

@@ -12,7 +12,7 @@ import { AdoptRefused, type Survey, type Table, type Tenant, type WorkspaceOf } 
 const partsMax = 8;
 export const draftsMax = 100;
 
-interface Given {
+interface ChoiceInput {
   readonly schema: string;
   readonly all: readonly Table[];
   readonly tenant: Tenant;
@@ -29,7 +29,7 @@ interface Choice extends Pick<Survey, 'leftOut'> {
 }
 
 /** Throws AdoptRefused when `only` names what cannot be a resource. */
-export function chooseTables(subjects: Given): Choice {
+export function chooseTables(subjects: ChoiceInput): Choice {
   const { schema, all, only } = subjects;
   const partsOf = findParts(subjects);
   const allParts = [...partsOf.values()].flat();
@@ -58,7 +58,7 @@ export function chooseTables(subjects: Given): Choice {
 }
 
 /** Takes the tables that the operator named first, then goes by size and by the tables that refer to them. */
-function mostImportant(tables: readonly Table[], { all, keep }: Given): Table[] {
+function mostImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Table[] {
   const weight = (table: Table): number =>
     Math.log10(1 + table.rows) +
     all.filter(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name)).length;
@@ -67,7 +67,7 @@ function mostImportant(tables: readonly Table[], { all, keep }: Given): Table[] 
   return tables.filter((table) => ranked.indexOf(table) < draftsMax);
 }
 
-function reasonWithout(table: Table, choosing: Given): string | undefined {
+function reasonWithout(table: Table, choosing: ChoiceInput): string | undefined {
   const { tenant, users, workspaces, only } = choosing;
   if (table.isUnlogged) return 'it is unlogged, so replicas do not have its rows: alter it with `set logged`';
   if (table === tenant.root) return 'it is the list of workspaces';
@@ -98,7 +98,7 @@ function reasonWithoutId({ name, quoted, columns, primaryKey, isInherited }: Tab
 }
 
 /** Says how to give the rows of a table a workspace. */
-function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: Given): string {
+function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: ChoiceInput): string {
   const above = open.find((each) => each.table === table && each.to.length > 0);
   if (above)
     return `its ${above.type.name} and ${above.id.name} name its record, so show it by a view of your own with a join for each kind of record`;
@@ -132,7 +132,7 @@ function remedyOfNull({ columns: [from], table: { quoted } }: Reference): string
   return `its ${from?.name} leads to ${quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
 }
 
-function findParts(choosing: Given): ReadonlyMap<Table, readonly Table[]> {
+function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> {
   const { all, tenant, users, workspaces, only } = choosing;
   const isPart = (part: Table, above: Table): boolean => {
     const [workspace, id] = [workspaces.get(above), idColumn(above, tenant)];
@@ -148,7 +148,7 @@ function findParts(choosing: Given): ReadonlyMap<Table, readonly Table[]> {
 }
 
 /** The only table it refers to, when no table refers to it and it has no time of its own. */
-function parent(table: Table, { all, tenant, users }: Given): Table | undefined {
+function parent(table: Table, { all, tenant, users }: ChoiceInput): Table | undefined {
   const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
   const keys = table.foreignKeys.filter(({ isGuess }) => !isGuess);
   const above = new Set(keys.map((key) => key.table).filter((name) => !isAside(name)));

@@ -7,7 +7,7 @@ import { holdsImage } from '../../resource/projection/images.js';
 import { camelCase, singular } from './names.js';
 import { type Column, type Point, sharedPoint, type Table, type TypeMember } from './schema.js';
 
-export interface Shown {
+export interface ShownColumn {
   readonly type: FieldType;
   /** The alias of the table stands before the column. */
   readonly select: string;
@@ -37,7 +37,7 @@ const types: Readonly<Record<string, FieldType>> = {
   jsonb: 'json',
 };
 
-export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Column): Shown {
+export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Column): ShownColumn {
   if (composedOf) return { type: 'text', select: composedText(composedOf) };
   const column = `${alias}.${quoted}`;
   // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
@@ -51,7 +51,7 @@ export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Colum
 }
 
 /** A number becomes text in JSON, so that no client loses digits. */
-export function shownId(column: Column): Shown {
+export function shownId(column: Column): ShownColumn {
   const { type, select } = shown(column);
   if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
   if (type === 'uuid' || type === 'text') return { type, select };

@@ -14,7 +14,7 @@ import { namesOf, singular } from './names.js';
 import { partsOf, syncOf } from './parts.js';
 import { pathPoints } from './paths.js';
 import { type Ledger, type Point, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
-import { as, fromOf, type Points, pointsOf, policiesSql, type SqlFile, whereOf, workspaceSql } from './sql.js';
+import { as, type DraftFile, fromOf, type Points, pointsOf, policiesSql, whereOf, workspaceSql } from './sql.js';
 import { writeOf } from './write.js';
 
 export interface Draft {
@@ -23,7 +23,7 @@ export interface Draft {
   readonly columns: readonly ViewColumn[];
   readonly definition: Readonly<Record<string, unknown>>;
   /** They include proposals of indexes and views of its parts. */
-  readonly files: readonly SqlFile[];
+  readonly files: readonly DraftFile[];
   /** Its writes are entries of the app's audit log. */
   readonly isLogged: boolean;
   readonly ledger: Ledger;
@@ -108,7 +108,7 @@ function definitionOf({ subject, names, list, sync, entity, write, version, colu
   };
 }
 
-function viewFile(shape: Shape): SqlFile {
+function viewFile(shape: Shape): DraftFile {
   const { subject, names, list, sync, write, columns } = shape;
   const { view } = names;
   const { table, steps, shown } = subject;
@@ -194,12 +194,12 @@ function rowSecurityPoint(table: Table): Point {
 }
 
 /** Another index of the table begins with their keys. */
-function withoutPrefixes(files: readonly SqlFile[]): SqlFile[] {
-  const keysOf = ({ sql }: SqlFile): string => sql.replace(/^.*\n/, '').replace(/\)(?: where .*)?;$/s, '');
-  const rest = ({ sql }: SqlFile): string => /\)( where .*)?;$/s.exec(sql)?.[1] ?? '';
-  const isServedBy = (file: SqlFile, other: SqlFile): boolean =>
+function withoutPrefixes(files: readonly DraftFile[]): DraftFile[] {
+  const keysOf = ({ sql }: DraftFile): string => sql.replace(/^.*\n/, '').replace(/\)(?: where .*)?;$/s, '');
+  const rest = ({ sql }: DraftFile): string => /\)( where .*)?;$/s.exec(sql)?.[1] ?? '';
+  const isServedBy = (file: DraftFile, other: DraftFile): boolean =>
     other.index !== undefined && rest(other) === rest(file) && `${keysOf(other)},`.startsWith(`${keysOf(file)},`);
-  const servedBy = (file: SqlFile, i: number): SqlFile | undefined =>
+  const servedBy = (file: DraftFile, i: number): DraftFile | undefined =>
     file.index &&
     files.find((other, at) => at !== i && isServedBy(file, other) && (at < i || !isServedBy(other, file)));
   return files.flatMap((file, i) => {

@@ -12,17 +12,17 @@ import {
   preset,
   reasonNotToShow,
   reasonToLeaveOut,
-  type Shown,
+  type ShownColumn,
   shown,
   shownId,
 } from './columns.js';
-import type { Key } from './indexes.js';
+import type { IndexKey } from './indexes.js';
 import { camelCase, namesOf, untaken } from './names.js';
 import { type Column, type Point, type Subject, type Survey, sharedPoint } from './schema.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 
-export interface ViewColumn extends Key {
+export interface ViewColumn extends IndexKey {
   readonly name: string;
   readonly member: string;
   readonly field: FieldJson;
@@ -108,7 +108,7 @@ function reasonOf(column: Column, subject: Subject, survey: Survey): string | un
   return isOfLog ? reasonToLeaveOut(column) : reasonNotToShow(column, documents);
 }
 
-interface Rule extends Shown {
+interface Rule extends ShownColumn {
   readonly name?: string;
   readonly member?: string;
   readonly json?: FieldJson;

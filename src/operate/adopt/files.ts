@@ -5,10 +5,10 @@ import type { ViewColumn } from './fields.js';
 import { gonePoint, presentConditions } from './marks.js';
 import { ownersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
-import { as, literal, type Points, policiesSql, type SqlFile, whereOf } from './sql.js';
+import { as, type DraftFile, literal, type Points, policiesSql, whereOf } from './sql.js';
 
 /** Drafts tokens.sql: workspaces and owners are the app's. */
-export function tokensFile(surveyed: Survey): SqlFile {
+export function tokensFile(surveyed: Survey): DraftFile {
   const { tenant, users, subjects } = surveyed;
   const { root, rootId, isSure, reason } = tenant;
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
@@ -37,7 +37,7 @@ export function tokensFile(surveyed: Survey): SqlFile {
 }
 
 /** Fills a template of sql/adopt, whose comment stays in the file. */
-function fileOf(name: string, values: Readonly<Record<string, string>>): SqlFile {
+function fileOf(name: string, values: Readonly<Record<string, string>>): DraftFile {
   const [, comment = '', text = ''] = /^((?:-- .*\n)+)([\s\S]*?)\n*$/.exec(projectText(`sql/adopt/${name}.sql`)) ?? [];
   const about = [...comment.matchAll(/^-- (.*)$/gm)].map(([, line]) => line as string);
   return { path: `${name}.sql`, about, sql: text.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string) };
@@ -46,7 +46,7 @@ function fileOf(name: string, values: Readonly<Record<string, string>>): SqlFile
 /** Drafts key_ids.sql, which finds the key ids in use with one scan per table. */
 export function keyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
-): SqlFile {
+): DraftFile {
   const read = drafts.flatMap(({ subject, columns }) => {
     const sealed = columns.filter(({ field }) => field.codec === preset).map(({ of }) => of.quoted);
     return sealed.length === 0 ? [] : [{ quoted: subject.table.quoted, sealed }];

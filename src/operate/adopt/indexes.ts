@@ -3,19 +3,19 @@ import { shortened } from '../migrate/indexes.js';
 import { alias } from './columns.js';
 import { indexConditions, printedConditions } from './marks.js';
 import type { Column, Index, Table } from './schema.js';
-import type { SqlFile } from './sql.js';
+import type { DraftFile } from './sql.js';
 
 /** A key is a column of the table, or an expression of a view over it. */
-export interface Key {
+export interface IndexKey {
   readonly of: Column;
   readonly select: string;
 }
 
-export function plainKey(of: Column): Key {
+export function plainKey(of: Column): IndexKey {
   return { of, select: `${alias}.${of.quoted}` };
 }
 
-export function isPlain({ of, select }: Key): boolean {
+export function isPlain({ of, select }: IndexKey): boolean {
   return select === plainKey(of).select;
 }
 
@@ -24,10 +24,10 @@ export function proposedIndex(
   table: Table,
   name: string,
   purpose: string,
-  ofFilter: readonly Key[],
+  ofFilter: readonly IndexKey[],
   fixed: number,
   isOfKept = true,
-): SqlFile[] {
+): DraftFile[] {
   const keys = ofFilter.filter(({ select }, i) => ofFilter.findIndex((key) => key.select === select) === i);
   const conditions = isOfKept ? indexConditions(table) : [];
   const usable = usableIndexes(table, isOfKept);
@@ -54,7 +54,7 @@ const widths: Readonly<Record<string, number>> = {
 };
 
 /** Each entry has 12 bytes beside its keys, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
-function indexBytes({ rows }: Table, keys: readonly Key[]): number {
+function indexBytes({ rows }: Table, keys: readonly IndexKey[]): number {
   const width = keys.reduce(
     (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + widthOf(one), 0),
     0,

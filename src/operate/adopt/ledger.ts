@@ -34,12 +34,12 @@ export async function ledgerOf(
   const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
     from (select ${shownId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
       case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3`;
-  const { rows: groups } = await client.query<Group>(readingTables(text, subjects));
+  const { rows: groups } = await client.query<RowGroup>(readingTables(text, subjects));
   const otherwise = `another condition of the view${view?.policies ? `, or a policy (${view.policies})` : ''}`;
-  const causeOf = ({ cause }: Group): string[] => (causes[cause] ? [causes[cause].by] : []);
-  const isSeen = (group: Group): boolean => group.isShown ?? causeOf(group).length === 0;
+  const causeOf = ({ cause }: RowGroup): string[] => (causes[cause] ? [causes[cause].by] : []);
+  const isSeen = (group: RowGroup): boolean => group.isShown ?? causeOf(group).length === 0;
   const [seen, unseen] = [groups.filter(isSeen), groups.filter((group) => !isSeen(group))];
-  const sum = (some: readonly Group[]): number => some.reduce((all, each) => all + each.rows, 0);
+  const sum = (some: readonly RowGroup[]): number => some.reduce((all, each) => all + each.rows, 0);
   return {
     table: table.quoted,
     rows: sum(groups),
@@ -53,7 +53,7 @@ export async function ledgerOf(
   };
 }
 
-interface Group {
+interface RowGroup {
   readonly cause: number;
   readonly isShown: boolean | null;
   readonly open: readonly number[];
@@ -61,7 +61,7 @@ interface Group {
   readonly ids: readonly string[];
 }
 
-function tally(groups: readonly Group[], causesOf: (group: Group) => string | readonly string[]): Cause[] {
+function tally(groups: readonly RowGroup[], causesOf: (group: RowGroup) => string | readonly string[]): Cause[] {
   const causes = new Map<string, Cause>();
   for (const group of groups)
     for (const by of [causesOf(group)].flat()) {

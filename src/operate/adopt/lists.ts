@@ -1,9 +1,9 @@
 import { isNamed } from '../../base/words.js';
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
 import { type FieldJson, type Fields, referenceOf, type ViewColumn } from './fields.js';
-import { isPlain, type Key, plainKey, proposedIndex, usableIndexes } from './indexes.js';
+import { type IndexKey, isPlain, plainKey, proposedIndex, usableIndexes } from './indexes.js';
 import type { Column, Index, Subject, Survey } from './schema.js';
-import type { SqlFile } from './sql.js';
+import type { DraftFile } from './sql.js';
 
 const filtersMax = 16;
 const lookUpsMax = 2;
@@ -14,7 +14,7 @@ interface FilterDraft {
   readonly name: string;
   readonly column: ViewColumn;
   readonly json: FieldJson;
-  readonly files: readonly SqlFile[];
+  readonly files: readonly DraftFile[];
   /** Such a filter is worth an index in every draft. */
   readonly isUsual?: boolean;
 }
@@ -30,7 +30,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
     table.indexes.some(
       ({ isUnique, condition, columns }) => isUnique && !condition && columns.join() === leadOf(subject).name,
     );
-  const propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number): SqlFile[] =>
+  const propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number): DraftFile[] =>
     isAlone ? [] : proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
   const allFilters = [
     ...searches(subject, survey, sortable, order, propose),
@@ -49,7 +49,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
   };
 }
 
-type Propose = (suffix: string, purpose: string, keys: readonly Key[], fixed: number) => SqlFile[];
+type Propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number) => DraftFile[];
 
 /** Offers filters of unique columns, references, states, and the words of an audit log. */
 function searches(

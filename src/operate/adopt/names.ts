@@ -38,17 +38,17 @@ const taken = {
   recordEnd: /(Page|Create|Patch|Written)$/,
 };
 
-type Names = ReturnType<typeof namesFrom>;
+type ApiNames = ReturnType<typeof namesFrom>;
 
 /** A number distinguishes tables with the same names. */
 export function namesOf(
   { table }: Pick<Subject, 'table'>,
   { subjects }: { readonly subjects: readonly Pick<Subject, 'table'>[] },
-): Names {
+): ApiNames {
   const usual = namesFrom(table.name);
   const place = subjects.findIndex((each) => each.table === table);
   const earlier = subjects.slice(0, place).map(({ table }) => namesFrom(table.name));
-  const numbered = (key: keyof Names, mark: string): string => {
+  const numbered = (key: keyof ApiNames, mark: string): string => {
     const twins = earlier.filter((each) => each[key] === usual[key]).length;
     return twins === 0 ? usual[key] : `${usual[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
   };

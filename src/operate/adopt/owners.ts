@@ -8,7 +8,7 @@ import {
   type Column,
   columnOf,
   type Owners,
-  type Step,
+  type ReferenceStep,
   type Survey,
   type Table,
   type Tenant,
@@ -168,7 +168,7 @@ export async function ownerlessOf(client: pg.Client, survey: Survey): Promise<Su
 interface Address {
   readonly column: Column;
   /** This person has the address; absent: the user has it. */
-  readonly via?: Step;
+  readonly via?: ReferenceStep;
 }
 
 /** Takes the address of the user, or of the person that the user is; otherwise the login. */

@@ -20,7 +20,7 @@ import { type PartKeys, partKeys, referenceTo } from './keys.js';
 import { deletedPoints, keptConditions, markColumns } from './marks.js';
 import { camelCase, namesOf, singular, untaken } from './names.js';
 import { type Column, columnOf, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
-import { as, fromOf, type Points, type SqlFile, workspaceSql } from './sql.js';
+import { as, type DraftFile, fromOf, type Points, workspaceSql } from './sql.js';
 
 export interface PartDraft extends ViewColumn {
   readonly part: Table;
@@ -125,7 +125,7 @@ function shortName(part: Table, { name }: Table): string {
 /** See docs/understand/sync.md. */
 export interface SyncDraft {
   readonly sync: Readonly<Record<string, unknown>>;
-  readonly files: readonly SqlFile[];
+  readonly files: readonly DraftFile[];
 }
 
 export function syncOf(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
@@ -156,7 +156,7 @@ function partView(view: string, name: string): string {
   return shortened(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
 }
 
-function partFile(view: string, name: string, part: Table, keys: PartKeys): SqlFile {
+function partFile(view: string, name: string, part: Table, keys: PartKeys): DraftFile {
   const { link, id, tenant, steps } = keys;
   const read = [...(steps.length > 0 ? [] : [tenant]), link, id].map((column) => column.quoted).join(', ');
   return {

@@ -3,7 +3,7 @@ import {
   type Column,
   columnOf,
   type ForeignKey,
-  type Step,
+  type ReferenceStep,
   type Subject,
   sharedPoint,
   type Table,
@@ -41,11 +41,11 @@ export function workspacesOf(
       for (const table of tables) {
         if (nearer.has(table)) continue;
         const all = keysOf.get(table) ?? [];
-        const isUnproven = ({ step }: Key): boolean => step.isGuess === true && toldByOthers.has(table);
+        const isUnproven = ({ step }: ReferenceKey): boolean => step.isGuess === true && toldByOthers.has(table);
         // Neither the wall nor the author tells whose row it is, if the record that it is about is a guess.
         if (all.some((key) => isUnproven(key) && !key.isOfPerson && nearer.has(key.step.table)) && takesPeople)
           continue;
-        const isTaken = ({ step, isOfPerson }: Key): boolean =>
+        const isTaken = ({ step, isOfPerson }: ReferenceKey): boolean =>
           (takesBack || !step.isBack) && (takesPeople || !isOfPerson);
         const keys = all.filter((key) => !isUnproven(key) && isTaken(key));
         const ways = keys.flatMap(({ step, isOfPerson }) => {
@@ -61,12 +61,12 @@ export function workspacesOf(
   return workspaces;
 }
 
-interface Key {
-  readonly step: Step;
+interface ReferenceKey {
+  readonly step: ReferenceStep;
   readonly isOfPerson: boolean;
 }
 
-export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly Key[]> {
+export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly ReferenceKey[]> {
   const byName = new Map(tables.map((table) => [table.name, table]));
   return new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
 }
@@ -104,7 +104,7 @@ export function referencesIn(table: Table, byName: ReadonlyMap<string, Table>): 
 }
 
 /** Takes keys of one column, those that delete the row first. */
-function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
+function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): ReferenceKey[] {
   const rank = ({ key }: Reference): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
   return referencesIn(table, byName)
     .sort((a, b) => rank(a) - rank(b))
@@ -115,9 +115,9 @@ function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): Key[] {
 }
 
 /** Takes keys of other tables, of which a unique index allows one row for each row of this table. */
-function keysBack(table: Table, tables: readonly Table[]): Key[] {
+function keysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
   return tables.flatMap((referring) =>
-    referring.foreignKeys.flatMap((key): Key[] => {
+    referring.foreignKeys.flatMap((key): ReferenceKey[] => {
       if (key.table !== table.name || referring === table || key.isGuess || key.columns.length !== 1) return [];
       const [from, to] = [columnOf(table, key.references[0]), columnOf(referring, key.columns[0])];
       const isOfOne = referring.indexes.some(
@@ -131,13 +131,13 @@ function keysBack(table: Table, tables: readonly Table[]): Key[] {
 }
 
 /** Names a column of the row, or a column of the other table with that table's name. */
-function nameOf({ from, table, to, isBack }: Step): string {
+function nameOf({ from, table, to, isBack }: ReferenceStep): string {
   return isBack ? `${table.name}.${to.name}` : from.name;
 }
 
 export function pathPoints({ table, steps, rivals }: Subject): Points {
   if (steps.length === 0) return [];
-  const said = (way: readonly Step[]): string => way.map(nameOf).join(', ');
+  const said = (way: readonly ReferenceStep[]): string => way.map(nameOf).join(', ');
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
     sharedPoint(

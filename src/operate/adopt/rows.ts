@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { projectText } from '../../base/paths.js';
 import { type Item, verdict, warning } from '../../doctor/finding.js';
-import { allNodes, type Plan } from '../../doctor/scans.js';
+import { allNodes, type QueryPlan } from '../../doctor/scans.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { leaves, type Resource } from '../../resource/definition/resource.js';
 import { recordsOf } from '../../resource/statements/walls.js';
@@ -49,10 +49,10 @@ export function countRows(
 
 /** Asks the plan from which column the view has its id. */
 async function sourceOf(client: pg.Client, name: string): Promise<Source | undefined> {
-  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(
     `explain (verbose, costs off, format json) select id from ${name}`,
   );
-  const plan = rows[0]?.['QUERY PLAN'][0].Plan as Plan;
+  const plan = rows[0]?.['QUERY PLAN'][0].Plan as QueryPlan;
   const [, alias, column] =
     /^\(*(?:("(?:[^"]|"")+"|\w+)\.)?("(?:[^"]|"")+"|\w+)\)*(?:::[\w ]+\)?)*$/.exec(plan.Output?.[0] ?? '') ?? [];
   const unquoted = alias?.replace(/^"|"$/g, '').replaceAll('""', '"');

@@ -140,7 +140,7 @@ export interface Tenant {
 }
 
 /** The reference is required. */
-export interface Step {
+export interface ReferenceStep {
   readonly from: Column;
   readonly table: Table;
   readonly to: Column;
@@ -154,7 +154,7 @@ export interface WorkspaceOf {
   /** The column is in the table of the row, or in the table of the last step. */
   readonly tenant: Column;
   /** They are empty if the table has the column. */
-  readonly steps: readonly Step[];
+  readonly steps: readonly ReferenceStep[];
   /** They are worth the same. */
   readonly rivals: readonly WorkspaceOf[];
 }
@@ -170,7 +170,7 @@ export interface Subject extends WorkspaceOf {
   readonly crossings: ReadonlySet<string>;
   /** Each record shows them as lists. */
   readonly parts: readonly Table[];
-  readonly shown: Shown;
+  readonly shown: ShownRows;
   /** A subject has it once it has been counted. */
   readonly ledger?: Ledger;
 }
@@ -183,9 +183,9 @@ export interface Hiding {
   readonly isJoined?: true;
 }
 
-export interface Shown {
+export interface ShownRows {
   /** It leads to the workspace through views of records above. */
-  readonly way: { readonly tenant: Column | undefined; readonly steps: readonly Step[] };
+  readonly way: { readonly tenant: Column | undefined; readonly steps: readonly ReferenceStep[] };
   readonly own: readonly Hiding[];
   readonly above: readonly Hiding[];
   /** Nothing tells whether a deleted record takes the row with it: such rows are shown. */
@@ -230,9 +230,9 @@ export interface Owners extends WorkspaceOf {
   /** It holds the users, their memberships, or the workspaces. */
   readonly table: Table;
   /** It is absent if the table holds the users. */
-  readonly user?: Pick<Step, 'from' | 'to'>;
+  readonly user?: Pick<ReferenceStep, 'from' | 'to'>;
   /** It leads to a table with the names of roles. */
-  readonly role?: Step & { readonly name: Column };
+  readonly role?: ReferenceStep & { readonly name: Column };
 }
 
 export interface Survey {

@@ -1,13 +1,13 @@
 import { type PolicyCommand, policyOn } from '../../doctor/policies.js';
 import { alias } from './columns.js';
-import type { Point, Shown, Table, WorkspaceOf } from './schema.js';
+import type { Point, ShownRows, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
 /** A point that does not hold is false. */
 export type Points = readonly (string | Point | false | undefined)[];
 
-export interface SqlFile {
+export interface DraftFile {
   /** The path is below sql/views. */
   readonly path: string;
   readonly about: readonly string[];
@@ -17,7 +17,7 @@ export interface SqlFile {
   readonly index?: { readonly table: string; readonly bytes: number };
 }
 
-export function printed({ about, open = [], sql }: SqlFile): string {
+export function printed({ about, open = [], sql }: DraftFile): string {
   // In a comment a name is never SQL.
   const comments = [
     ...about,
@@ -50,7 +50,7 @@ export function sampled({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMa
 
 // The workspace of a row: a column of the table, or of one to which its references lead.
 
-export function workspaceSql({ tenant, steps }: Shown['way'], row = alias): string {
+export function workspaceSql({ tenant, steps }: ShownRows['way'], row = alias): string {
   return `${aliasOf(steps.length, row)}.${tenant?.quoted}`;
 }
 

@@ -49,7 +49,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
     );
   const next = candidates.filter(({ table }) => table !== listed?.table);
   const [rival] = named === undefined && listed !== undefined ? next : [];
-  const isClose = rival !== undefined && rival.score > (listed as Candidate).score - 0.25;
+  const isClose = rival !== undefined && rival.score > (listed as RootCandidate).score - 0.25;
   const isMost = count * 2 >= tables.length - 1;
   return {
     ...(listed && { root: listed.table, rootId: listed.id }),
@@ -68,18 +68,18 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
 /** One of so many tables at least must lead to a workspace. */
 const fewest = 5;
 
-interface Root {
+interface WorkspaceRoot {
   readonly table: Table;
   readonly column: string;
   readonly id: Column;
 }
 
-interface Candidate extends Root {
+interface RootCandidate extends WorkspaceRoot {
   readonly count: number;
   readonly score: number;
 }
 
-function textOf(candidates: readonly Candidate[]): string {
+function textOf(candidates: readonly RootCandidate[]): string {
   return candidates
     .slice(0, 3)
     .map(({ column, table, count }) => `${column} of ${table.quoted} (${count})`)
@@ -87,7 +87,7 @@ function textOf(candidates: readonly Candidate[]): string {
 }
 
 /** Finds the column by its name, or by a single required reference to the list of workspaces. */
-function columnsTo(column: string, sample: Column, root: Root | undefined): Tenant['columnIn'] {
+function columnsTo(column: string, sample: Column, root: WorkspaceRoot | undefined): Tenant['columnIn'] {
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.table.name && key.references[0] === root.id.name;
   return (table) => {
     if (table === root?.table) return undefined;
@@ -112,10 +112,10 @@ function columnLike(table: Table, name: string): Column | undefined {
 }
 
 /** Puts the likeliest first: by tables with its column, by those that lead to it, and by name. */
-function candidatesOf(tables: readonly Table[]): Candidate[] {
+function candidatesOf(tables: readonly Table[]): RootCandidate[] {
   const keys = keysIn(tables);
   return tables
-    .flatMap((table): Candidate[] => {
+    .flatMap((table): RootCandidate[] => {
       const root = rootOf(table, tables);
       if (root === undefined) return [];
       const columnIn = columnsTo(root.column, root.id, root);
@@ -136,7 +136,7 @@ function candidatesOf(tables: readonly Table[]): Candidate[] {
     .sort((a, b) => b.score - a.score);
 }
 
-function rootOf(table: Table, tables: readonly Table[]): Root | undefined {
+function rootOf(table: Table, tables: readonly Table[]): WorkspaceRoot | undefined {
   const keys = tables.flatMap(({ foreignKeys }) =>
     foreignKeys.flatMap(({ table: to, columns, references }) =>
       to === table.name && columns.length === 1 ? [{ column: columns[0] as string, id: references[0] as string }] : [],
@@ -147,7 +147,7 @@ function rootOf(table: Table, tables: readonly Table[]): Root | undefined {
   return column === undefined || id === undefined ? undefined : { table, column, id };
 }
 
-function rootBy(name: string, tables: readonly Table[]): Root | undefined {
+function rootBy(name: string, tables: readonly Table[]): WorkspaceRoot | undefined {
   const keys = tables.flatMap((table) => {
     const column = columnLike(table, name)?.name;
     return table.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === column);

@@ -14,7 +14,7 @@ import { loadResources } from '../../resource/definition/load.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import { parseFilters } from '../../serve/read/parse.js';
 import type { Settings } from '../../serve/settings.js';
-import { batchesOf, type ExportedFile, type Period, writeRecords } from './records.js';
+import { batchesOf, type ExportedFile, type PeriodFilter, writeRecords } from './records.js';
 
 export class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
@@ -96,7 +96,7 @@ export async function chosenResources(settings: Settings, names: readonly string
 }
 
 /** Throws ExportFailed when the resource has no such filters, or a day is none. */
-export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days & { timeZone: string }): Period {
+export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days & { timeZone: string }): PeriodFilter {
   const dayTexts = new Map<string, string>(Object.entries(days));
   const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
   const missing = [...dayTexts.keys()].filter((name) => !ofRange.includes(name));
@@ -174,14 +174,16 @@ function asReader(urls: readonly string[], reader: string | undefined): string[]
 async function writeAll(
   snapshot: Snapshot,
   compiled: readonly CompiledResource[],
-  periods: readonly Period[],
+  periods: readonly PeriodFilter[],
   { workspace, gzip, onProgress }: ExportOptions,
   folder: string,
 ): Promise<ExportedFile[]> {
   const files: ExportedFile[] = [];
   for (const [i, each] of compiled.entries()) {
     const onRecords = (records: number): void => onProgress(each.resource.name, records);
-    files.push(await writeRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...(periods[i] as Period) }));
+    files.push(
+      await writeRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...(periods[i] as PeriodFilter) }),
+    );
   }
   if (files.some(({ records }) => records > 0)) return files;
   for (const each of compiled)

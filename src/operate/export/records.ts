@@ -21,12 +21,12 @@ export interface ExportedFile {
 }
 
 /** A period holds the filters of a resource by name, and their values. */
-export interface Period {
+export interface PeriodFilter {
   readonly filters: readonly string[];
   readonly values: Values;
 }
 
-interface RecordsOptions extends Period {
+interface RecordsOptions extends PeriodFilter {
   readonly workspace: string;
   readonly gzip: boolean;
   readonly folder: string;
@@ -68,7 +68,7 @@ export async function* batchesOf(
   { cursor }: Snapshot,
   { statements, serializer }: CompiledResource,
   workspace: string,
-  { filters, values }: Period,
+  { filters, values }: PeriodFilter,
   onRecords: (records: number) => void = () => undefined,
 ): AsyncGenerator<Buffer> {
   const lines = new JsonBytes(batch.bytesMax);

@@ -4,7 +4,7 @@ import type { Row, TextRow } from '../row.js';
 import { digestMax, prepared, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
 
-export interface Part {
+export interface TripPart {
   readonly statement: Statement;
   /** In the order of its parameters. */
   readonly values: readonly BoundValue[];
@@ -44,7 +44,7 @@ export class RoundTrip extends pg.Query {
   declare callback: (error: Error | null) => void;
 
   constructor(
-    private readonly parts: readonly Part[],
+    private readonly parts: readonly TripPart[],
     private readonly isNamed: boolean,
     done: (error: Error | null, tags: readonly string[]) => void,
   ) {
@@ -100,7 +100,7 @@ export class RoundTrip extends pg.Query {
 }
 
 /** Writes Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether a Parse with a name is in it. */
-function addPart(wire: Wire, names: Names, { statement, values }: Part, isNamed: boolean): boolean {
+function addPart(wire: Wire, names: NamedStatements, { statement, values }: TripPart, isNamed: boolean): boolean {
   const name = isNamed ? statement.name : '';
   const isKept = isNamed && keep(wire, names, statement);
   if (!isKept) wire.parse({ name, text: statement.text });
@@ -116,16 +116,16 @@ function addPart(wire: Wire, names: Names, { statement, values }: Part, isNamed:
 const keptMax = { all: 100, ofResource: 12 };
 
 /** The named statements of a connection. */
-interface Names {
+interface NamedStatements {
   /** By name; the one that was used last is the last. */
   readonly texts: Map<string, string>;
   /** From the first error on: why a name was not prepared; null if PostgreSQL skipped its Parse, or it may have skipped a Close. */
   failures?: Map<string, Error | null>;
 }
 
-const namesOf = new WeakMap<Wire, Names>();
+const namesOf = new WeakMap<Wire, NamedStatements>();
 
-function namesOn(wire: Wire): Names {
+function namesOn(wire: Wire): NamedStatements {
   const known = namesOf.get(wire);
   if (known !== undefined) return known;
   const names = { texts: new Map<string, string>() };
@@ -137,18 +137,18 @@ function namesOn(wire: Wire): Names {
  * Why a statement met 26000 or 42P05. A connection without an error before has completed each Parse that was sent on it, so a pooler is
  * between. Otherwise the statement shares the cause with the one that should have prepared it.
  */
-function causeOf({ failures }: Names, part: Part | undefined, { code = '' }: pg.DatabaseError): Error {
+function causeOf({ failures }: NamedStatements, part: TripPart | undefined, { code = '' }: pg.DatabaseError): Error {
   if (failures === undefined) return new StatementMixedUp(code);
   return failures.get(part?.statement.name ?? '') ?? new StatementMoved();
 }
 
 /** The resource of a statement's name, which is its label's first part. */
-const resourceOf = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
+const resourceOfName = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
 
 /** Whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
-function keep(wire: Wire, { texts }: Names, { name, text }: Statement): boolean {
+function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement): boolean {
   const isKept = texts.delete(name); // so that it becomes the last
-  const siblings = isKept ? [] : [...texts.keys()].filter((each) => resourceOf(each) === resourceOf(name));
+  const siblings = isKept ? [] : [...texts.keys()].filter((each) => resourceOfName(each) === resourceOfName(name));
   const [oldest] = siblings.length >= keptMax.ofResource ? siblings : texts.size >= keptMax.all ? texts.keys() : [];
   if (oldest !== undefined) {
     texts.delete(oldest);

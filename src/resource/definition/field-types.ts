@@ -53,7 +53,7 @@ const exactNumber = (text: string): number | string => {
   return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
 };
 const isUuid = (text: string): boolean => uuid.test(text);
-const isText = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
+const hasNoNul = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
 const isString = (json: string): boolean => json.startsWith('"');
 const isLoggedText = (json: string): boolean => !/^[{[]/.test(json) && !isImageJson(json);
 const isLoggedId = (json: string): boolean => /^(?:\d{1,19}|"\d{1,19}")$/.test(json);
@@ -166,9 +166,9 @@ export const fieldTypes = {
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     fromJson: textFromJson,
     serializer: escaped,
-    isPrinted: isText,
+    isPrinted: hasNoNul,
     isMember: isString,
-    query: { schema: identifier, isValue: isText },
+    query: { schema: identifier, isValue: hasNoNul },
   },
   enum: {
     columnTypes: ['enum', 'text'],
@@ -178,7 +178,7 @@ export const fieldTypes = {
     isLogged: isLoggedText,
     fromJson: textFromJson,
     serializer: escaped,
-    query: { schema: identifier, isValue: isText },
+    query: { schema: identifier, isValue: hasNoNul },
   },
   integer: {
     columnTypes: ['smallint', 'integer', 'bigint'],

@@ -143,10 +143,10 @@ export function filterForm({ kind, type }: Filter): QueryForm {
 }
 
 /** A parameter of a query; the values of a list stand apart, because one can have a comma. */
-export type Given = string | readonly string[];
+export type ParameterText = string | readonly string[];
 
 /** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
-export function parseFilter(name: string, filter: Filter, text: Given, faults: FieldError[]): string | null {
+export function parseFilter(name: string, filter: Filter, text: ParameterText, faults: FieldError[]): string | null {
   const { isValue, error } = filterForm(filter);
   if (typeof text !== 'string') {
     const values = filter.type === 'text' ? text : text.flatMap((value) => value.split(',')); // no value of others has a comma

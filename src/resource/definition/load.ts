@@ -36,7 +36,7 @@ export function loadResources(dir: string): readonly Resource[] {
     addFlaws(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
   for (const [path, flaw] of sharedNames(files)) addFlaws(path, flaw);
   if (flaws.length > 0) throw new SettingsError(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
-  return [...files].map(([path, file]) => resourceOf(path, file, named));
+  return [...files].map(([path, file]) => resourceFrom(path, file, named));
 }
 
 function definitionPaths(folder: string): string[] {
@@ -99,7 +99,7 @@ const idsFilter: Omit<Filter, 'type'> = {
 const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 
 /** Types of order, filters and id follow from the fields, views from names. */
-function resourceOf(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
+function resourceFrom(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
   const types = new Map(leaves(file).map(({ field }) => [field.column, field.type]));
   const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
   const { write, sync, order, filters, fields, ...members } = file;

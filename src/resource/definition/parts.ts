@@ -3,7 +3,7 @@ import { removeImage } from '../projection/images.js';
 import { type ConstantJson, constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import {
   eachChild,
-  isNamed,
+  hasName,
   type JsonName,
   jsonName,
   openingList,
@@ -65,7 +65,7 @@ function listWriter(write: JsonWriter): JsonWriter {
   };
 }
 
-interface Member {
+interface ObjectMember {
   readonly name: JsonName;
   readonly before: ConstantJson;
   readonly write: JsonWriter;
@@ -74,7 +74,7 @@ interface Member {
 /** PostgreSQL repeats the order of columns; what comes in another order is written once more from its places. */
 function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
   const members = Object.entries(fields).map(
-    ([name, part], i): Member => ({
+    ([name, part], i): ObjectMember => ({
       name: jsonName(part.column ?? name),
       before: constantJson(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`),
       write: valueWriter(part),
@@ -88,18 +88,18 @@ function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
     let next = 0;
     const end = eachChild(bytes, start, (at, name, nameEnd) => {
       const isNext =
-        next >= 0 && next < members.length && isNamed(bytes, name, nameEnd, (members[next] as Member).name);
-      const found = isNext ? next : members.findIndex((member) => isNamed(bytes, name, nameEnd, member.name));
+        next >= 0 && next < members.length && hasName(bytes, name, nameEnd, (members[next] as ObjectMember).name);
+      const found = isNext ? next : members.findIndex((member) => hasName(bytes, name, nameEnd, member.name));
       if (found >= 0) places[found] = at;
       if (found >= 0 && !isNext) next = -1; // in another order
       if (!isNext) return valueEnd(bytes, at);
-      const { before, write } = members[next++] as Member;
+      const { before, write } = members[next++] as ObjectMember;
       json.constant(before);
       return write(from, at, json);
     });
     if (next < 0) json.truncate(first);
     for (let i = Math.max(0, next); i < members.length; i++) {
-      const { before, write } = members[i] as Member;
+      const { before, write } = members[i] as ObjectMember;
       json.constant(before);
       if (places[i] === 0) json.constant(nullJson);
       else write(from, places[i] as number, json);

@@ -106,7 +106,7 @@ export function patchSchema(resource: Resource): JsonSchema {
 }
 
 /** `closed` refuses other members: in requests alone. */
-interface Form {
+interface RecordForm {
   readonly keep: (field: Field) => boolean;
   readonly required: (field: Field) => boolean;
   readonly schema: (field: Field) => JsonSchema;
@@ -114,15 +114,15 @@ interface Form {
 }
 
 const isWritable = ({ write }: Field): boolean => write !== undefined;
-const response: Form = { keep: () => true, required: () => true, schema: readSchema, closed: false };
+const response: RecordForm = { keep: () => true, required: () => true, schema: readSchema, closed: false };
 
-function bodyOf(resource: Resource, prose: string, required: Form['required']): JsonSchema {
+function bodyOf(resource: Resource, prose: string, required: RecordForm['required']): JsonSchema {
   const readOnly = leaves(resource).flatMap(({ field, path }) => (isWritable(field) ? [] : `\`${path.join('.')}\``));
   const description = `${prose} Read-only, refused with code \`read_only\`: ${readOnly.join(', ')}. Any other member is refused with code \`unknown_field\`.`;
   return objectOf({ ...resource, description }, { keep: isWritable, required, schema: writeSchema, closed: true });
 }
 
-function objectOf({ description, fields }: Pick<Resource, 'description' | 'fields'>, form: Form): JsonSchema {
+function objectOf({ description, fields }: Pick<Resource, 'description' | 'fields'>, form: RecordForm): JsonSchema {
   const members = Object.entries(fields).flatMap(([name, member]) => {
     if (!('group' in member))
       return form.keep(member) ? [{ name, schema: form.schema(member), isRequired: form.required(member) }] : [];

@@ -40,7 +40,7 @@ function memberReader({ pointer = '', type }: Field): (cell: string) => string {
 }
 
 /** The order columns as PostgreSQL prints them, with microseconds. */
-export type Key = readonly string[];
+export type OrderKey = readonly string[];
 
 /** By position, without building objects or strings. */
 export interface RowSerializer {

@@ -14,7 +14,7 @@ import {
   type StoredHeader,
 } from './codec.js';
 import { decoded } from './encodings.js';
-import { isText } from './json-bytes.js';
+import { isUtf8Between } from './json-bytes.js';
 import { sealedText } from './sealed-cells.js';
 
 export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
@@ -47,7 +47,7 @@ function encodedText(codec: Codec): CellWriter {
   return (json, { at }, { row }) => {
     const stored = row.text(at) as string;
     const bytes = bytesOf(codec, Buffer.from(stored), known(headerOf(stored)));
-    if (!isText(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
+    if (!isUtf8Between(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
     json.string(bytes, 0, bytes.length);
   };
 }

@@ -3,7 +3,7 @@ type Decode = (from: Buffer, start: number, end: number, into: Buffer, at: numbe
 
 export type EncodingName = 'text' | 'base64' | 'base64url' | 'hex' | 'bytea';
 
-interface Encoding {
+interface StoredEncoding {
   readonly decode: Decode;
   readonly bytesMax: (textBytes: number) => number;
 }
@@ -16,7 +16,7 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const padding = 0x3d; // "="
 
 /** A value has one form in each: no line breaks, no spaces, unused bits zero. */
-export const encodings: Readonly<Record<EncodingName, Encoding>> = {
+export const encodings: Readonly<Record<EncodingName, StoredEncoding>> = {
   text: { decode: (from, start, end, into, at) => from.copy(into, at, start, end), bytesMax: (textBytes) => textBytes },
   /** RFC 4648 §4, padded. */
   base64: { decode: decodeBase64, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },

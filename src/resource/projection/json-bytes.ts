@@ -214,7 +214,7 @@ function escapedIn(word: number): number {
 }
 
 /** Most bytes are ASCII, and need no call into Node. */
-export function isText(bytes: Buffer, start: number, end: number): boolean {
+export function isUtf8Between(bytes: Buffer, start: number, end: number): boolean {
   let seen = 0;
   for (let i = start; i < end; i++) seen |= bytes[i] as number;
   return seen < 0x80 || isUtf8(bytes.subarray(start, end));

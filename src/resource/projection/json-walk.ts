@@ -64,7 +64,7 @@ export interface JsonName {
 
 export const jsonName = (text: string): JsonName => ({ text, bytes: Buffer.from(JSON.stringify(text)) });
 
-export function isNamed(bytes: Buffer, start: number, end: number, name: JsonName): boolean {
+export function hasName(bytes: Buffer, start: number, end: number, name: JsonName): boolean {
   const size = name.bytes.length;
   if (end - start !== size) return end - start > size && decodesTo(bytes, start, end, name.text);
   for (let i = 0; i < size; i++) if (bytes[start + i] !== name.bytes[i]) return false;

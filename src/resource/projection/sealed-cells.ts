@@ -11,7 +11,7 @@ import {
   templatePieces,
 } from './codec.js';
 import { decoded, encodings } from './encodings.js';
-import { isText } from './json-bytes.js';
+import { isUtf8Between } from './json-bytes.js';
 import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
@@ -75,7 +75,7 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
     if (dataBytes < 0 || aad === null) throw new DecodeError('bad_format');
     const opened = opener.open(key, sealed, dataBytes, aad);
     if (opened === null) throw new DecodeError('bad_tag');
-    if (!isText(opened, 0, opened.length)) throw new DecodeError('bad_utf8');
+    if (!isUtf8Between(opened, 0, opened.length)) throw new DecodeError('bad_utf8');
     json.string(opened, 0, opened.length);
   };
 }
@@ -96,7 +96,7 @@ export function textOpener(codec: Codec): (stored: string, key: KeyObject) => bo
     const dataBytes = (sealed?.length ?? 0) - layout.overheadBytes;
     if (sealed === null || dataBytes < tellingBytes) return null;
     const { opened } = opener.decipher(key, sealed, dataBytes);
-    return isText(opened, 0, opened.length);
+    return isUtf8Between(opened, 0, opened.length);
   };
 }
 

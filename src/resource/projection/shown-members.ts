@@ -1,7 +1,7 @@
 import type { WordSource } from '../../postgres/row.js';
 import { removeImage } from './images.js';
 import { constantJson, type JsonBytes } from './json-bytes.js';
-import { eachChild, isNamed, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
+import { eachChild, hasName, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
 
 /** Returns the end of the value at `start`. Throws MalformedJson. */
 export type JsonWriter = (from: WordSource, start: number, json: JsonBytes) => number;
@@ -97,7 +97,7 @@ function writeScalar(from: WordSource, start: number, end: number, json: JsonByt
 function memberOf({ members }: Place, bytes: Buffer, start: number, end: number): Place | undefined {
   for (let i = 0; i < members.length; i++) {
     const { name, place } = members[i] as Place['members'][number];
-    if (isNamed(bytes, start, end, name)) return place;
+    if (hasName(bytes, start, end, name)) return place;
   }
   return undefined;
 }

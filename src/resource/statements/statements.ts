@@ -132,7 +132,7 @@ function countRows(list: List): Query {
 }
 
 /** The part of a list that a statement reads, the direction in which it reads, and its end. */
-interface Reading {
+interface ListSection {
   readonly columns: readonly string[];
   readonly bounds: readonly Fragment[];
   readonly direction: Direction;
@@ -145,7 +145,7 @@ interface Reading {
  * rows of feature/plans: order outside the view: 209,824 buffers;
  * order inside the view:  643 buffers.
  */
-function selectInOrder(list: List, reading: Reading): Fragment | Query {
+function selectInOrder(list: List, reading: ListSection): Fragment | Query {
   const { resource, order, hasIds, ownIndexFilter } = list;
   const { columns, bounds, direction, end } = reading;
   const view = viewInOrder(resource, order, direction);
@@ -190,7 +190,7 @@ const fewMax = 1000;
  * column chooses the index. The keys are sorted and cut first, then each row is found by its whole place in the index: by the id alone
  * PostgreSQL may read the whole workspace for each.
  */
-function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: Reading): Fragment | Query {
+function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: ListSection): Fragment | Query {
   const { columns, bounds, direction, end } = reading;
   const others = filters.filter((name) => name !== ownIndexFilter);
   const fewOrder = orderFrom(columnOf(resource, ownIndexFilter), resource);

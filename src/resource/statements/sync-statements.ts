@@ -72,7 +72,7 @@ const hasPrefix = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
 /** The rows of a view in an order; `name` begins the labels of the statements. */
-interface Rows {
+interface OrderedView {
   readonly name: string;
   readonly view: string;
   readonly order: readonly OrderColumn[];
@@ -89,14 +89,14 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const idColumn: OrderColumn = { column: 'id', type: idType };
   const [{ column: first }] = order as [OrderColumn];
   const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
-  const rowsIn = (each: readonly OrderColumn[], part: string): Rows => ({
+  const rowsIn = (each: readonly OrderColumn[], part: string): OrderedView => ({
     ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
   });
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and those with parts share the id with
   // them.
   const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
-  const parts = Object.entries(sync.parts).map(([part, { view, idType }]): Rows => {
-    const order: Rows['order'] = [idColumn, { column: 'part_id', type: idType }];
+  const parts = Object.entries(sync.parts).map(([part, { view, idType }]): OrderedView => {
+    const order: OrderedView['order'] = [idColumn, { column: 'part_id', type: idType }];
     return { name: `${name}.${part}`, view, order, inOrder: partInOrder(view), onePerRecord: true };
   });
   return {
@@ -126,7 +126,7 @@ function periodOf(resource: Resource): PeriodStatements | null {
 }
 
 /** The rows that meet the condition; `inTableOrder` where it is on a column that no index has. */
-function compileSection(rows: Rows, condition: Fragment, inTableOrder?: true): Section {
+function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
   const keys = keysOf(order);
   const within = (bounds: Bounds): Fragment[] => [...bounded(order, bounds), ...(horizon ? [horizon] : [])];
@@ -148,7 +148,7 @@ function compileSection(rows: Rows, condition: Fragment, inTableOrder?: true): S
 function versioned(
   { versionSeed = 0n, view, idType }: Resource,
   sync: ResourceSync,
-  { order }: Rows,
+  { order }: OrderedView,
   bounds: Bounds,
 ): Query {
   const within = bounded(order, bounds);
@@ -169,7 +169,7 @@ const hashOfAll = (id: string, version: string): string =>
   `bit_xor(('x' || ${shortHashOf(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
 
 /** Count and hash of ids and versions by prefix of the hash of the id. Of depth 0 no id is hashed. */
-function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
+function digestOf(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
   const prefix = `case :depth::int when 0 then '' else left(${shortHashOf('id')}, :depth::int) end as prefix`;
   const digest = rowsOf(sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]))
     .select(sql.raw(`${prefix}, count(*), ${hashOfAll('id', 'version')}`, { depth: new Parameter('depth') }))
@@ -178,7 +178,7 @@ function digestOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bo
 }
 
 /** Ids and versions of the rows whose hash begins with a prefix. */
-function versionsOf(resource: Resource, sync: ResourceSync, rows: Rows, bounds: Bounds): Statement {
+function versionsOf(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
   const versions = sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]);
   const found = rowsOf(versions, [hasPrefix(hashOf('id'))]).select('id', 'version');
   return statement(`${rows.name}.versions-${bounds}`, ends.limit(found), true);

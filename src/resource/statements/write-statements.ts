@@ -6,7 +6,7 @@ import { columnsOf, type Leaf, leaves, type Move, type Resource, type ResourceWr
 import { type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
 import { entryOf } from './walls.js';
 
-type Writable = Resource & { readonly write: ResourceWrite };
+type WritableResource = Resource & { readonly write: ResourceWrite };
 
 const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
   increment: (column) => sql.raw('?? + 1', [column]),
@@ -34,7 +34,7 @@ function insertInto(view: string, entries: readonly Entry[], rows: Query): Query
 }
 
 /** They go through the write view; rows have the columns of a read. Parameters are named after members, whose names have no dot. */
-export function compileWriteStatements(resource: Writable) {
+export function compileWriteStatements(resource: WritableResource) {
   const { ids, onChange, view } = resource.write;
   const columns = columnsOf(resource);
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
@@ -93,7 +93,7 @@ function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): 
 }
 
 /** The outcome that is stored under the key, NULLs where it is free, and then for each reference whether its record exists. */
-function recall(resource: Writable, known: readonly Fragment[]): Query {
+function recall(resource: WritableResource, known: readonly Fragment[]): Query {
   const { token_id, key } = givenKey();
   const isSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
   const record = sql.raw(`case when held.shape = '${shapeOf(resource)}' then held.record end`);
@@ -108,7 +108,7 @@ function recall(resource: Writable, known: readonly Fragment[]): Query {
  * key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
  * must not run then. `written` writes a row, `loggedId` is the id of its audit entry; without it there is none.
  */
-function stored(resource: Writable, status: number, written: Query | Fragment, loggedId?: Value): Query {
+function stored(resource: WritableResource, status: number, written: Query | Fragment, loggedId?: Value): Query {
   const { token_id, key } = givenKey();
   const { audit } = resource.write;
   const columns = columnsOf(resource).map((column) => `written.${column}`);
@@ -139,7 +139,7 @@ function stored(resource: Writable, status: number, written: Query | Fragment, l
 }
 
 /** The id of a new record in its audit entry. A text that the database made is read as the log's own type, which may be another. */
-function newId({ idType, write }: Writable): Value {
+function newId({ idType, write }: WritableResource): Value {
   if (write.ids === 'gateway') return new Parameter('id');
   if (idType !== 'text' || !write.audit) return sql.raw('written.id');
   const { view, columns } = write.audit;

@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import { ClientGone } from '../../base/errors.js';
 import type { PageSize } from '../read/reply.js';
 import { tokenPrefix } from './token-format.js';
-import type { Access, Refusal } from './tokens.js';
+import type { Access, TokenRefusal } from './tokens.js';
 
 export type Exchange = ReturnType<typeof newExchange>;
 
@@ -17,7 +17,7 @@ export function newExchange(request: IncomingMessage, headers: readonly string[]
     startedMs: performance.now(),
     access: null as Access | null,
     /** A token that the database has, without rights. */
-    refused: null as Refusal['token'] | null,
+    refused: null as TokenRefusal['token'] | null,
     authMs: 0,
     code: null as string | null,
     /** Null for other responses than lists. */

@@ -4,7 +4,7 @@ import { Problem } from '../../base/errors.js';
 import type { Gates } from '../../base/flow/gates.js';
 import { windowSeconds } from '../../base/flow/rate-limiter.js';
 import { inSpan } from '../../base/tracing.js';
-import type { Shown } from '../../postgres/read-register.js';
+import type { ReadContent } from '../../postgres/read-register.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/definition/compiled.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { planList } from '../read/list.js';
@@ -33,7 +33,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   /** For the register of reads; a page that broke counts what it showed. */
-  readonly noteRead: (tokenId: string, shown: Shown) => void;
+  readonly noteRead: (tokenId: string, shown: ReadContent) => void;
   readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;

@@ -22,7 +22,7 @@ export interface Access {
   readonly refusal: 'revoked' | 'no owner' | null;
 }
 
-export interface Refusal {
+export interface TokenRefusal {
   /** The client's address, the hash of a token that was looked up, or both. */
   readonly failureKeys: readonly string[];
   readonly token?: { readonly id: string; readonly reason: string };
@@ -93,7 +93,7 @@ export class Tokens {
   }
 
   /** `mayLookUp` is for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
-  async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | Refusal> {
+  async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | TokenRefusal> {
     if (!wellFormed(token)) return { failureKeys: [address] };
     const key = tokenKey(token);
     const isKept = this.#lookUps.has(key) || this.#known.has(key);
@@ -116,7 +116,7 @@ export class Tokens {
   }
 
   /** A repeated refusal counts for the token alone, to spare the address that others share. */
-  #refuse(key: string, address: string): Refusal {
+  #refuse(key: string, address: string): TokenRefusal {
     const isRepeated = this.#refused.has(key);
     this.#refused.set(key, true);
     return { failureKeys: isRepeated ? [key] : [address, key] };

@@ -18,18 +18,18 @@ export interface OpenApiDocument {
 
 export type Paths = Readonly<Record<string, Readonly<Partial<Record<Method, Operation>>>>>;
 export type Method = 'get' | 'post' | 'patch';
-export type Responses = Readonly<Record<string, Reference | ApiResponse>>;
+export type Responses = Readonly<Record<string, RefObject | ApiResponse>>;
 
 export interface Components {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
-  readonly parameters: Readonly<Record<string, Parameter>>;
+  readonly parameters: Readonly<Record<string, ApiParameter>>;
   readonly headers: Readonly<Record<string, Header>>;
   readonly responses: Readonly<Record<string, ApiResponse>>;
   readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
 }
 
 /** An alias, so that a reference is a JsonSchema as well. */
-export type Reference = { readonly $ref: string };
+export type RefObject = { readonly $ref: string };
 
 export interface Operation {
   readonly operationId: string;
@@ -38,7 +38,7 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly 'x-required-scope'?: string;
   readonly security: readonly object[];
-  readonly parameters: readonly Reference[];
+  readonly parameters: readonly RefObject[];
   readonly requestBody?: { readonly description: string; readonly content: Content };
   readonly responses: Responses;
   readonly 'x-codeSamples': readonly CodeSample[];
@@ -56,7 +56,7 @@ export interface Header extends MediaType {
   readonly 'x-always-sent'?: boolean;
 }
 
-export interface Parameter extends MediaType {
+export interface ApiParameter extends MediaType {
   readonly description: string;
   readonly required?: boolean;
   readonly name: string;
@@ -67,12 +67,12 @@ export interface Parameter extends MediaType {
 
 export interface ApiResponse {
   readonly description: string;
-  readonly headers: Readonly<Record<string, Reference | Header>>;
+  readonly headers: Readonly<Record<string, RefObject | Header>>;
   readonly content?: Content;
 }
 
 /** Follows a reference into the document (RFC 6901 fragment). */
-export function resolve<T extends object>(document: OpenApiDocument, value: T | Reference): T {
+export function resolve<T extends object>(document: OpenApiDocument, value: T | RefObject): T {
   if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
   const steps = value.$ref.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
   let target: unknown = document;
@@ -81,6 +81,6 @@ export function resolve<T extends object>(document: OpenApiDocument, value: T | 
   return target as T;
 }
 
-export function component(kind: keyof Components, name: string): Reference {
+export function component(kind: keyof Components, name: string): RefObject {
   return { $ref: `#/components/${kind}/${name}` };
 }

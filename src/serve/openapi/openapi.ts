@@ -1,17 +1,17 @@
 import type { Resource } from '../../resource/definition/resource.js';
 import {
+  type ApiParameter,
   type CodeSample,
   type Components,
   component,
   type OpenApiDocument,
   type Operation,
-  type Parameter,
   type Responses,
   resolve,
 } from './document.js';
 import { operation, resourcePart } from './operations.js';
 import { errorResponses, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
-import { mapValues, readData, readText, type Values } from './texts.js';
+import { fillFile, mapValues, readData, type TemplateValues } from './texts.js';
 import { apiTitle, contactOf, documentValues, type OpenApiOptions } from './values.js';
 
 /** Of definitions, settings, the table of problems, and the components and texts in config/openapi. */
@@ -30,7 +30,7 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
     info: {
       title: apiTitle,
       version,
-      description: readText('introduction.md', values).trim(),
+      description: fillFile('introduction.md', values).trim(),
       ...(apiContact !== '' && { contact: contactOf(apiContact) }),
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -63,7 +63,7 @@ const syncTag = {
 
 function securitySchemes(
   { basicAuth }: OpenApiOptions,
-  { rateLimitPerMinute, writeLimit }: Values,
+  { rateLimitPerMinute, writeLimit }: TemplateValues,
 ): Components['securitySchemes'] {
   const bearer = {
     type: 'http',
@@ -151,7 +151,7 @@ const languages: readonly Language[] = [
 
 /** In each language that can make the operation; a list follows `next` to its end. */
 function samplesOf(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
-  const parameters = operation.parameters.map((reference) => resolve<Parameter>(document, reference));
+  const parameters = operation.parameters.map((reference) => resolve<ApiParameter>(document, reference));
   const perPageMax = parameters.find(({ name }) => name === 'perPage')?.schema.maximum;
   const headers = parameters.filter(
     ({ name, required, ...each }) => each.in === 'header' && required && name !== 'Idempotency-Key',
@@ -169,7 +169,7 @@ function samplesOf(document: OpenApiDocument, path: string, method: string, oper
       headers: headers.map(({ name, example }) => header?.(name, String(example))).join(''),
       body: body ? JSON.stringify(body, null, 2).replaceAll("'", '\\u0027') : '', // which would end the text in a shell
     };
-    return { lang, label, source: readText(`samples/${lang}-${kind}.txt`, values).trimEnd() };
+    return { lang, label, source: fillFile(`samples/${lang}-${kind}.txt`, values).trimEnd() };
   });
 }
 
@@ -180,7 +180,7 @@ function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const writtenOut = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     const isUnused = '$ref' in value && !used.has(String(value.$ref));
-    return isUnused ? writtenOut(resolve(document, value)) : mapValues(value as Values, writtenOut);
+    return isUnused ? writtenOut(resolve(document, value)) : mapValues(value as TemplateValues, writtenOut);
   };
   const components = Object.entries(document.components).map(([kind, members]) => {
     const kept = Object.entries(members).filter(([name]) => used.has(`#/components/${kind}/${name}`));

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import { projectText } from '../../base/paths.js';
 import type { OpenApiDocument } from './document.js';
-import { readText } from './texts.js';
+import { fillFile } from './texts.js';
 
-export interface Page {
+export interface DocsPage {
   readonly html: string;
   readonly policy: string;
 }
 
 /** openapi-explorer shows the document in the browser, and loads nothing more. `servedByApi`: it may send requests. */
-export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
+export function docsPage(document: OpenApiDocument, servedByApi = false): DocsPage {
   const { title, version } = document.info;
   const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows the older name only
   const attributes = servedByApi ? '' : ' hide-console hide-authentication';
@@ -18,7 +18,7 @@ export function docsPage(document: OpenApiDocument, servedByApi = false): Page {
     `<script>${projectText('dist/bundle/openapi-explorer.js')}</script>`,
     `<script>document.querySelector('openapi-explorer').loadSpec(${json.replaceAll('<', '\\u003c')})</script>`,
   ].join('\n');
-  const page = readText('page.html', { title, version, body });
+  const page = fillFile('page.html', { title, version, body });
   const policy = pagePolicy(page, servedByApi, "'unsafe-inline'"); // for the style attributes of the library
   const head = `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`;
   return { html: page.replace('<head>', () => head), policy };

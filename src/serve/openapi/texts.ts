@@ -1,18 +1,18 @@
 import { projectText } from '../../base/paths.js';
 
-export type Values = Readonly<Record<string, unknown>>;
+export type TemplateValues = Readonly<Record<string, unknown>>;
 
 /** With values in the place of their names, as {{name}}. */
-export function fill(text: string, values: Values): string {
+export function fill(text: string, values: TemplateValues): string {
   return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(valueNamed(name, values)));
 }
 
-export function readText(file: string, values: Values): string {
+export function fillFile(file: string, values: TemplateValues): string {
   return fill(projectText(`config/openapi/${file}`), values);
 }
 
 /** A text that is "{{name}}" alone becomes the value itself. */
-export function readData(file: string, values: Values): unknown {
+export function readData(file: string, values: TemplateValues): unknown {
   return JSON.parse(projectText(`config/openapi/${file}`), (_, value) => {
     if (typeof value !== 'string') return value;
     const [, name] = /^\{\{(\w+)\}\}$/.exec(value) ?? [];
@@ -20,7 +20,7 @@ export function readData(file: string, values: Values): unknown {
   });
 }
 
-function valueNamed(name: string, values: Values): unknown {
+function valueNamed(name: string, values: TemplateValues): unknown {
   if (!Object.hasOwn(values, name)) throw new Error(`A text names {{${name}}}, which has no value.`);
   return values[name];
 }

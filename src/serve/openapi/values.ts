@@ -2,7 +2,7 @@ import { problems, problemType } from '../../base/errors.js';
 import { dateSchema, fieldType, timestampSchema } from '../../resource/definition/field-types.js';
 import { type Field, type Leaf, leaves, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../settings.js';
-import type { Values } from './texts.js';
+import type { TemplateValues } from './texts.js';
 
 /** The settings that the document shows. */
 export const documentSettings = [
@@ -24,7 +24,7 @@ export function apiIndex(resources: readonly Resource[], { version, publicUrl }:
 }
 
 /** Of the texts and the components in config/openapi. */
-export function documentValues(resources: readonly Resource[], options: OpenApiOptions): Values {
+export function documentValues(resources: readonly Resource[], options: OpenApiOptions): TemplateValues {
   const { version, publicUrl, rateLimitPerMinute, writesPerMinute, perPageMax, perPageDefault, skipRowsMax } = options;
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
   const writes = written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`;

@@ -205,7 +205,7 @@ export interface RepeatedLines {
   close(): void;
 }
 
-interface Kind {
+interface RepeatedKind {
   last: Event;
   repeated: number;
   firstMs: number;
@@ -223,7 +223,7 @@ const kindsMax = 1000;
  * kind.
  */
 export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
-  const kinds = new Map<string, Kind>();
+  const kinds = new Map<string, RepeatedKind>();
   const begin = (name: string, event: Event): void => {
     kinds.set(name, { last: event, repeated: 0, firstMs: 0, lastMs: 0, rows: [] });
     setTimeout(end, windowMs, name).unref();
@@ -256,7 +256,7 @@ export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLi
   };
 }
 
-function writeRepeated({ last, repeated, firstMs, lastMs, rows }: Kind, write: WriteLine): boolean {
+function writeRepeated({ last, repeated, firstMs, lastMs, rows }: RepeatedKind, write: WriteLine): boolean {
   if (repeated === 0) return false;
   const [firstAt, lastAt] = [firstMs, lastMs].map((ms) => new Date(ms).toISOString()) as [string, string];
   write(last, { repeated, firstAt, lastAt, ...(rows.length > 0 && { rows }) });

@@ -23,7 +23,7 @@ export interface Metrics {
 }
 
 type Labels = Readonly<Record<string, string>>;
-type Count = (event: Event) => void;
+type CountEvent = (event: Event) => void;
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 
@@ -56,10 +56,10 @@ const pendingMax = 128;
 /** Without gauges, for a parent of workers. Events are counted together: one by one each took a twentieth of a detail's time. */
 export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
   const registry = new Registry();
-  const counts = new Map<Event['type'], Count[]>();
+  const counts = new Map<Event['type'], CountEvent[]>();
   const pending: Event[] = [];
   const countPending = (): void => {
-    for (const event of pending.splice(0)) for (const count of counts.get(event.type) as Count[]) count(event);
+    for (const event of pending.splice(0)) for (const count of counts.get(event.type) as CountEvent[]) count(event);
   };
   for (const [type, { metrics = [] }] of Object.entries(events)) {
     const all = (metrics as readonly EventMetric<Event>[]).map((metric) =>
@@ -79,7 +79,7 @@ function register(
   known: Readonly<Record<string, Labels[]>>,
   registry: Registry,
   collect: () => void,
-): Count {
+): CountEvent {
   const { name, help, labels = {}, seconds, amount = () => 1 } = metric;
   const labelNames = Object.keys(labels);
   const registers = [registry];

@@ -119,16 +119,16 @@ export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | '
   readonly at: string;
   readonly version: string;
   /** `failing`: reads or writes fail. `degraded`: something else is wrong. */
-  readonly level: 'well' | Fault['level'];
+  readonly level: 'well' | CurrentFault['level'];
   readonly summary: string;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly CurrentFault[];
   /** A replica with more is not used. */
   readonly lagSecondsMax: number;
   /** Null without workers. */
   readonly workers: WorkersStatus | null;
 }
 
-interface Fault {
+interface CurrentFault {
   readonly level: 'degraded' | 'failing';
   readonly sentence: string;
   /** The row of the troubleshooting page, relative to status.json. */
@@ -149,7 +149,7 @@ interface WorkersStatus {
  */
 export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
   const { replicas, primary, redis } = readiness;
-  const named = (level: Fault['level'], all: readonly Named[]) =>
+  const named = (level: CurrentFault['level'], all: readonly Named[]) =>
     all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
   const all = [
     ...named(

@@ -38,10 +38,10 @@ const publishScript = `
     redis.call('set', KEYS[1], ARGV[1], 'EX', ARGV[2])
   end`;
 
-type Command<Reply> = (key: string, ...values: (string | number)[]) => Promise<Reply>;
-interface Commands {
-  readonly gatewayCount: Command<[number, number]>;
-  readonly gatewayPublish: Command<null>;
+type ScriptCall<Reply> = (key: string, ...values: (string | number)[]) => Promise<Reply>;
+interface Scripts {
+  readonly gatewayCount: ScriptCall<[number, number]>;
+  readonly gatewayPublish: ScriptCall<null>;
 }
 
 const restMs = 1000;
@@ -51,7 +51,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
   redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
-  const commands = redis as unknown as Commands;
+  const commands = redis as unknown as Scripts;
   const id = randomUUID();
   const answers = new SilenceDetector(restMs, () => observe({ type: 'redis_failed' }));
   const positionKey = (workspace: string): string => `gateway:written:${workspace}`;

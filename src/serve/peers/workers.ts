@@ -6,14 +6,14 @@ import { isLater, parsePosition, type WritePosition } from '../../postgres/wal-p
 import { onParent, onWorkers, sendToParent, sendToWorker } from './channel.js';
 import { type Peers, peersOf, SilenceDetector } from './peers.js';
 
-type Asked =
+type Question =
   | { readonly key: string; readonly known: LocalWindow; readonly requests: number }
   | { readonly workspace: string; readonly position: string };
 
 /** All of a turn of the event loop: a message costs more than a detail. */
 interface WorkerMessage {
   readonly type: 'questions';
-  readonly questions: readonly (readonly [id: number, asked: Asked])[];
+  readonly questions: readonly (readonly [id: number, asked: Question])[];
 }
 
 /** With the writes since the last message, as a request is counted before it reads. */
@@ -33,12 +33,12 @@ const questionsMax = 10_000;
 export function workerPeers(workers: number, onWrite: (workspace: string, position: WritePosition) => void): Peers {
   const waiting = new Map<number, (count: Count | null) => void>();
   let lastId = 0;
-  let questions: (readonly [number, Asked])[] = [];
+  let questions: (readonly [number, Question])[] = [];
   const send = (): void => {
     sendToParent<WorkerMessage>({ type: 'questions', questions });
     questions = [];
   };
-  const ask = async (asked: Asked): Promise<Count | null> => {
+  const ask = async (asked: Question): Promise<Count | null> => {
     if (waiting.size >= questionsMax) throw new Error('the parent does not answer');
     const id = ++lastId;
     if (questions.push([id, asked]) === 1) setImmediate(send);
@@ -71,7 +71,7 @@ export function serveWorkers(): void {
   const known = new Map<number, number>();
   const counts = new LRUCache<string, SharedWindow & { readonly endsAtMs: number }>(atMost(100_000));
 
-  const count = (worker: number, { key, known, requests }: Extract<Asked, { key: string }>): Count => {
+  const count = (worker: number, { key, known, requests }: Extract<Question, { key: string }>): Count => {
     const nowMs = performance.now();
     const kept = counts.get(key);
     const isRunning = kept !== undefined && kept.endsAtMs > nowMs;
@@ -80,7 +80,7 @@ export function serveWorkers(): void {
     if (consumed > 0) counts.set(key, running);
     return { consumed, endsInMs: Math.ceil(running.endsAtMs - nowMs) };
   };
-  const keep = ({ workspace, position }: Extract<Asked, { workspace: string }>): null => {
+  const keep = ({ workspace, position }: Extract<Question, { workspace: string }>): null => {
     const kept = writes.peek(workspace)?.position;
     if (kept === undefined || isLater(parsePosition(position), parsePosition(kept)))
       writes.set(workspace, { position, number: ++lastNumber });

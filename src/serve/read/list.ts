@@ -1,5 +1,5 @@
 import { invalid } from '../../base/errors.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import { byKeys, type PageEnding, type PageStart, type Plan, rangeValues } from './page.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest, Parameters } from './parse.js';
@@ -14,11 +14,11 @@ export async function planList(deps: ReadDeps, request: ListRequest): Promise<Pl
     // After the first rows: a workspace has one long statement at a time.
     const total = request.total ? countRows(reader, request, after) : null;
     total?.catch(() => {}); // awaited below; without this handler an earlier failure would end the process
-    const endOf = (last: Key | null): PageEnd => ({
+    const endOf = (last: OrderKey | null): PageEnd => ({
       key: (hasMore ? until : null) ?? last ?? after.key,
       asOfMs: laterOf(asOfMs, after.asOfMs),
     });
-    const pagination = async (count: number, last: Key | null): Promise<object> => {
+    const pagination = async (count: number, last: OrderKey | null): Promise<object> => {
       const end = endOf(last);
       if (number !== null) deps.pageMemory.remember(request, number, end, hasMore);
       const endCursor = encodeCursor(context, end);
@@ -62,7 +62,7 @@ async function findStart(reader: Reader, request: ListRequest): Promise<{ number
   const skipping = { ...values, skip: skipped - 1, limit: 1, ...rangeValues(end.key, end.key) };
   const { rows, ...found } = await reader.rows(statement, skipping, { asOfMs: end.asOfMs });
   const asOfMs = laterOf(found.asOfMs, end.asOfMs);
-  const key = (rows[0] as Key | undefined) ?? null;
+  const key = (rows[0] as OrderKey | undefined) ?? null;
   if (key === null && !isBackward)
     return { number, after: { key: await reader.key(statements.last, { ...values, limit: 1 }, { asOfMs }), asOfMs } };
   const after = { key, asOfMs };

@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../postgres/statement.js';
 import { fieldType } from '../../resource/definition/field-types.js';
-import type { Given } from '../../resource/definition/filter-kinds.js';
+import type { ParameterText } from '../../resource/definition/filter-kinds.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/row-serializer.js';
 
 /** The next page starts after its key, on a server at least as current. */
 export interface PageEnd {
-  readonly key: Key | null;
+  readonly key: OrderKey | null;
   /** Epoch milliseconds by the gateway's clock; null when unknown. */
   readonly asOfMs: number | null;
 }
@@ -20,7 +20,11 @@ export interface PageSeries {
 }
 
 /** A cursor carries its digest; it needs no secret, because a forged one stays in the forger's workspace. */
-export function cursorContext(workspace: string, resource: string, filters: Readonly<Record<string, Given>>): string {
+export function cursorContext(
+  workspace: string,
+  resource: string,
+  filters: Readonly<Record<string, ParameterText>>,
+): string {
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 

@@ -1,10 +1,10 @@
 import { Problem } from '../../base/errors.js';
 import type { ReadTarget, Requirement } from '../../postgres/choice.js';
 import { enough } from '../../postgres/connection-pool.js';
-import type { CopyStep, Shown } from '../../postgres/read-register.js';
+import type { CopyStep, ReadContent } from '../../postgres/read-register.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { arrayText } from '../../resource/definition/filter-kinds.js';
-import type { Key, RowSerializer } from '../../resource/definition/row-serializer.js';
+import type { OrderKey, RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
 import { dataAsOf, type PageSize, type Reply } from './reply.js';
@@ -32,8 +32,8 @@ export type Listed = { readonly statements: ListStatements; readonly values: Val
 export interface PageStart {
   readonly asOfMs: number | null;
   /** Of the first rows. */
-  readonly last: Key | null;
-  readonly until: Key | null;
+  readonly last: OrderKey | null;
+  readonly until: OrderKey | null;
   readonly hasMore: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface PageEnding {
   readonly asOfMs: number | null;
   readonly headers?: Reply['headers'];
   /** Members of `pagination`. */
-  readonly pagination: (count: number, last: Key | null) => Promise<object>;
+  readonly pagination: (count: number, last: OrderKey | null) => Promise<object>;
 }
 
 /** The statement of a chunk of so many rows, and what follows it; null at the end. */
@@ -49,11 +49,11 @@ export type Chunks = (rows: number) => {
   readonly statement: Statement;
   readonly values: Values;
   /** `isMore`: a row more came. */
-  readonly rest: (isMore: boolean, last: Key | null) => Chunks | null;
+  readonly rest: (isMore: boolean, last: OrderKey | null) => Chunks | null;
 };
 
 /** Behind a key, up to and including a key; null is no bound. */
-export function byKeys({ statements, values }: Listed, after: Key | null, until: Key | null = null): Chunks {
+export function byKeys({ statements, values }: Listed, after: OrderKey | null, until: OrderKey | null = null): Chunks {
   const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
   const bound = { ...values, ...rangeValues(after, until) };
   return (rows) => ({
@@ -73,8 +73,8 @@ export function byIds(statement: Statement, ids: readonly string[]): Chunks {
 }
 
 /** after0, after1, … until0, until1, … */
-export function rangeValues(after: Key | null, until: Key | null): Values {
-  const named = (end: string, key: Key | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
+export function rangeValues(after: OrderKey | null, until: OrderKey | null): Values {
+  const named = (end: string, key: OrderKey | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
   return Object.fromEntries([...named('after', after), ...named('until', until)]);
 }
 
@@ -84,7 +84,7 @@ interface Chunk {
   /** To be called when the bytes were sent or copied. */
   readonly release: () => void;
   readonly count: number;
-  readonly last: Key | null;
+  readonly last: OrderKey | null;
   readonly rest: Chunks | null;
   readonly target: ReadTarget;
   /** Of the server before it was asked, epoch milliseconds. */
@@ -116,12 +116,12 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   const page = await readStart(plan);
   const { asOfMs, headers, pagination } = plan.describe(page);
   const size: PageSize = { perPage: plan.perPage, rows: null };
-  const shown: Shown = {
+  const shown: ReadContent = {
     resource: plan.reader.of.compiled.resource.name,
     personal: plan.serializer.personal,
     records: page.first.count,
   };
-  const ending = async (count: number, last: Key | null): Promise<string> => {
+  const ending = async (count: number, last: OrderKey | null): Promise<string> => {
     size.rows = count;
     const members: { readonly since?: string | null } = await pagination(count, last);
     if (typeof members.since === 'string' && plan.copy !== undefined) shown.copy = plan.copy;
@@ -146,7 +146,7 @@ async function readStart({ reader, list, ...plan }: Plan): Promise<Page> {
   if (left <= 0) return { ...start, first: { ...first, rest: null }, until: last };
   const toEnd = { ...values, skip: left - 1, limit: 2, ...rangeValues(last, null) };
   const { rows } = await reader.rows(statements.keys.after, toEnd, continuation);
-  const [end, beyond] = rows as readonly Key[];
+  const [end, beyond] = rows as readonly OrderKey[];
   const hasMore = beyond !== undefined;
   const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
   const foundMs = hasMore ? Date.now() : 0; // behind a last page clients go on from the row that came last
@@ -228,8 +228,8 @@ const bytesIfSlow = 16_384;
 async function* streamPage(
   plan: Plan,
   { first, until, foundMs }: Page,
-  ending: (count: number, last: Key | null) => Promise<string>,
-  shown: Shown,
+  ending: (count: number, last: OrderKey | null) => Promise<string>,
+  shown: ReadContent,
 ): AsyncGenerator<Buffer> {
   const { deps, of: request } = plan.reader;
   const { chunkMemory } = deps;

@@ -146,14 +146,24 @@ export function parseDryRun(query: string, known: readonly string[] = ['dryRun']
 
 export const refuseParameters = (query: string): unknown => parseDryRun(query, []);
 
-type Given = ReadonlyMap<string, string>;
+type SingleParameters = ReadonlyMap<string, string>;
 
-export function sizeOf(single: Given, { perPageDefault, perPageMax }: ListLimits, faults: FieldError[]): number {
+export function sizeOf(
+  single: SingleParameters,
+  { perPageDefault, perPageMax }: ListLimits,
+  faults: FieldError[],
+): number {
   return integer('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 
 /** From 1 to `max`; adds a fault for anything else. */
-function integer(parameter: string, single: Given, byDefault: number, max: number, faults: FieldError[]): number {
+function integer(
+  parameter: string,
+  single: SingleParameters,
+  byDefault: number,
+  max: number,
+  faults: FieldError[],
+): number {
   const value = single.get(parameter);
   if (value === undefined) return byDefault;
   const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
@@ -164,7 +174,7 @@ function integer(parameter: string, single: Given, byDefault: number, max: numbe
 }
 
 function choice<T extends string>(
-  single: Given,
+  single: SingleParameters,
   parameter: string,
   values: readonly [T, T],
   byDefault: T,
@@ -183,7 +193,7 @@ export function parseQuery(
   known: readonly string[],
   faults: FieldError[],
   isList: (name: string) => boolean = () => false,
-): { single: Given; lists: ReadonlyMap<string, readonly string[]> } {
+): { single: SingleParameters; lists: ReadonlyMap<string, readonly string[]> } {
   const single = new Map<string, string>();
   const lists = new Map<string, readonly string[]>();
   if (query === '') return { single, lists };

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Shown } from '../../postgres/read-register.js';
+import type { ReadContent } from '../../postgres/read-register.js';
 import type { TagColumns } from '../../resource/definition/compiled.js';
 
 export interface PageSize {
@@ -16,7 +16,7 @@ export interface Reply {
   readonly release?: () => void;
   readonly page?: PageSize;
   /** For the register of reads; absent: no record. */
-  readonly shown?: Shown;
+  readonly shown?: ReadContent;
   /** Waiting for the database before the first byte. */
   readonly databaseMs: number;
 }

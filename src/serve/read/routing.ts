@@ -6,7 +6,7 @@ import type { ReadableResource, Replica } from '../../postgres/replica.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Settings } from '../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
@@ -14,9 +14,9 @@ import type { RawRequest } from './parse.js';
 
 // `withReadTarget` completes what a read requires of its server, and postgres/choice finds the server.
 
-type Bounds = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
+type ReadBound = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
 
-export interface ReadDeps extends Required<Servers>, Pick<Settings, Bounds> {
+export interface ReadDeps extends Required<Servers>, Pick<Settings, ReadBound> {
   /** Through any gateway; undefined when there is none. */
   readonly lastWrite: WritePositions['lastWriteOf'];
   readonly heartbeat: Heartbeat;
@@ -96,7 +96,7 @@ function queryTimeout(): Problem {
   return new Problem('query_timeout', detail);
 }
 
-export interface Rows {
+export interface ReadRows {
   readonly rows: readonly TextRow[];
   readonly asOfMs: number | null;
 }
@@ -115,13 +115,18 @@ export class Reader {
     return withReadTarget(this.deps, this.of, requirement, work);
   }
 
-  async key(statement: Statement, values: Values, requirement: Requirement): Promise<Key | null> {
+  async key(statement: Statement, values: Values, requirement: Requirement): Promise<OrderKey | null> {
     const { rows } = await this.rows(statement, values, requirement);
-    return (rows[0] as Key | undefined) ?? null;
+    return (rows[0] as OrderKey | undefined) ?? null;
   }
 
   /** Keys, or a count. */
-  rows(statement: Statement, values: Values, requirement: Requirement, waitMs = this.deps.queueWaitMs): Promise<Rows> {
+  rows(
+    statement: Statement,
+    values: Values,
+    requirement: Requirement,
+    waitMs = this.deps.queueWaitMs,
+  ): Promise<ReadRows> {
     const { caller, signal } = this.of;
     const run = { statement, workspace: caller.workspace, values, judge: this.judge };
     return this.onTarget(requirement, async ({ target, asOfMs }) => {

@@ -2,7 +2,7 @@ import { invalid } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { arrayText } from '../../resource/definition/filter-kinds.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/statements.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { urlOf } from '../read/list.js';
@@ -29,7 +29,7 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
   const rows = isWhole ? wholePass(request, start) : pageOfIds(request, foundIds?.ids ?? []);
   const describe = ({ asOfMs: ofRows, until, hasMore }: PageStart): PageEnding => {
     const asOfMs = start === null ? (foundIds ?? { asOfMs: ofRows }).asOfMs : start.asOfMs;
-    const pagination = async (count: number, last: Key | null): Promise<object> => {
+    const pagination = async (count: number, last: OrderKey | null): Promise<object> => {
       const following = foundIds === null ? (hasMore ? { section: 0, after: until ?? last } : null) : foundIds.next;
       const cursor =
         following && encodePlace(seal, contexts.cursor, { pass: pass.position, asOfMs, since, ...following });

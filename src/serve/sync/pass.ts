@@ -3,7 +3,7 @@ import type { Requirement } from '../../postgres/choice.js';
 import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
 import { expired, type SealedParts } from './sealed-parts.js';
 
@@ -99,7 +99,7 @@ export interface SyncPlace {
   /** The end of the pass before; null in a pass over everything. */
   readonly since: Pick<SyncPosition, 'xmin' | 'replayedAtMs'> | null;
   readonly section: number;
-  readonly after: Key | null;
+  readonly after: OrderKey | null;
 }
 
 const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');

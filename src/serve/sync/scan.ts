@@ -1,21 +1,21 @@
 import type { Statement, Values } from '../../postgres/statement.js';
-import type { Key } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/statements.js';
 import type { Section } from '../../resource/statements/sync-statements.js';
 import { rangeValues } from '../read/page.js';
-import type { Rows } from '../read/routing.js';
+import type { ReadRows } from '../read/routing.js';
 
-export type ReadInPass = (statement: Statement, values: Values) => Promise<Rows>;
+export type ReadInPass = (statement: Statement, values: Values) => Promise<ReadRows>;
 
 export interface ScanPlace {
   readonly section: number;
-  readonly after: Key | null;
+  readonly after: OrderKey | null;
 }
 
 interface ScanRange {
   readonly bounds: Bounds;
   readonly values: Values;
-  readonly until: Key | null;
+  readonly until: OrderKey | null;
 }
 
 /** Each range has so many times the rows of the one before. */
@@ -25,14 +25,15 @@ const growth = 10;
 export async function* rangesOf(
   read: ReadInPass,
   section: Pick<Section, 'ahead'>,
-  after: Key | null,
+  after: OrderKey | null,
   values: Values,
   size: number,
   sizeMax: number,
 ): AsyncGenerator<ScanRange> {
   for (let from = after, rows = size; ; rows = Math.min(rows * growth, sizeMax)) {
     const skipping = { ...values, ...rangeValues(from, null), skip: rows - 1, limit: 1 };
-    const until = ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as Key | undefined) ?? null;
+    const until =
+      ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as OrderKey | undefined) ?? null;
     const bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
     yield { bounds, values: { ...values, ...rangeValues(from, until) }, until };
     if (until === null) return;
@@ -72,7 +73,7 @@ export async function scan(
       const { rows, ...search } = await read(section.find[range.bounds], { ...range.values, limit: wanted });
       if (asOfMs === undefined) asOfMs = search.asOfMs;
       for (const row of rows) ids.add(row[section.idAt] as string);
-      if (rows.length === wanted) return foundSoFar({ section: index, after: rows.at(-1) as Key });
+      if (rows.length === wanted) return foundSoFar({ section: index, after: rows.at(-1) as OrderKey });
       if (range.until !== null && performance.now() - startedMs > scanMsMax)
         return foundSoFar({ section: index, after: range.until });
     }

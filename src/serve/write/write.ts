@@ -161,7 +161,7 @@ function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
   return { 'claim.token': caller.tokenId, 'claim.key': key, 'claim.fingerprint': fingerprint };
 }
 
-function newMembers(write: CompiledWrite, { members }: WriteRequest): Members {
+function newMembers(write: CompiledWrite, { members }: WriteRequest): MemberTexts {
   const all: Record<string, string | null> = {};
   for (const { name } of write.members) all[name] = textOf(members, name);
   return all;
@@ -244,15 +244,15 @@ async function findMembersRefused(
 }
 
 /** In PostgreSQL's text form. */
-type Members = Readonly<Record<string, string | null>>;
+type MemberTexts = Readonly<Record<string, string | null>>;
 
-const textOf = (members: Members, name: string): string | null => own(members, name) ?? null;
+const textOf = (members: MemberTexts, name: string): string | null => own(members, name) ?? null;
 
 /** By their names in the audit log; `before` is null for a new record. */
 export function diffOfMembers(
   { members }: Pick<CompiledWrite, 'members'>,
-  before: Members | null,
-  after: Members,
+  before: MemberTexts | null,
+  after: MemberTexts,
 ): NewChange[] {
   const changes: NewChange[] = [];
   for (const { name, type, auditName } of members) {
