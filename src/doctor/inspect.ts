@@ -12,7 +12,7 @@ import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens,
 import { checkEncryption, checkPooler, connectForCheck, connectionItems } from './session.js';
 import { checkedProjection, checkWallKey, type Inspection } from './settings.js';
 import type { Thorough } from './thorough/check.js';
-import { type CheckedServer, checkResult, judge, type ServerKind } from './verdicts.js';
+import { type CheckedServer, checkResult, judge, type ServerKind, stranger } from './verdicts.js';
 import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
 
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
@@ -101,9 +101,9 @@ export async function checkServerLate(
   const { projection } = await checkedProjection(settings, resources);
   const inspection = { settings, resources, projection, thorough: null };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
-  if (system !== undefined && server.system !== system)
-    return { refusal: 'it belongs to another cluster, or cannot be checked', uncheckedViews: new Set() };
-  return checkResult(server.items);
+  const result = checkResult(server.items);
+  if (server.system === undefined) return { ...result, refusal: result.refusal ?? 'it cannot be checked' };
+  return server.system === (system ?? server.system) ? result : stranger;
 }
 
 type Inspecting = Inspection & { readonly thorough: Thorough | null };

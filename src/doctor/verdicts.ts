@@ -73,7 +73,7 @@ export function judge(servers: readonly CheckedServer[]) {
   };
 }
 
-const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
+export const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
 /** They pass by themselves: the server answers, or replays the key that `migrate` stored. */
 const passing: ReadonlySet<FindingCode> = new Set(['connection', 'wall_key']);
 

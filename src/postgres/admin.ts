@@ -1,5 +1,9 @@
 import type pg from 'pg';
+import { SettingsError } from '../base/errors.js';
 import { Login } from './wire/wire.js';
+
+/** The oldest version that the tests run over. */
+const oldestMajor = 15;
 
 /** Whatever the database's defaults are: files of SQL have backslashes in plain strings, and names are noted as they are. */
 const session = [
@@ -7,6 +11,7 @@ const session = [
   { name: 'quote_all_identifiers', value: 'off', level: 'failed' },
 ] as const;
 
+/** Throws SettingsError for a server that is too old, and what `work` throws. */
 export async function asAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const login = new Login(session);
   const client = await login.connect(() => ({
@@ -15,6 +20,10 @@ export async function asAdmin<T>(adminUrl: string, work: (client: pg.Client) => 
     application_name: 'gateway-admin',
   }));
   try {
+    const { rows } = await client.query(`select current_setting('server_version') as version`);
+    const [{ version }] = rows;
+    if (Number.parseInt(version, 10) < oldestMajor)
+      throw new SettingsError(`ADMIN_URL leads to PostgreSQL ${version}: the gateway needs ${oldestMajor} or later.`);
     return await work(client); // the next statement reports a connection that died
   } finally {
     await client.end();

@@ -15,6 +15,7 @@ import { commandLine, withViews } from '../support/command-line.js';
 import { environmentOf } from '../support/environment.js';
 import { until } from '../support/patience.js';
 import { wallKey } from '../support/walls.js';
+import { wireProxy } from '../support/wire-proxy.js';
 import { shared } from '../support/workspace.js';
 
 // Output without a reader or on a full disk; `migrate` beside another run, with a faulty file, and without CREATEROLE.
@@ -99,6 +100,20 @@ test.serial('an error names the file, and the line where PostgreSQL gives a posi
     writeFileSync(join(folder, 'zz.sql'), sql);
     t.deepEqual(await migrate('--views', folder), { code: 1, stdout: '', stderr: `views/zz.sql${fault}\n` });
   }
+});
+
+test.serial('a server older than PostgreSQL 15 is named before anything is read or made', async (t) => {
+  // The server's own version, made older on the way: `18.4` becomes `14.4`.
+  const proxy = await wireProxy(adminUrl, (near, far) => {
+    near.pipe(far);
+    far.on('data', (bytes: Buffer) =>
+      near.write(Buffer.from(bytes.toString('latin1').replace(/\b1[5-9](?=\.\d)/g, '14'), 'latin1')),
+    );
+  });
+  t.teardown(() => proxy.close());
+  const { code, stdout, stderr } = await commandLine(['migrate'], { adminUrl: proxy.url, wallKey });
+  t.regex(stderr, /^ADMIN_URL leads to PostgreSQL 14\.\d+.*: the gateway needs 15 or later\.\n$/);
+  t.deepEqual([code, stdout], [2, '']);
 });
 
 test.serial('a folder of views without index proposals is no error, and one that does not exist is', async (t) => {

@@ -35,7 +35,10 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
       return { ids: rows.map(({ id }) => id), items };
     });
   } catch (error) {
-    return { ids: [], items: [failure('workspaces', `ADMIN_URL gives none: ${(error as Error).message}.`)] };
+    return {
+      ids: [],
+      items: [failure('workspaces', `ADMIN_URL gives none: ${(error as Error).message.replace(/\.$/, '')}.`)],
+    };
   }
 }
 
