@@ -4,7 +4,6 @@ import { soakFuzz } from './fuzz.js';
 import { soakGenerators } from './generators.js';
 import { soakLocks } from './locks.js';
 import { soakMigrate } from './migrate.js';
-import { soakMixed } from './mixed.js';
 import { soakOncall } from './oncall.js';
 import { soakPages } from './pages.js';
 import { soakPairs } from './pairs.js';
@@ -27,7 +26,6 @@ const soaks: Readonly<Record<string, (size?: number) => Promise<Figures>>> = {
   writes: soakWrites,
   fuzz: soakFuzz,
   generators: soakGenerators,
-  mixed: soakMixed,
   locks: soakLocks,
   migrate: soakMigrate,
   oncall: soakOncall,
