@@ -5,18 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export class ApiError extends Error {
   constructor(
     readonly status: number,
-    /** Such as `not_found` or `insufficient_scope`; `unknown` where the answer is not the gateway's. */
+    /** It is such as `not_found` or `insufficient_scope`, or `unknown` if the answer is not the gateway's. */
     readonly code: string,
     detail: string,
     readonly requestId: string | null,
-    /** All faults of the request. */
     readonly errors: readonly Fault[],
   ) {
     super([`${status} ${code}: ${detail}`, ...errors.map((each) => `${whereOf(each)} ${each.detail}`)].join(' '));
   }
 }
 
-/** A fault of a request: one of the places, its code, and a sentence. */
+/** A fault names one of the places, a code, and a sentence. */
 export interface Fault {
   readonly pointer?: string;
   readonly parameter?: string;
@@ -37,7 +36,7 @@ export class NoAnswer extends Error {
   }
 }
 
-/** A request, which can be stored as JSON and sent again: with the same key a change takes effect once. */
+/** A request can be stored as JSON and sent again: with the same key a change takes effect once. */
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PATCH';
   readonly path: string;
@@ -47,9 +46,9 @@ export interface Request {
 }
 
 export interface ClientOptions {
-  /** With `/api/v1`, such as https://data.example.com/api/v1. */
+  /** It includes `/api/v1`, such as https://data.example.com/api/v1. */
   readonly base: string;
-  /** Called for each request where it is a function, as a token can be replaced. */
+  /** A function is called for each request, because a token can be replaced. */
   readonly token: string | (() => string);
   readonly signal?: AbortSignal;
   /** The gateway tries each write, and stores nothing; no write is stored for a repetition. */
@@ -73,9 +72,9 @@ export interface Versioned<T> {
 export type Store = (request: Request) => Promise<void> | void;
 
 export interface Client {
-  /** The records of a list, such as `werkbonnen`, from its first page to its last. */
+  /** Yields the records of a list, such as `werkbonnen`, from its first page to its last. */
   listAll<T = JsonObject>(list: string, query?: Query): AsyncGenerator<T>;
-  /** A record, such as `installaties/ID`, or another answer in JSON. */
+  /** Returns a record, such as `installaties/ID`, or another answer in JSON. */
   get<T = JsonObject>(path: string): Promise<Versioned<T>>;
   create<T = JsonObject>(list: string, record: JsonObject, store?: Store): Promise<Versioned<T>>;
   /**
@@ -106,7 +105,7 @@ const pauseMsMax = 30_000;
 /** Other clients can change a record between its read and our change so often. */
 const conflictsMax = 10;
 
-/** A client of a Workspace data gateway. A request is repeated with the same key after 429, 503 and lost answers. */
+/** Makes a client, which repeats a request with the same key after 429, 503 and lost answers. */
 export function workspaceClient(options: ClientOptions): Client {
   const send = (request: Request): Promise<Reply> => sendUntilAnswered(options, request);
   const versioned = async <T>(request: Request): Promise<Versioned<T>> => {

@@ -19,16 +19,15 @@ export type OnWait = (reason: string, waitMs: number) => void;
 /** Takes a body while it comes. */
 type Take<T> = (text: AsyncIterable<string>, headers: Headers) => Promise<T>;
 
-/** A client of the API. */
 export interface Api {
   /**
    * Hands the body of GET base + path to `take` while it comes; once more from its beginning, when it breaks off. Throws Refused, what
    * `take` throws, or the reason of the signal.
    */
   stream<T>(path: string, take: Take<T>): Promise<T>;
-  /** The body, parsed. Numbers are rounded as JavaScript does. */
+  /** Returns the body, parsed. Numbers are rounded as JavaScript does. */
   json(path: string): Promise<unknown>;
-  /** The same, with the moment up to which the answer is current; null: the gateway does not say. */
+  /** Returns the same, with the moment up to which the answer is current; null: the gateway does not say. */
   dated(path: string): Promise<{ readonly body: unknown; readonly dataAsOf: string | null }>;
 }
 
@@ -158,7 +157,7 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
   );
 }
 
-/** The text of a body, while it comes. */
+/** Yields the text of a body, while it comes. */
 async function* textOf(reply: Response, answered: <V>(wanted: Promise<V>) => Promise<V>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = reply.body?.getReader();
@@ -185,13 +184,13 @@ async function wholeText(chunks: AsyncIterable<string>): Promise<string> {
   return text;
 }
 
-/** A moment that every destination takes. */
+/** Writes a moment as every destination takes it. */
 function momentIn(value: string | null): string | null {
   const ms = Date.parse(value ?? '');
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 
-/** Milliseconds of a Retry-After, which is seconds or a date (RFC 9110, section 10.2.3); null when it is absent or past. */
+/** Reads seconds or a date (RFC 9110, section 10.2.3); null when it is absent or past. */
 function retryAfterMs(value: string | null, nowMs = Date.now()): number | null {
   if (value === null) return null;
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;
@@ -211,7 +210,7 @@ function detailOf(body: string): string {
   }
 }
 
-/** Text of the server in one line, without control characters. */
+/** Puts text of the server into one line, without control characters. */
 export function plain(text: string, lengthMax = 300): string {
   return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, lengthMax);
 }

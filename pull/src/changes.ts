@@ -15,12 +15,11 @@ export interface ChangeFile {
   close(): Promise<void>;
 }
 
-/** The files of `--changes`. */
 export interface ChangeFiles {
   open(resource: string): ChangeFile;
 }
 
-/** Without `--changes`. */
+/** Stands in when `--changes` is absent. */
 export function noChangeFiles(number: number): ChangeFiles {
   const nothing = async (): Promise<void> => undefined;
   const file = {

@@ -28,7 +28,7 @@ export class OutOfMemory extends Error {
  */
 export class Widened extends Error {}
 
-/** The progress of a resource: null where a pass over everything begins. */
+/** `since` is null when a pass over everything begins. */
 export interface Progress {
   readonly since: string | null;
   readonly cursor: string | null;
@@ -39,18 +39,16 @@ export interface Commit extends Progress {
   readonly changeFiles: number;
 }
 
-/** A group of records by the first digits of the SHA-256 of their ids: count and hash as the gateway's digest has them. */
+/** Records are grouped by the first digits of the SHA-256 of their ids: count and hash are as in the gateway's digest. */
 export type Groups = ReadonlyMap<string, string>;
 
-/** How fresh the copy of a resource is. */
 export interface Freshness {
   /** The copy has everything that was committed before this moment; null: the gateway did not say. */
   readonly dataAsOf: string | null;
-  /** Whether the content of each record was compared with what came. */
+  /** Is true if the content of each record was compared with what came. */
   readonly isVerified: boolean;
 }
 
-/** The copy of one resource. */
 export interface Copy {
   readonly progress: Progress;
   /** Tables and columns of the copy that the document no longer has. */
@@ -81,7 +79,7 @@ export interface Origin {
   readonly workspaceId: string;
   readonly base: string;
   readonly tokenExpiresAt: string | null;
-  /** In which the days of the API begin. */
+  /** The days of the API begin in this zone. */
   readonly timeZone: string | null;
 }
 
@@ -92,21 +90,19 @@ export interface Known {
   readonly tables: readonly string[];
 }
 
-/** References of a resource whose targets are not in the copy. */
+/** The targets of these references are not in the copy. */
 export interface Dangling {
   readonly count: number;
-  /** A hash of the targets that are missing. */
   readonly digest: string;
 }
 
-/** A database that holds copies. */
 export interface Destination {
   /** The number of change files that count. */
   readonly changeFiles: number;
   /** Takes the destination for this origin. Throws Unusable where it has copies of another; with `isReplaced` these are replaced. */
   claim(origin: Origin, isReplaced: boolean): Promise<void>;
   open(resource: Resource): Promise<Copy>;
-  /** By resource of `resources`: the references to records of `resources` that lead nowhere. */
+  /** Finds references between the `resources` that lead nowhere, by resource. */
   dangling(resources: readonly Resource[]): Promise<ReadonlyMap<string, Dangling>>;
   known(): Promise<ReadonlyMap<string, Known>>;
   noteDangling(found: ReadonlyMap<string, Dangling>): Promise<void>;

@@ -2,7 +2,7 @@ import { Bar } from 'cli-progress';
 import { plain } from './api.js';
 import type { PassProgress, PassReport } from './pass.js';
 
-/** How `pull` tells what it does: a bar and sentences on a terminal, else a JSON line for each pass on stdout. */
+/** `pull` shows a bar and sentences on a terminal, otherwise a JSON line for each pass on stdout. */
 export interface Display {
   readonly onPage: ((progress: PassProgress) => void) | undefined;
   passed(report: PassReport): void;
@@ -12,7 +12,6 @@ export interface Display {
   print(text: string): void;
 }
 
-/** Where the texts go. */
 export interface Outlets {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;

@@ -10,12 +10,10 @@
 
 import { free, joined, shortened, snake } from './names.js';
 
-/** A schema of the document. */
 type Schema = { readonly [keyword: string]: unknown };
-/** An OpenAPI document, parsed. */
 export type OpenApiDocument = Schema;
 
-/** The kind of a value; each destination has its own types for it. */
+/** Each destination has its own types for a kind. */
 export type Kind = 'text' | 'timestamp' | 'date' | 'integer' | 'number' | 'boolean' | 'json';
 
 /** Digits of a number before and after its point. */
@@ -31,7 +29,7 @@ export interface Column {
   readonly kind: Kind;
   /** The document says that each record has a value. */
   readonly isRequired: boolean;
-  /** Digits of a number by the document; null: it names none. */
+  /** The document may name none, which is null. */
   readonly digits: Digits | null;
   readonly comment: string;
 }
@@ -57,20 +55,16 @@ export interface Reference {
   readonly resource: string;
 }
 
-/** A resource that can be copied. */
 export interface Resource {
-  /** As the API names it. */
+  /** The API names it so. */
   readonly name: string;
   readonly table: Table;
   readonly parts: readonly PartTable[];
   readonly references: readonly Reference[];
-  /** Records of a page at most. */
   readonly perPageMax: number;
 }
 
-/**
- * Columns that `pull` adds to tables of records, and tables that it keeps for itself: members and resources of such a name get a number.
- */
+/** `pull` adds these columns to tables of records and keeps these tables for itself: members and resources of such a name get a number. */
 export const versionColumn = 'sync_version';
 export const hashColumn = 'sync_hash';
 export const workspaceColumn = 'workspace_id';
@@ -85,13 +79,12 @@ const isObject = (value: unknown): value is Schema =>
 /** The document does not describe resources as a gateway does. */
 export class UnfitDocument extends Error {}
 
-/** How tables are made. */
 export interface TableOptions {
   /** Each table has the column `workspace_id`. */
   readonly hasWorkspace: boolean;
 }
 
-/** The resources that can be synced, those that refer to others before those they refer to: so no reference dangles after a run. */
+/** Puts resources before those they refer to, so no reference dangles after a run. */
 export function resourcesOf(document: OpenApiDocument, options: TableOptions = { hasWorkspace: false }): Resource[] {
   const paths = Object.keys(objectAt(document, document, ['paths']));
   const names = paths.flatMap((path) => /^\/sync\/([^/{}]+)$/.exec(path)?.[1] ?? []);
@@ -169,7 +162,7 @@ function resourceOf(document: Schema, name: string, { hasWorkspace }: TableOptio
 
 const groupsMax = 4;
 
-/** The columns of the elements: of all their variants, required where each variant requires them. */
+/** Takes the columns of all variants of the elements, required if each variant requires them. */
 function partOf(
   owner: string,
   variants: readonly Schema[],
@@ -214,7 +207,7 @@ function columnOf(name: string, path: readonly string[], schema: Schema, isRequi
   };
 }
 
-/** The meaning of a column by the document, in sentences: people, dbt and assistants read them. */
+/** Says what a column means by the document: people, dbt and assistants read it. */
 function meaningOf(schema: Schema): string {
   const values = own(schema, 'enum');
   const listed = Array.isArray(values) ? values.filter((value) => value !== null).join(', ') : '';
@@ -230,13 +223,13 @@ function meaningOf(schema: Schema): string {
     .join(' ');
 }
 
-/** The time zone in which the days of the API begin; null: the document does not say. */
+/** Returns the zone in which the days of the API begin; null: the document does not say. */
 export function timeZoneOf(document: OpenApiDocument): string | null {
   const zone = own(document, 'x-time-zone');
   return typeof zone === 'string' && /^[A-Za-z0-9_+/-]{1,64}$/.test(zone) ? zone : null;
 }
 
-/** The schemas of the elements, if they are objects with known members; their references are followed. */
+/** Returns the schemas of elements that are objects with known members; their references are followed. */
 function elementsOf(document: Schema, schema: Schema): Schema[] | null {
   if (!typesOf(schema).includes('array')) return null;
   const items = follow(document, own(schema, 'items'));
@@ -286,7 +279,7 @@ function kindOf(schema: Schema): Kind {
   return plain.includes(types[0]) ? (types[0] as Kind) : 'json';
 }
 
-/** Digits that `multipleOf`, `minimum` and `maximum` allow; null without all of them. */
+/** Returns the digits that `multipleOf`, `minimum` and `maximum` allow; null without all of them. */
 function digitsIn(schema: Schema): Digits | null {
   const [step, from, to] = [
     schema.multipleOf,
@@ -300,7 +293,7 @@ function digitsIn(schema: Schema): Digits | null {
   return { whole: whole.length, scale: (scale[1]?.length ?? 0) + Number(scale[2] ?? 0) };
 }
 
-/** The object at a path; references into the document are followed. */
+/** Follows references into the document on the path. */
 function objectAt(document: Schema, from: unknown, path: readonly string[]): Schema {
   let value = follow(document, from);
   for (const step of path) {
@@ -313,7 +306,7 @@ function objectAt(document: Schema, from: unknown, path: readonly string[]): Sch
 
 const referencesMax = 20;
 
-/** The target of a reference into the document (RFC 6901), or the value itself. */
+/** Resolves a reference into the document (RFC 6901); other values stay. */
 function follow(document: Schema, from: unknown): unknown {
   let value = from;
   for (let i = 0; isObject(value) && typeof value.$ref === 'string'; i++) {

@@ -22,7 +22,7 @@ function isLostConnection(error: unknown): boolean {
   );
 }
 
-/** Whether the error concerns one resource, so that the others can go on. */
+/** The error concerns one resource, so the others can go on. */
 export function isOfOneResource(error: unknown): boolean {
   const { message } = error as Coded;
   if (error instanceof Refused) return error.status !== 401;
@@ -31,11 +31,11 @@ export function isOfOneResource(error: unknown): boolean {
   return !isLostConnection(error) && !isFull(error as Coded) && !/FATAL|invalidated/.test(message);
 }
 
-/** Whether the next run of `--every` can succeed without a change by the operator. */
+/** The next run of `--every` can succeed without a change by the operator. */
 export const canPass = (error: unknown): boolean =>
   error instanceof Unusable ? error.canPass : error instanceof UsageError || isLostConnection(error);
 
-/** The error in words that an operator can act on. */
+/** Puts the error in words that an operator can act on. */
 export function inWords(error: unknown): string {
   const { code, message } = error as Coded;
   const said = [Refused, Unusable, UsageError, UnfitDocument, ResourcesFailed].some((kind) => error instanceof kind);

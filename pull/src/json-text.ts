@@ -1,20 +1,20 @@
 import { Broken, Refused } from './api.js';
 
-/** Characters of the records that a database takes at once: it keeps all of them in memory. */
+/** A database takes so many characters of records at once, and keeps all of them in memory. */
 const sliceLength = 1_000_000;
-/** Characters of a record at most, and of what is behind the records. */
+/** A record has so many characters at most, and so has what comes after the records. */
 const recordLengthMax = 64 * 1024 * 1024;
-/** The depth of JSON in which the records of a page stand. */
+/** The records of a page are at this depth of the JSON. */
 const recordDepth = 3;
 
 /**
- * A page while it comes: its records as they stand in the text, because JSON.parse would round numbers. Its first member is the array of
- * the records. Each character is looked at once, however large a record is.
+ * Cuts a page into records while it comes, as they stand in the text, because JSON.parse would round numbers. Its first member is the
+ * array of the records. Each character is looked at once, however large a record is.
  */
 export class PageText {
   readonly #chunks: AsyncIterable<string>;
   readonly #recordsMax: number;
-  /** The pieces of the record that has begun; behind the records: the rest of the page. */
+  /** They belong to the record that has begun; after the records they hold the rest of the page. */
   #pieces: string[] = [];
   #length = 0;
   #depth = 0;
@@ -26,7 +26,7 @@ export class PageText {
     [this.#chunks, this.#recordsMax] = [chunks, recordsMax];
   }
 
-  /** The records, some at a time. */
+  /** Yields some records at a time. */
   async *slices(): AsyncGenerator<string[]> {
     let [slice, length]: [string[], number] = [[], 0];
     let count = 0;
@@ -86,7 +86,7 @@ export class PageText {
     return record;
   }
 
-  /** The quote that ends the text, or the end of the chunk. */
+  /** Finds the quote that ends the text, or the end of the chunk. */
   #endOfText(chunk: string, from: number): number {
     let at = this.#isEscaped ? from + 1 : from;
     for (; at < chunk.length; at++) {
@@ -107,7 +107,7 @@ function nextMark(text: string, from: number): number {
   return text.length;
 }
 
-/** The place after the text whose quote is at `start`. */
+/** Returns the place after the text whose quote is at `start`. */
 export function endOfString(text: string, start: number): number {
   for (let at = start + 1; ; at++) {
     at = text.indexOf('"', at);
@@ -118,7 +118,7 @@ export function endOfString(text: string, start: number): number {
   }
 }
 
-/** The place after the value at `start`. */
+/** Returns the place after the value at `start`. */
 export function endOfValue(text: string, start: number): number {
   const first = text[start];
   if (first === '"') return endOfString(text, start);
@@ -141,11 +141,11 @@ export function endOfValue(text: string, start: number): number {
   }
 }
 
-/** Whether a number, true, false or null ends before it. */
+/** A number, true, false or null ends before this character. */
 const isEnd = (code: number): boolean => code === 0x2c || code === 0x7d || code === 0x5d || isSpace(code);
 const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
-/** The next place that is no white space. */
+/** Skips white space. */
 export function afterSpace(text: string, from: number): number {
   let at = from;
   while (isSpace(text.charCodeAt(at))) at++;

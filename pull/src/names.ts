@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 
-/** Bytes of a name in PostgreSQL. */
+/** PostgreSQL keeps so many bytes of a name. */
 const nameLengthMax = 63;
 
-/** `createdAt` → `created_at`, `work-orders` → `work_orders`. What is too long ends with a hash of all of it. */
+/** Turns `createdAt` into `created_at`. A name that is too long ends with a hash of all of it. */
 export function snake(name: string): string {
   const made = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
@@ -12,16 +12,15 @@ export function snake(name: string): string {
   return shortened(made === '' ? '_' : made);
 }
 
-/** The name, or its beginning with a hash of all of it. */
+/** Cuts a long name and ends it with a hash of all of it. */
 export function shortened(name: string): string {
   if (name.length <= nameLengthMax) return name;
   return `${name.slice(0, nameLengthMax - 9)}_${createHash('sha256').update(name).digest('hex').slice(0, 8)}`;
 }
 
-/** The parts of a name, joined by `_`. */
 export const joined = (parts: readonly string[]): string => shortened(parts.map(snake).join('_'));
 
-/** The name, with a number after it where another has it; takes it. */
+/** Takes the name, with a number after it if another has it. */
 export function free(name: string, taken: Set<string>): string {
   let found = name;
   for (let i = 2; taken.has(found); i++) found = shortened(`${name}_${i}`);

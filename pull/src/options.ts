@@ -40,7 +40,6 @@ Exit codes:
 
 export class UsageError extends Error {}
 
-/** Where the copy is. */
 export interface Target {
   readonly to: string;
   readonly schema: string;
@@ -62,7 +61,6 @@ export interface Options extends Target {
   readonly isReplaced: boolean;
 }
 
-/** The wish of a command line. */
 export type Command =
   | { readonly does: 'help' }
   | (Target & { readonly does: 'status'; readonly maxAgeMs: number | null })
@@ -172,7 +170,7 @@ function targetOf({ to, schema }: Values): Target {
 const isFormat = (format: string): format is ExportFormat => (exportFormats as readonly string[]).includes(format);
 const listed = (words: readonly string[]): string => `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 
-/** Origin and path of the gateway, with or without /api/v1. fetch quotes the password of an address that it refuses. */
+/** Returns origin and path of the gateway, with or without /api/v1. fetch quotes the password of an address that it refuses. */
 function baseOf(base: string): string {
   const address = /^https?:/.test(base) && URL.canParse(base) ? new URL(base) : null;
   if (address === null || address.search + address.hash !== '')
@@ -182,13 +180,13 @@ function baseOf(base: string): string {
   return (address.origin + address.pathname).replace(/\/+$/, '').replace(/\/api\/v1$/, '');
 }
 
-/** Whether what is sent to the address can be read on the way. */
+/** Anything sent to the address can be read on the way. */
 export function isClear(base: string): boolean {
   const { protocol, hostname } = new URL(base);
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|0\.0\.0\.0|\[::1?\])$/.test(hostname);
 }
 
-/** The token in the file. Other texts are not sent: fetch would quote one that is no header in its error. */
+/** Reads the token. Other texts are not sent: fetch would quote one that is no header in its error. */
 function tokenOf(file: string): string {
   let found: string;
   try {

@@ -7,13 +7,13 @@ import { PageText } from './json-text.js';
 /** The outcome of a pass. */
 export interface PassReport {
   readonly resource: string;
-  /** Whether the pass read everything. */
+  /** The pass read everything. */
   readonly whole: boolean;
   readonly pages: number;
   readonly records: number;
-  /** Records that the gateway no longer has. */
+  /** The gateway no longer has them. */
   readonly deleted: number;
-  /** Records that the digest showed as missing or in another version, and that were read again. */
+  /** The digest showed them as missing or in another version, and they were read again. */
   readonly repaired: number;
   readonly seconds: number;
 }
@@ -49,7 +49,7 @@ interface Pagination {
 const prefixesPerRequest = 100;
 const idsPerRequest = 50_000;
 const groupDigits = 3;
-/** Where a larger share of the groups differs, a pass over everything is cheaper. */
+/** If a larger share of the groups differs, a pass over everything is cheaper. */
 const differingShareMax = 0.25;
 /** A run that would delete more than half of so many records stops. */
 const guardedRecordsMin = 100;
@@ -104,7 +104,6 @@ class Reader {
   readonly #path: string;
   readonly #allowDeletions: boolean;
   #perPage: number;
-  /** Records of the copy before the pass. */
   #recordsBefore = 0;
   #counts = { pages: 0, records: 0 };
   #losses = 0;
@@ -123,7 +122,7 @@ class Reader {
     this.#recordsBefore = countIn(await this.#copy.digest(0));
   }
 
-  /** Null where the gateway no longer knows the history of a token, as after a failover, or the token is damaged. */
+  /** Is null if the gateway no longer knows the history of a token, as after a failover, or the token is damaged. */
   orNull<T>(asked: Promise<T>): Promise<T | null> {
     return asked.catch((error: unknown) => {
       if (error instanceof Refused && lost.has(error.status) && ++this.#losses <= lossesMax) return null;
@@ -273,7 +272,7 @@ class Reader {
     return { groups: new Map(data.map(({ prefix, count, hash }) => [prefix, `${count} ${hash}`])), dataAsOf };
   }
 
-  /** Records that a pass over everything will bring. */
+  /** Estimates how many records a pass over everything will bring. */
   async #recordsLeft(cursor: string | null): Promise<number> {
     const { groups } = await this.#theirs(0, null);
     return Math.max(0, countIn(groups) - (cursor === null ? 0 : countIn(await this.#copy.digest(0))));
@@ -289,7 +288,7 @@ function isSame(one: Groups, other: Groups): boolean {
   return (one.get('') ?? '0') === (other.get('') ?? '0');
 }
 
-/** The slices, each of which is also written into the file and counted. */
+/** Writes each slice into the file too, and counts it. */
 async function* noted(
   slices: AsyncIterable<string[]>,
   file: ChangeFile,

@@ -7,19 +7,18 @@ import { canonical, textOf } from './values.js';
 /** The canonical texts of a row, in the order of the columns. */
 export type Row = (string | null)[];
 
-/** A record, taken apart. */
 export interface FlatRecord {
   readonly id: string;
-  /** The columns of the table, the version, and the hash of all that came. */
+  /** It has the columns of the table, the version, and the hash of all that came. */
   readonly row: Row;
-  /** For each part, its rows: id of the record, position, columns. */
+  /** Each part has rows of the id of the record, position and columns. */
   readonly parts: readonly Row[][];
 }
 
-/** Where a value did not suit its column. */
+/** It is called when a value does not suit its column. */
 export type OnMisfit = (table: Table, column: Column, json: string, id: string) => void;
 
-/** A member that is wanted: a column of its own, a group of members, or a part. */
+/** A wanted member has a column, is a group of members, or a part. */
 interface Member {
   readonly column?: number;
   readonly group?: Map<string, Member>;
@@ -132,7 +131,7 @@ export class Flattener {
     return rows;
   }
 
-  /** The hash that sql-copy.ts computes again from what is stored. */
+  /** sql-copy.ts computes the same hash from what is stored. */
   #hashOf(row: Row, parts: readonly Row[][]): string {
     const own = rowText(row, [...this.#main.kinds, 'text'], 0);
     const hashes = parts.map((rows, i) => {
@@ -159,10 +158,10 @@ function membersOf(columns: readonly Column[]): Map<string, Member> {
 
 const md5 = (text: string): Buffer => createHash('md5').update(text).digest();
 
-/** Bytes of a text from which on its hash stands for it. */
+/** The hash of a text of so many bytes stands for it. */
 export const longTextBytes = 1000;
 
-/** A text that differs whenever a value differs: values of other kinds than these contain no `|`. */
+/** The text differs whenever a value differs: values of other kinds than these contain no `|`. */
 function rowText(row: Row, kinds: readonly Kind[], offset: number): string {
   let text = '';
   for (const [i, kind] of kinds.entries()) {
@@ -177,7 +176,7 @@ function rowText(row: Row, kinds: readonly Kind[], offset: number): string {
   return text;
 }
 
-/** Whether values of the kind can hold any character. */
+/** Values of the kind can hold any character. */
 export const isFree = (kind: Kind): boolean => kind === 'text' || kind === 'json';
 
 /** Number of rows and XOR of their hashes; nothing without rows. */

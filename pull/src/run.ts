@@ -116,7 +116,7 @@ function warnOfExpiry(expiresAt: string | null, screen: Display): void {
     screen.note(`The access token ends at ${plain(expiresAt ?? '')}: ask for a new one.`);
 }
 
-/** Megabytes that DuckDB gives its buffers; what it needs beside them comes on top. */
+/** DuckDB gives its buffers so much; what it needs beside them comes on top. */
 const memoryMbUsual = 128;
 
 async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: number): Promise<Destination> {
@@ -270,7 +270,7 @@ interface TokenInfo {
   readonly expiresAt?: unknown;
 }
 
-/** The resources to copy. Without `--resources`: those that the token may read; the others are named. */
+/** Takes those that the token may read if `--resources` is absent, and names the others. */
 function chosenOf(
   document: OpenApiDocument,
   token: TokenInfo,

@@ -1,8 +1,8 @@
 import type { Digits, Kind } from './document.js';
 
 /**
- * A value of the API in one text for each kind: what the destination gets, what it must print again, and what the hash of a record is of.
- * Undefined: the kind cannot hold the value.
+ * Gives each value of the API one text for its kind, which the destination gets and must print again, and which is hashed. Undefined: the
+ * kind cannot hold the value.
  */
 export const canonical: Readonly<Record<Kind, (json: string) => string | undefined>> = {
   text: (json) => (json.startsWith('"') ? textOf(json) : undefined),
@@ -14,28 +14,27 @@ export const canonical: Readonly<Record<Kind, (json: string) => string | undefin
   json: storable,
 };
 
-/** The kind for a column with a value that its own cannot hold: any text for moments and dates, else the JSON that came. */
+/** Widens a column for a value that its kind cannot hold: any text for moments and dates, otherwise the JSON that came. */
 export const wider = (kind: Kind, json: string): Kind =>
   (kind === 'timestamp' || kind === 'date') && json.startsWith('"') ? 'text' : 'json';
 
 const unstorable = /\\u(0000|[dD][89a-fA-F])/;
-/** A pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
+/** It matches a pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
 
-/** The JSON with U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */
+/** Puts U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */
 function storable(json: string): string {
   if (!unstorable.test(json)) return json;
   return json.replace(escapes, (each) => (each.length === 6 && unstorable.test(each) ? '\\ufffd' : each));
 }
 
-/** The text of a JSON string. */
 export function textOf(json: string): string {
   return json.includes('\\') ? (JSON.parse(storable(json)) as string) : json.slice(1, -1);
 }
 
 const numberForm = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,5}))?$/;
 
-/** Digits before and after the point that a numeric of PostgreSQL holds. */
+/** A numeric of PostgreSQL holds so many digits before and after the point. */
 const [wholeMax, scaleMax] = [131_072, 16_383];
 
 /** A number without exponent, sign of zero and zeros at its end. */
@@ -56,7 +55,7 @@ function plainNumber(json: string): string | undefined {
   return sign + before + (after === '' ? '' : `.${after}`);
 }
 
-/** The digits of a number without exponent. */
+/** The number has no exponent. */
 export function digitsOf(plain: string): Digits {
   const start = plain.startsWith('-') ? 1 : 0;
   const point = plain.indexOf('.');
@@ -68,7 +67,7 @@ export function digitsOf(plain: string): Digits {
 const momentForm = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 const minuteMs = 60_000;
 
-/** A moment in UTC as the API writes it, with microseconds only where it has some (RFC 3339). */
+/** Writes a moment in UTC as the API does, with microseconds only if it has some (RFC 3339). */
 function momentOf(text: string): string | undefined {
   const [, date, time, part = '', zone] = momentForm.exec(text) ?? [];
   if (date === undefined || /[^0]/.test(part.slice(6))) return undefined;

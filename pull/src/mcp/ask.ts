@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Message, Tool } from './copy.js';
 
-/** Milliseconds until the copy is open, and for the statement then: a busy machine takes long to start a process. */
+/** The copy opens within the first, then the statement ends within the second: a busy machine takes long to start a process. */
 const startMsMax = 60_000;
 const msMax = 10_000;
 
@@ -15,7 +15,7 @@ export interface Answered {
   readonly rows: number;
 }
 
-/** The question before: the memory of two would add up. */
+/** A question waits for the one before: the memory of two would add up. */
 let before: Promise<unknown> = Promise.resolve();
 
 /** The answer of the copy. Rejects with NotAnswered. */

@@ -7,7 +7,7 @@ import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 /** Bounds of one question, of all that leaves; ask.ts bounds its time. */
 const bounds = { rows: 1000, characters: 200_000, refusal: 1000, memoryMb: 512 };
 
-/** A statement that the copy does not run. The message is for the assistant. */
+/** The copy does not run the statement; the message is for the assistant. */
 class NotAnswered extends Error {}
 
 /** The age of the copy, in each answer. */
@@ -15,11 +15,10 @@ interface Age {
   /** The copy has everything that was committed before this moment; null: unknown. */
   readonly data_as_of: string | null;
   readonly age_seconds: number | null;
-  /** In which the days of the API begin. Moments of the copy are in UTC. */
+  /** The days of the API begin in this zone; moments of the copy are in UTC. */
   readonly time_zone: string | null;
 }
 
-/** The rows of a query, in the order of its columns. */
 interface Answer extends Age {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
@@ -27,7 +26,6 @@ interface Answer extends Age {
   readonly cut: string | null;
 }
 
-/** A table of the copy. */
 interface CopiedTable {
   readonly name: string;
   readonly description: string | null;
@@ -76,7 +74,6 @@ async function ageOf({ session }: OpenDuckdb): Promise<Age> {
   return age ?? { data_as_of: null, age_seconds: null, time_zone: null };
 }
 
-/** The tables with their descriptions. */
 function tablesOf(file: string): Promise<Age & { tables: CopiedTable[] }> {
   return open(file, async (copy) => {
     const { session } = copy;
@@ -94,7 +91,7 @@ function tablesOf(file: string): Promise<Age & { tables: CopiedTable[] }> {
   });
 }
 
-/** The columns of a table. Rejects with NotAnswered where there is none of that name. */
+/** Rejects with NotAnswered if there is no table of that name. */
 function columnsOf(file: string, table: string): Promise<Age & { table: string; columns: CopiedColumn[] }> {
   return open(file, async (copy) => {
     const columns = await copy.session.rows<CopiedColumn>(
@@ -132,7 +129,7 @@ function query(file: string, sql: string): Promise<Answer> {
   });
 }
 
-/** Row by row: a thousand rows of large values would take gigabytes at once. */
+/** Reads row by row: a thousand rows of large values would take gigabytes at once. */
 async function shownOf(result: DuckDBResult, lengthBefore: number): Promise<Pick<Answer, 'rows' | 'cut'>> {
   const rows: (readonly unknown[])[] = [];
   let characters = lengthBefore;
@@ -152,10 +149,9 @@ const cutOf = (shown: number, reason: string): string => `Only the first ${shown
 
 const answers = { list_tables: tablesOf, describe_table: columnsOf, query };
 
-/** The name of a tool. */
 export type Tool = keyof typeof answers;
 
-/** Messages of the process: the copy is open, and then the answer or why there is none. */
+/** The process says first that the copy is open, and then the answer or why there is none. */
 export type Message = 'begun' | { readonly answer: string; readonly rows: number } | { readonly refusal: string };
 
 function messageOf(answer: object): Message {

@@ -24,7 +24,7 @@ import {
   type WholeTable,
 } from './tables.js';
 
-/** The copy of a resource, whose tables are made or changed first. Throws Unusable. */
+/** Makes or changes the tables first. Throws Unusable. */
 export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
   const { session, dialect } = place;
   const state = new CopyState(place, resource);
@@ -312,7 +312,7 @@ class SqlCopy implements Copy {
     return table.staged.includes(column) ? this.#cast(table, column.name, 's.') : literal(this.#workspaceId);
   }
 
-  /** A query of id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */
+  /** Selects id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */
   #hashes(isIn: (column: string) => string): string {
     const { at, joined, md5, xorOf } = this.#dialect;
     const textOf = (table: WholeTable, columns: readonly Column[]): string =>

@@ -3,7 +3,7 @@ import { type Column, type Resource, statusTable } from '../document.js';
 import { literal, quoted } from './dialect.js';
 import { idColumnOf, tablesOf, type WholeTable } from './tables.js';
 
-/** The tables of a copy as sources of dbt: a text of YAML, whose values are JSON. */
+/** Writes the tables of a copy as sources of dbt: YAML whose values are JSON. */
 export function dbtSources(resources: readonly Resource[], schema: string, hasWorkspace: boolean): string {
   const source = schema === 'main' ? 'workspace_data' : schema;
   const lines = [
@@ -42,7 +42,7 @@ function columnLines(column: Column, tests: readonly string[]): string[] {
   ];
 }
 
-/** Text for YAML, which takes no control characters, and for dbt, which runs what braces of Jinja hold. */
+/** YAML takes no control characters, and dbt runs what braces of Jinja hold. */
 const described = (text: string): string => JSON.stringify(plain(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
 
 /** Tests of a column, as the document promises. A reference can lead to a record that the gateway hides: that is a warning. */

@@ -17,9 +17,9 @@ const { textDecoder } = createRequire(import.meta.url)('@duckdb/node-api/lib/vec
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 textDecoder.decode = decoder.decode.bind(decoder);
 
-/** Digits of a DECIMAL. */
+/** A DECIMAL has so many digits. */
 const digitsMax = 38;
-/** The digits of a number of which the document says nothing. */
+/** A number of which the document says nothing gets these digits. */
 const digitsUsual: Digits = { whole: 29, scale: 9 };
 
 /**
@@ -33,7 +33,7 @@ function decimalFor(need: Digits, document: Digits | null): string {
   return `DECIMAL(${digitsMax},${Math.max(need.scale, Math.min(wanted.scale, digitsMax - need.whole))})`;
 }
 
-/** Digits that a BIGINT holds, whatever they are. */
+/** A BIGINT holds so many digits, whatever they are. */
 const bigintDigits = 18;
 
 const types: Readonly<Record<Kind, (need: Digits, document: Digits | null) => string>> = {
@@ -82,7 +82,6 @@ function stagedName(table: string): string {
   return shortened(`new ${table}`);
 }
 
-/** An open database. */
 export interface OpenDuckdb {
   readonly connection: DuckDBConnection;
   readonly session: Session;
@@ -147,7 +146,7 @@ async function append(connection: DuckDBConnection, table: string, rows: readonl
   }
 }
 
-/** A copy in a DuckDB file. Throws Unusable. */
+/** Throws Unusable. */
 export async function duckdbDestination(file: string, hasWorkspace: boolean, memoryMb: number): Promise<Destination> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const { connection, session, close } = await openCopy(file, { memoryMb });

@@ -4,19 +4,17 @@ import type { ExportFormat } from '../destination.js';
 import type { Kind } from '../document.js';
 import type { Row } from '../record.js';
 
-/** A column of a file. */
 export interface ExportColumn {
   readonly name: string;
   readonly kind: Kind;
 }
 
-/** How a format writes rows of canonical texts. */
+/** A format writes rows of canonical texts. */
 interface TextFormat {
   readonly head: (columns: readonly ExportColumn[]) => string;
   readonly line: (columns: readonly ExportColumn[]) => (row: Row) => string;
 }
 
-/** The name of the file of a table. */
 export const fileOf = (table: string, format: ExportFormat): string =>
   `${table}.${format === 'excel-csv' ? 'csv' : format}`;
 
@@ -36,7 +34,6 @@ export async function replaceFile(folder: string, name: string, write: (part: st
   }
 }
 
-/** Characters that are written at once. */
 const writeLength = 1_000_000;
 
 /** Writes rows into a new file. */
@@ -78,7 +75,7 @@ const textFormats: Readonly<Record<Exclude<ExportFormat, 'parquet'>, TextFormat>
   },
 };
 
-/** Rows of cells; nothing stands for null, two quotes for an empty text. */
+/** An empty cell means null, and two quotes an empty text. */
 function separated(form: {
   readonly first: string;
   readonly separator: string;
@@ -98,14 +95,14 @@ function separated(form: {
   };
 }
 
-/** JSON in one line: line ends are only between its tokens. */
+/** Writes one line: JSON has line ends only between its tokens. */
 function jsonOf(value: string | null, { kind }: ExportColumn): string {
   if (value === null) return 'null';
   if (kind === 'json') return value.replace(/[\r\n]+/g, ' ');
   return kind === 'integer' || kind === 'number' || kind === 'boolean' ? value : JSON.stringify(value);
 }
 
-/** Digits that Excel keeps of a number, and characters that it takes in a text of a formula. */
+/** Excel keeps so many digits of a number, and takes so many characters in a text of a formula. */
 const excelDigitsMax = 15;
 const excelTextMax = 255;
 /** Excel would take the text for a number, a date, a truth value, an error or a formula. */
@@ -113,8 +110,8 @@ const excelReads = /^\s*(?:[=+\-@.,(#\d\p{Sc}]|\p{L}{3,9}\.?[-/ .]?\d|(?:true|fa
 const excelRuns = /^[=+\-@\t\r]/;
 
 /**
- * A cell in which Excel shows what came: `="007"` is a text, and so is a whole number of 16 to 255 digits. What cannot be written so begins
- * with an apostrophe, if Excel would run it.
+ * Excel shows what came: `="007"` is a text, and so is a whole number of 16 to 255 digits. What cannot be written so begins with an
+ * apostrophe, if Excel would run it.
  */
 function excelCell(text: string, kind: Kind): string {
   if (kind === 'date' || kind === 'boolean') return text;
@@ -128,7 +125,7 @@ function excelCell(text: string, kind: Kind): string {
   return excelRuns.test(text) ? `'${text}` : text;
 }
 
-/** A number without exponent, with as many digits as Excel keeps: it would take a longer one for a text. */
+/** Writes a number without exponent, with as many digits as Excel keeps: it would take a longer one for a text. */
 function rounded(number: string): string {
   const [, sign, whole, part = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(number) as unknown as [
     string,

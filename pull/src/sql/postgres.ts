@@ -8,7 +8,7 @@ import { type Dialect, quoted, type Session, type Value } from './dialect.js';
 import { lockSchema, type SchemaLock } from './lock.js';
 import { sqlDestination, textsOf } from './sql-destination.js';
 
-/** Rows of an export that are read at once, and about how many characters. */
+/** An export reads so many rows at once, and about so many characters. */
 const rowsPerReadMax = 5_000;
 const readLength = 2_000_000;
 
@@ -21,7 +21,7 @@ const types: Readonly<Record<Kind, string>> = {
   boolean: 'boolean',
   json: 'json', // jsonb would sort members and drop repeated ones
 };
-/** Digits that a bigint holds, whatever they are. */
+/** A bigint holds so many digits, whatever they are. */
 const bigintDigits = 18;
 
 const dialectOf = (schema: string): Dialect => ({
@@ -66,7 +66,7 @@ const viewsOn =
     return rows.map(({ view }) => view);
   };
 
-/** A copy in a schema of PostgreSQL 15 or later. Throws Unusable. */
+/** Needs PostgreSQL 15 or later. Throws Unusable. */
 export async function postgresDestination(
   url: string,
   schema: string,
@@ -104,7 +104,7 @@ export async function postgresDestination(
   }
 }
 
-/** A connection on which values have one text. Throws Unusable. */
+/** Sets the session so that values have one text. Throws Unusable. */
 async function connected(url: string): Promise<pg.Client> {
   const db = new pg.Client({
     connectionString: url,

@@ -1,7 +1,7 @@
 import type { Column, Digits, Kind, Table } from '../document.js';
 import { digitsOf } from '../values.js';
 
-/** The columns of a table, and the one with the id of the record; null: the table holds the records themselves. */
+/** `owner` is the column with the id of the record; null: the table holds the records themselves. */
 type OwnedTable = Pick<Table, 'name' | 'columns'> & { readonly owner: string | null };
 
 /** Needs of the values of a column beyond the document. */
@@ -12,13 +12,11 @@ export interface Need extends Digits {
   readonly hasNull: boolean;
 }
 
-/** A table that `pull` made. */
 interface MadeTable {
   /** Column with the id of the record; null: the table holds the records themselves. */
   readonly owner: string | null;
   /** A hash of the comments that it has. */
   comments: string;
-  /** The columns that `pull` made. */
   readonly columns: Map<string, Need>;
   /** Names of columns that the document no longer has; `*`: the table itself. */
   readonly gone: Set<string>;
@@ -48,7 +46,6 @@ export class Shape {
     );
   }
 
-  /** The text for `pull_state`. */
   get text(): string {
     return JSON.stringify(
       [...this.#tables].map(([name, t]) => [name, { ...t, columns: [...t.columns], gone: [...t.gone] }]),
@@ -59,14 +56,14 @@ export class Shape {
     return [...this.#tables.keys()];
   }
 
-  /** Tables and columns that the document no longer has, as TABLE and TABLE.COLUMN. */
+  /** Names what the document no longer has, as TABLE and TABLE.COLUMN. */
   get gone(): string[] {
     return [...this.#tables].flatMap(([table, { gone }]) =>
       gone.has(wholeTable) ? [table] : [...gone].map((column) => `${table}.${column}`),
     );
   }
 
-  /** Tables of parts that the document no longer has, with their columns of ids. */
+  /** The document no longer has these tables of parts; `owner` is the column of ids. */
   get goneParts(): { readonly name: string; readonly owner: string }[] {
     return [...this.#tables].flatMap(([name, { owner, gone }]) =>
       owner !== null && gone.has(wholeTable) ? [{ name, owner }] : [],

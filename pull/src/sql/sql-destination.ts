@@ -7,22 +7,21 @@ import type { Shape } from './shape.js';
 import { CopyState, claim, danglingIn, known, noteDangling, noteFailure, type Place, prepareState } from './state.js';
 import { tablesOf, type WholeTable } from './tables.js';
 
-/** Steps that a database takes by other means than its SQL. */
+/** A database takes these steps by other means than its SQL. */
 export interface Engine {
-  /** The rows of a query of texts. */
   rowsOf(query: string): AsyncIterable<readonly Row[]>;
   /** Writes a table of the copy into a new Parquet file. */
   writeParquet(table: WholeTable, shape: Shape, file: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The query of the canonical texts of a table, for an export. */
+/** Selects the canonical texts of a table, for an export. */
 export function textsOf(dialect: Dialect, table: WholeTable, shape: Shape): string {
   const texts = table.shown.map((column) => dialect.print(shape.of(table.name, column).kind, quoted(column.name)));
   return `select ${texts.join(', ')} from ${dialect.at(table.name)}`;
 }
 
-/** A destination in an open database. Throws Unusable. */
+/** Throws Unusable. */
 export async function sqlDestination(
   session: Session,
   dialect: Dialect,

@@ -96,7 +96,6 @@ export interface Place {
   readonly hasWorkspace: boolean;
 }
 
-/** The rows of a resource in `pull_state` and `pull_status`. */
 export class CopyState {
   readonly #place: Place;
   readonly #session: Session;
@@ -107,7 +106,7 @@ export class CopyState {
     [this.#place, this.#session, this.#dialect, this.#resource] = [place, place.session, place.dialect, resource];
   }
 
-  /** Records that the resource is copied here. */
+  /** Notes that the resource is copied here. */
   async begin(): Promise<void> {
     const { origin, hasWorkspace } = this.#place;
     await this.#session.rows(
@@ -180,7 +179,7 @@ export class CopyState {
   }
 }
 
-/** By resource of `resources`: the references to records of `resources` that lead nowhere. */
+/** Finds references between the `resources` that lead nowhere, by resource. */
 export async function danglingIn(
   session: Session,
   { at, xorOf, md5 }: Dialect,

@@ -5,13 +5,12 @@ import { isDatabase } from '../options.js';
 import { quoted, type Session } from './dialect.js';
 import { Shape } from './shape.js';
 
-/** How fresh the copy of a resource is, and what failed. */
 interface Status {
   readonly resource: string;
   readonly table: string | null;
   readonly workspaceId: string | null;
   readonly dataAsOf: string | null;
-  /** By the clock of the destination. */
+  /** The clock of the destination counts. */
   readonly ageSeconds: number | null;
   readonly updatedAt: string | null;
   readonly comparedAt: string | null;
@@ -25,7 +24,7 @@ interface Status {
   readonly gone: readonly string[];
 }
 
-/** How fresh the copy is, as a JSON text. Throws Unusable. */
+/** Writes the freshness as JSON. Throws Unusable. */
 export async function statusText(
   target: Target,
   maxAgeMs: number | null,
@@ -44,7 +43,7 @@ async function inCopy<T>({ to, schema }: Target, read: (session: Session, schema
   return (await import('./duckdb.js')).readDuckdb(to, (session) => read(session, 'main'));
 }
 
-/** Columns of `pull_status` as `--status` names them; those that end in `_at` or `_of` are moments. */
+/** `--status` names the columns of `pull_status` so; those that end in `_at` or `_of` are moments. */
 const columns = {
   resource: 'resource',
   table: 'table_name',
@@ -86,5 +85,5 @@ async function readStatus(session: Session, schema: string): Promise<Status[]> {
   });
 }
 
-/** As both databases print it: `2026-01-02 03:04:05.678+00`. */
+/** Both databases print it as `2026-01-02 03:04:05.678+00`. */
 const momentIn = (text: string): string => new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();

@@ -14,14 +14,13 @@ import { shortened } from '../names.js';
 import { type Dialect, literal, quoted, type Session } from './dialect.js';
 import type { Shape } from './shape.js';
 
-/** A table with all of its columns. */
 export interface WholeTable extends Table {
   /** Columns that each row of a record or part has, in the order of its texts. */
   readonly staged: readonly Column[];
   readonly key: readonly string[];
   /** Column with the id of the record; null: the table holds the records themselves. */
   readonly owner: string | null;
-  /** Columns of an export: all but those that `pull` keeps for itself. */
+  /** An export has all columns but those that `pull` keeps for itself. */
   readonly shown: readonly Column[];
 }
 
@@ -36,7 +35,7 @@ const added = (name: string, kind: Kind, comment: string): Column => ({
 
 const optional = (column: Column): Column => ({ ...column, isRequired: false });
 
-/** The tables of a resource, with the columns that `pull` adds. */
+/** Adds the columns of `pull`. */
 export function tablesOf(resource: Resource, hasWorkspace: boolean): WholeTable[] {
   const workspace = hasWorkspace ? [added(workspaceColumn, 'text', 'Workspace of the record.')] : [];
   const kept = [
@@ -65,11 +64,11 @@ function wholePart(part: PartTable, record: string, workspace: readonly Column[]
   return { ...part, columns, staged, key: [part.owner, 'position'], shown: columns };
 }
 
-/** The column of the id: `id`, which no member before it can have. */
+/** The column is `id`, which no member before it can have. */
 export const idColumnOf = ({ table }: Resource): string =>
   (table.columns.find(({ path }) => path.join() === 'id') as Column).name;
 
-/** The name of the index on a column: its point keeps it apart from tables and other indexes. */
+/** A point in the name keeps the index apart from tables and other indexes. */
 export const indexOn = (table: Table, { name }: Column): string => shortened(`${table.name}.${name}`);
 
 interface StoredColumn {
@@ -78,7 +77,7 @@ interface StoredColumn {
   readonly nullable: string;
 }
 
-/** Columns of a table; none if it does not exist. */
+/** Is empty if the table does not exist. */
 async function columnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
   const found = await session.rows<StoredColumn>(
     `select column_name as name, data_type as type, is_nullable as nullable from information_schema.columns
@@ -88,7 +87,6 @@ async function columnsIn(session: Session, schema: string, table: string): Promi
   return new Map(found.map((column) => [column.name, column]));
 }
 
-/** Whether a table of the name is there. */
 export async function isTable(session: Session, schema: string, table: string): Promise<boolean> {
   return (await columnsIn(session, schema, table)).size > 0;
 }
