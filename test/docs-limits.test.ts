@@ -14,10 +14,10 @@ const wordsMax: readonly (readonly [beginning: string, words: number])[] = [
 const cellWordsMax = 15;
 const tableShareMax = 0.15;
 
-/** As `wc -w` counts, blocks of code included. */
+/** Counts as `wc -w` does, blocks of code included. */
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => word !== '').length;
 
-/** The cells of the tables of a page, as a reader sees them: no anchors, no targets of links. */
+/** Takes the cells of the tables of a page as a reader sees them, without anchors and targets of links. */
 function cellsOf(text: string): string[] {
   return text
     .replace(/^```[\s\S]*?^```/gm, '')

@@ -13,7 +13,7 @@ const all = [...src, ...tools, ...tests];
 const sql = sourcesIn('sql', '.sql');
 const imports = src.flatMap(importsOf);
 
-/** From the bottom up: a file imports from its own layer and from those listed before it, and nothing else. */
+/** The layers stand from the bottom up: a file imports from its own layer and from those before it, and nothing else. */
 const layers = words(`
   base/paths.ts base/cache-bound.ts base/nearest-name.ts base/listed.ts base/pick.ts base/own.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts base/words.ts
   base/flow

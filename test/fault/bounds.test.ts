@@ -217,7 +217,7 @@ test('while details are read chunks of large pages take a quarter of the connect
   const gateway = await setUp.gateway(bounds);
   const long = gateway.gateway.replicas[0]?.long;
   await setUp.pace(1);
-  /** Six pages, one of a client that reads nothing until the others have ended; resolves with the mean number of chunks at a time. */
+  /** Reads six pages, one by a client that reads nothing until the others have ended; resolves with the mean number of chunks at a time. */
   const chunksAtATime = async (): Promise<number> => {
     const tokens = [token, token, token, await setUp.token(), await setUp.token()];
     let [begun, ended, sum, samples] = [0, 0, 0, 0];

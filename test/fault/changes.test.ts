@@ -59,7 +59,7 @@ async function gateway(...args: string[]): Promise<CommandResult> {
   return commandLine(args, { replicaUrls, primaryUrls, dataKeys, wallKey, adminUrl });
 }
 
-/** The findings of `check`: "failed migrated klanten: …". */
+/** Lists the findings of `check`, such as "failed migrated klanten: …". */
 async function wrong(): Promise<string[]> {
   await setUp.caughtUp();
   const { stdout } = await gateway('check', '--json');
@@ -79,17 +79,17 @@ const again = 'gateway migrate --views DIR';
 const indexes = 'gateway migrate --indexes --views DIR';
 
 interface Change {
-  /** Row of the page: what clients meet, the finding of `check`, what mends it. */
+  /** The row of the page says what clients meet, the finding of `check`, and what mends it. */
   readonly row?: string;
   readonly sql: string;
   readonly met?: string;
   /** Writes of installations, or reads of another resource: by default work orders. */
   readonly of?: 'installaties' | 'klanten';
-  /** As `check` and the status have it. */
+  /** `check` and the status have it so. */
   readonly finds: RegExp | null;
   /** All resources are affected. */
   readonly all?: true;
-  /** In the files of the views, before the mend. */
+  /** The files of the views change before the mend. */
   readonly edit?: readonly (readonly [name: string, from: string, to: string])[];
   readonly mend?: readonly string[];
 }

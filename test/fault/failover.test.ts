@@ -246,7 +246,7 @@ test('writes go on while no replica can be used, also of a gateway that starts t
   await running.stop();
 });
 
-/** The standby that has received most, which is the one to promote: the other could not follow a server that has less. */
+/** Puts the standby first that has received most and is to be promoted: the other could not follow a server that has less. */
 async function furthestFirst(nodes: readonly PgNode[]): Promise<[PgNode, PgNode]> {
   const received = await Promise.all(
     nodes.map(async (node) => {

@@ -115,7 +115,7 @@ test.serial('a replica that lags is ejected; when all lag, requests get 503 and 
 
 test.serial('a page continues only on a replica as current as its first rows', async (t) => {
   const patient = await setUp.gateway({ chunkRowsMax: 100, lagMaxMs: 60_000, resumeMs: 2000 });
-  /** Everything behind the first row, by a cursor that requires a replica as current as that. */
+  /** Reads everything after the first row, by a cursor that requires a replica as current as that. */
   const behindFirstRow = async (asOfMs: number): Promise<string> => {
     let cursor = '';
     const isCurrent = async (): Promise<boolean> => {

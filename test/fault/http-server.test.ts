@@ -141,7 +141,7 @@ test('a client that disconnects in the middle of a page is no failure of the rep
   t.is(await gateway.metric('gateway_replica_failures_total'), 0);
 });
 
-/** How a page ends for an HTTP/1.0 client, whose body ends with its connection. */
+/** Says how a page ends for an HTTP/1.0 client, whose body ends with its connection. */
 function endOverHttp10(url: string, onFirst: () => void): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>

@@ -68,7 +68,7 @@ async function idOf(fault: FaultGateway, resource: string): Promise<string> {
 const statusOf = async ({ gateway }: FaultGateway) =>
   (await (await fetch(`${gateway.opsUrl}/status.json`)).json()) as StatusReport;
 
-/** Backends of the gateway that wait for a lock on a replica. Those of closed connections end within a second. */
+/** Counts backends of the gateway that wait for a lock on a replica. Those of closed connections end within a second. */
 async function waiting(node: PgNode): Promise<number> {
   const text = `select count(*) from pg_stat_activity where wait_event_type = 'Lock' and usename = 'gateway_reader'`;
   const [row] = await node.query<{ count: string }>(text);

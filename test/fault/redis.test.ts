@@ -29,7 +29,7 @@ async function twoGateways(
   return { redis, gateways, token: await database.token() };
 }
 
-/** Much longer than a request waits for Redis: without that bound each would wait for ever. */
+/** This is much longer than a request waits for Redis: without that bound each would wait for ever. */
 const lateMs = 2000;
 
 async function spend(

@@ -56,7 +56,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A connection of its own for each request, so that any worker can get it. */
+/** Opens a connection for each request, so that any worker can get it. */
 function send(served: ServeProcess, path: string, options: RequestOptions = {}, body?: string): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}`, ...options.headers };
   return new Promise((resolve, reject) => {

@@ -8,7 +8,7 @@ const test = gatewayTest();
 const companies = `create table companies (id bigint primary key, name text not null); insert into companies values (1, 'North'), (2, 'South');`;
 const users = `create table users (id bigint primary key, email text not null unique); insert into users values (1, 'a@x.example'), (2, 'b@x.example'), (3, 'c@x.example');`;
 
-/** A way: its tables; user 1 is an owner of North, user 2 an employee of it, and user 3 of South; with `isAll` each may have tokens. */
+/** User 1 is an owner of North, user 2 an employee of it, and user 3 of South; with `isAll` each may have tokens. */
 interface Shape {
   readonly sql: string;
   readonly owner?: string;

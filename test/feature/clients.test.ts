@@ -61,7 +61,7 @@ interface Installation {
   readonly version: number;
 }
 
-/** A proxy that breaks the connection at numbers of bytes, and instead of answers to writes. */
+/** Starts a proxy that breaks the connection at numbers of bytes, and instead of answers to writes. */
 async function losingProxy(t: ExecutionContext<TestContext>, breaks: number[] = []) {
   const losses = { toWrites: 0, all: 0 };
   let bytes = 0;
@@ -149,7 +149,7 @@ test.serial(
   },
 );
 
-/** A folder in which the package of the client is installed. */
+/** Makes a folder in which the package of the client is installed. */
 function withClient(): string {
   const folder = mkdtempSync(join(tmpdir(), 'with-client-'));
   mkdirSync(join(folder, 'node_modules'));

@@ -11,7 +11,6 @@ const filters = {
   since: { column: 'tijdstip', kind: 'since', type: 'timestamp', description: '' },
 } as const;
 
-/** The condition of the filter for the day and the zone of these columns. */
 const condition = (name: keyof typeof filters, day: string): string => {
   const { sql, bindings } = filterCondition(name, { filters }).toSQL();
   const places = bindings.map((bound) => ((bound as { name: string }).name === name ? `(${day})` : 'zone'));

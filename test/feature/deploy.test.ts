@@ -24,7 +24,7 @@ const shipped = (path: string): string => readFileSync(join(projectRoot, 'deploy
 const run = promisify(execFile);
 const has = (program: string): boolean => spawnSync(program, ['--version']).error === undefined;
 
-/** A test that needs a program of Debian; a skip names the package. */
+/** Skips a test without its program, and names the Debian package. */
 function testWith(
   program: string,
   packageName: string,
@@ -102,7 +102,7 @@ testWith(
   },
 );
 
-/** A gateway that dies with every request that it gets; resolves with its port, and adds each method to `seen`. */
+/** Starts a gateway that dies with every request that it gets; resolves with its port, and adds each method to `seen`. */
 async function dyingServer(seen: string[]): Promise<number> {
   const dying = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -140,7 +140,7 @@ async function errorsOfNginx(t: ExecutionContext, port: number, send: Send): Pro
   t.is(((await plain.json()) as { code: string }).code, 'invalid_request');
 }
 
-/** With four connections that wait for their bodies, others get 429 until these end. */
+/** While four connections wait for their bodies, others get 429. */
 async function refusesCrowds(t: ExecutionContext, port: number, send: Send): Promise<void> {
   const open = { host: '127.0.0.1', port, rejectUnauthorized: false, agent: false, method: 'POST' };
   const waiting = [1, 2, 3, 4].map(() => {

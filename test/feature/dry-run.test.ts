@@ -9,7 +9,7 @@ import { created, etagOf, type Installation, newKey, patch, post } from '../supp
 
 const test = gatewayTest();
 
-/** A trigger that changes a value, one that refuses at once, and two rules that speak at COMMIT. */
+/** One trigger changes a value, one refuses at once, and two rules speak at COMMIT. */
 test.serial.before(async (t) => {
   const { naam, merk, locatie } = app.logged;
   await (t.context as TestContext).database.primary.query(`
@@ -27,7 +27,7 @@ test.serial.before(async (t) => {
       for each row execute function app_rule('laat')`);
 });
 
-/** Everything that a write adds to. */
+/** Reads everything that a write adds to. */
 async function stored({ database }: TestContext): Promise<unknown> {
   const tables = [app.installations, 'probe.logboeken', 'gateway.idempotency'];
   const counts = tables.map((table) => `(select count(*) from ${table})`).join(', ');

@@ -45,7 +45,7 @@ const exported = (context: TestContext, out: string, ...more: string[]) =>
   );
 const manifestOf = (out: string) => JSON.parse(readFileSync(join(folder, out, 'manifest.json'), 'utf8')) as Manifest;
 
-/** Whether the lines are the records of the list, each the bytes that the API sends but for line breaks between values. */
+/** The lines are the records of the list, each the bytes that the API sends except for line breaks between values. */
 async function areListed({ client }: TestContext, list: string, lines: readonly string[], days = ''): Promise<boolean> {
   let at = 0;
   for (let path: string | null = `/${list}?perPage=700${days}`; path !== null; ) {
@@ -181,7 +181,7 @@ test.serial('an export whose server ends the connection says so and leaves nothi
   t.false(existsSync(join(folder, 'lost')));
 });
 
-/** Three days of the log, signed and chained. */
+/** Exports three days of the log, signed and chained. */
 async function signedDays(context: TestContext) {
   const evidence = join(folder, 'evidence');
   mkdirSync(evidence);

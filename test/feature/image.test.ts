@@ -299,7 +299,7 @@ test.serial(
   },
 );
 
-/** Whether V8 refuses the code cache of the image's program; "undefined": it is not given any. */
+/** V8 refuses the code cache of the image's program; "undefined" means that it is given none. */
 function isCacheRefused(flags: readonly string[]): string {
   const script = "console.log(require('./dist/bundle/gateway.cjs').compile().cachedDataRejected)";
   return spawnSync(process.execPath, [...flags, '-e', script], { cwd: image, encoding: 'utf8' }).stdout.trim();

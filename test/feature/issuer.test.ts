@@ -24,7 +24,7 @@ interface Issued {
   readonly token: string;
 }
 
-/** A login of the app, with the grant of the page. */
+/** Makes a login of the app, with the grant of the page. */
 async function appLogin(t: ExecutionContext, { name, primary }: TestDatabase, isGranted = true): Promise<pg.Client> {
   const role = `app_${name}${isGranted ? '' : '_other'}`;
   await primary.query(`create role ${role} login password 'of-the-app'`);
@@ -43,7 +43,7 @@ async function appLogin(t: ExecutionContext, { name, primary }: TestDatabase, is
 const issue = 'select * from gateway.issue_token($1, $2, $3, $4, $5, $6)';
 const inAnHour = () => new Date(Date.now() + 3_600_000);
 
-/** SQLSTATE, place of the parameter, and what it holds instead. */
+/** Each names the SQLSTATE, the place of the parameter, and what it holds instead. */
 function wrongInputs(
   other: { id: string; ownerId: string },
   isOwnTable: boolean,

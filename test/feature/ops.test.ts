@@ -157,7 +157,7 @@ test('the ops listener has nothing else, and the API none of this', async (t) =>
     t.is((await fetch(gateway.url + path)).status, 404, path);
 });
 
-/** Status of a request to the ops listener with headers that fetch() does not send; `null` sends no Host, by HTTP/1.0. */
+/** Sends headers that fetch() does not send to the ops listener; `null` sends no Host, by HTTP/1.0. */
 async function statusFor(opsUrl: string, hosts: readonly string[] | null): Promise<number> {
   const lines =
     hosts === null ? ['GET /metrics HTTP/1.0'] : ['GET /metrics HTTP/1.1', ...hosts.map((h) => `Host: ${h}`)];

@@ -166,7 +166,7 @@ const schemaOf = (pairs: readonly (readonly [string, object])[]): object => ({
   properties: Object.fromEntries(pairs),
 });
 
-/** A number of at most 15 digits in place of a longer one that is not whole. */
+/** The copy has a number of at most 15 digits in place of a longer one that is not whole. */
 function isNearly(copied: string, json: string): boolean {
   const [one, other] = [Number(copied), Number(json)];
   const digits = copied.replace(/^-?[0.]*|\.|-/g, '').replace(/0+$/, '');
@@ -209,7 +209,7 @@ function plain(text: string): string {
   return kept === '' ? '0' : `${sign}${kept}e${Number(exponent) - part.length + all.length - kept.length}`;
 }
 
-/** The schema and the records of a scenario, and the rows that a copy must have of them and of their parts. */
+/** Makes the schema and the records of a scenario, and the rows that a copy must have. */
 function served(members: readonly Member[], elements: readonly Member[], records: Scenario['records']) {
   const grouped = members.filter(({ isGrouped }) => isGrouped);
   const alone = members.filter(({ isGrouped }) => !isGrouped);

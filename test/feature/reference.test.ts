@@ -21,11 +21,11 @@ const pages = [
 ];
 const mark = '=== next ===';
 
-/** Words that differ between two runs: ids, numbers, moments, versions. */
+/** Masks what differs between two runs: ids, numbers, moments, versions. */
 const varying = (text: string): string =>
   text.replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '<id>').replace(/\d+/g, '0');
 
-/** Whether the text is as the page shows it; `…` stands for any text. */
+/** The text is as the page shows it; `…` stands for any text. */
 function isLike(shown: string, found: string): boolean {
   const parts = varying(shown)
     .split('…')
@@ -33,7 +33,7 @@ function isLike(shown: string, found: string): boolean {
   return new RegExp(`^${parts.join('[^]*')}$`).test(varying(found));
 }
 
-/** JSON in which a bare `…` stands for more entries or fields: these become one of that name. */
+/** Parses JSON in which a bare `…` stands for more entries or fields: these become one of that name. */
 function parsed(shown: string): unknown {
   const open: string[] = [];
   const json = shown.replace(/"(?:[^"\\]|\\.)*"|[{}[\]…]/g, (token) => {
@@ -48,8 +48,8 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Where a value differs from the one shown, or null. Fields come in the same order with the same types; errors, and texts
- * that the commands contain, are equal.
+ * Says where a value differs from the one shown, or null. Fields come in the same order with the same types; errors, and texts that the
+ * commands contain, are equal.
  */
 function difference(shown: unknown, found: unknown, mustEqual: (text: string) => boolean, place = ''): string | null {
   const inside = (pairs: readonly (readonly [string | number, unknown, unknown])[]): string | null =>

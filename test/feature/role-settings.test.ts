@@ -28,7 +28,7 @@ const hostile = {
   synchronous_commit: 'off',
   local_preload_libraries: 'nowhere',
 };
-/** Those that not every server has. */
+/** Not every server has these. */
 const ofLater = { transaction_timeout: '1ms', restrict_nonsystem_relation_kind: 'view' };
 
 test('settings that a thief gives to the logins change no read and no write', async (t) => {

@@ -204,7 +204,7 @@ test('a create is one round trip, a change two: BEGIN travels with the first sta
 });
 
 interface WireTap extends WireProxy {
-  /** The statements of each round trip so far, by label: all that was bound before one Sync. */
+  /** Lists the labels of each round trip so far: all that was bound before one Sync. */
   roundTrips(): string[][];
 }
 

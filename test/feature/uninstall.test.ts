@@ -119,7 +119,7 @@ function asRole<T>(kind: Kind, role: string, setting: string, work: (client: pg.
   });
 }
 
-/** Jobs, and those of company 1 among them. */
+/** Counts jobs, and those of company 1 among them. */
 const jobsSeen = (kind: Kind, role: string, table: string, setting: string) =>
   asRole(kind, role, setting, async (client) => {
     const text = `select count(*)::int as n, count(*) filter (where title ~ '[02468]$')::int as even from ${table}`;

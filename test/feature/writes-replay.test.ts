@@ -226,7 +226,7 @@ function columnsByRole() {
     moved,
     readOnly: ['workspace_id', ...columnsOf(resource)].filter((column) => ![...writable, ...moved].includes(column)),
     nameColumn: (resource.fields.naam as Field).column,
-    /** The id in the list of inserted columns, where the gateway makes it. */
+    /** The list of inserted columns has the id if the gateway makes it. */
     made: ids === 'gateway' ? 'id, ' : '',
   };
 }

@@ -28,7 +28,7 @@ interface Verdict {
 }
 
 const timeLimitMs = 300_000;
-/** Declarations that only the defence used stay behind unused. */
+/** Declarations that only the defence used can be unused. */
 const leftovers = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'];
 const all = JSON.parse(readFileSync(join(projectRoot, 'test/mutants.json'), 'utf8')) as Mutant[];
 const optionTypes = { only: { type: 'string' }, compile: { type: 'boolean' }, help: { type: 'boolean' } } as const;
@@ -70,7 +70,7 @@ console.log(
 );
 process.exitCode = failed.length === 0 ? 0 : 1;
 
-/** The files that git knows or would add, copied to a folder of their own; node_modules is shared. */
+/** Copies the files that git knows or would add; node_modules is shared. */
 function copyOfProject(): string {
   const copy = mkdtempSync(join(tmpdir(), 'mutants-'));
   const listed = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {

@@ -3,7 +3,7 @@ import { corruptCustomers } from '../../demo/seed/customers.js';
 import { customerPlain } from '../../demo/seed/plain.js';
 import { numberedId, seedId } from '../../demo/seed/random.js';
 
-/** The facts in which the reference apps differ. TEST_APP chooses one: `npm test` runs the files of `everyApp` once for each. */
+/** The reference apps differ in these facts. TEST_APP chooses one: `npm test` runs the files of `everyApp` once for each. */
 interface AppFacts {
   readonly unknownId: string;
   readonly customerId: (workspace: number, n: number) => string;

@@ -38,7 +38,7 @@ export function tool(name: string): string {
 const folders: string[] = [];
 process.once('exit', () => folders.map((folder) => rmSync(folder, { recursive: true })));
 
-/** A folder of files with the packages beside them, which goes with the process. */
+/** Makes a folder of files with the packages beside them, which goes with the process. */
 export function workFolder(files: Readonly<Record<string, string>>, packages = toolsFolder): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-clients-'));
   folders.push(folder);

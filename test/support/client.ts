@@ -60,7 +60,7 @@ export function apiClient(baseUrl: string, { token, validate }: ClientOptions = 
   return { request, get: (path, options) => request('GET', path, options), close: () => agent.destroy() };
 }
 
-/** All that came until the server closed, or `timeoutMs` passed: for HTTP that no client would send. */
+/** Sends HTTP that no client would send, and resolves with all that came until the server closed, or `timeoutMs` passed. */
 export function rawRequest(port: number, text: string, timeoutMs = 30_000, host = '127.0.0.1'): Promise<string> {
   return new Promise((done, fail) => {
     let received = '';

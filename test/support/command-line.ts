@@ -59,7 +59,7 @@ interface Running {
 }
 const running = new AsyncLocalStorage<Running>();
 
-/** The same result from the command in this process, where it is one of these: loading the program takes half a second of the processor. */
+/** Runs these commands in this process: loading the program takes half a second of the processor. */
 export async function commandLine(args: string[], settings: Partial<Settings> = {}): Promise<CommandResult> {
   const [name = ''] = args;
   if (!(name in commands)) return programLine(args, settings);

@@ -19,7 +19,7 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** A response that the document does not describe; the message names every violation. */
+/** The document does not describe the response; the message names every violation. */
 export class ContractViolation extends Error {
   override readonly name = 'ContractViolation';
   constructor(exchange: Exchange, violations: readonly string[]) {
@@ -30,7 +30,7 @@ export class ContractViolation extends Error {
   }
 }
 
-/** Headers of HTTP and of CORS, which no operation describes. */
+/** No operation describes these headers of HTTP and of CORS. */
 const httpHeaders = /^(?:connection|content-length|content-type|date|keep-alive|transfer-encoding|access-control-.*)$/;
 
 export function contractValidator(document: OpenApiDocument): (exchange: Exchange) => void {
@@ -76,7 +76,7 @@ export function contractValidator(document: OpenApiDocument): (exchange: Exchang
     return [...faults, ...contentFaults(conforms, isCut ? cut(media) : media, body, headers['x-request-id'])];
   }
 
-  /** A page whose records lack the members that were not asked for. */
+  /** Lets the records of a page lack the members that were not asked for. */
   function cut(media: MediaType): MediaType {
     const known = cuts.get(media);
     if (known !== undefined) return known;
@@ -119,7 +119,7 @@ function contentFaults(
   return faults;
 }
 
-/** The operation that describes the responses to a method. Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET. */
+/** Finds the operation that describes the responses to a method. Methods are case-sensitive (RFC 9110 §9.1): "get" is not GET. */
 const operationMethods: Readonly<Record<string, Method>> = { GET: 'get', HEAD: 'get', POST: 'post', PATCH: 'patch' };
 
 function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Responses {
@@ -142,7 +142,7 @@ function responsesFor(document: OpenApiDocument, { method, path }: Exchange): Re
   return (as && item?.[as]?.responses) ?? document['x-other-responses'];
 }
 
-/** A function that names the faults of a value; the schema can refer into the document. It compiles each schema once. */
+/** Compiles each schema once; the result names the faults of a value. The schema can refer into the document. */
 function schemaValidator(document: OpenApiDocument): (schema: JsonSchema, value: unknown) => string[] {
   const code = { optimize: false }; // each test file compiles the schemas, and optimizing takes longer than it saves
   const validateSchema = false; // it compiles the schema of schemas first; test/unit/openapi.test.ts holds the document against that
@@ -182,7 +182,7 @@ function closed(value: unknown, around = false): unknown {
 
 const inDocument = 'urn:document:';
 
-/** The same schema with references into the document instead of into itself. */
+/** Lets the schema refer into the document instead of into itself. */
 function absolute(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(absolute);
   if (typeof schema !== 'object' || schema === null) return schema;

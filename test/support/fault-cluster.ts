@@ -14,20 +14,20 @@ import { type TcpProxy, tcpProxy } from './tcp-proxy.js';
 import { makeTemplate, type SharedTemplate, templateName } from './template.js';
 import { wallKey } from './walls.js';
 
-/** The roles' application name, by which the gateway's connections are told from ours. */
+/** The gateway's connections are told from ours by the application name of its roles. */
 const gatewayName = 'workspace-data-gateway';
 
 /** A primary and replicas of the test file's own, to be harmed, with the reference app in a database. */
 export interface FaultCluster {
   readonly cluster: Cluster;
   readonly workspaces: readonly { readonly id: string; readonly ownerId: string }[];
-  /** Of the first workspace. */
+  /** It belongs to the first workspace. */
   readonly customerId: string;
-  /** In front of the replicas; a gateway started with `proxied` goes through them. */
+  /** The proxies are in front of the replicas; a gateway started with `proxied` goes through them. */
   readonly proxies: readonly TcpProxy[];
   settings(overrides?: Partial<Settings>, proxied?: boolean): Settings;
   gateway(overrides?: Partial<Settings>, proxied?: boolean): Promise<FaultGateway>;
-  /** SQL on the primary, as superuser, in the app's database. */
+  /** Runs SQL on the primary, as superuser, in the app's database. */
   sql<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>;
   token(options?: { workspace?: number; scopes?: readonly string[]; expiresAt?: Date }): Promise<string>;
   /** Resolves when these replicas, else all that run, have replayed what the primary has written. */
@@ -39,9 +39,9 @@ export interface FaultCluster {
 
 export interface FaultGateway {
   readonly gateway: Gateway;
-  /** Of the API: url('/klanten'). */
+  /** Completes a path of the API: url('/klanten'). */
   url(path: string): string;
-  /** The value of a metric whose labels include these; 0 when there is none. */
+  /** Reads the value of a metric whose labels include these; 0 when there is none. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
   log(): string;
   /** Fails the test unless pools, database sessions and sockets are what they are at rest. */
@@ -164,7 +164,7 @@ async function fill(
 
 type Seeded = Pick<Shared, 'keys'> & SharedTemplate;
 
-/** For programs that run without `npm test`, and for other versions. */
+/** Serves programs that run without `npm test`, and other versions. */
 async function seed(cluster: Cluster, rows = 'small'): Promise<Seeded> {
   const keys = Object.fromEntries(['k1', 'k2', 'k3'].map((id) => [id, randomBytes(32).toString('base64')]));
   return { keys, ...(await makeTemplate(cluster, keys, { rows })) };
@@ -177,8 +177,8 @@ export const asApplied = `update gateway.applied_files set digest = gateway.dige
   where root <> 'core' and digest is not null`;
 
 /**
- * The view of installations, with a brake in a column that only pages select. The brake reads as its caller, who may read the comment on a
- * schema.
+ * A column of the view of installations has a brake, and only pages select it. The brake reads as its caller, who may read the comment on
+ * a schema.
  */
 const pacing = [
   'create schema fault',
@@ -257,7 +257,7 @@ async function startFaultGateway(
   };
 }
 
-/** The gateway's sessions on a server: all, and those running anything but our question about them. */
+/** Counts the gateway's sessions on a server: all, and those running anything but our question about them. */
 function sessions(node: PgNode): Promise<{ all: string; active: string }[]> {
   return node.query(
     `select count(*)::text as all, count(*) filter (where state <> 'idle' and query !~ 'pg_is_in_recovery|pg_depend')::text as active
@@ -266,7 +266,7 @@ function sessions(node: PgNode): Promise<{ all: string; active: string }[]> {
   );
 }
 
-/** Open sockets of this thread; test files share a process, and so its descriptors. */
+/** Counts open sockets of this thread; test files share a process, and so its descriptors. */
 function sockets(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
 import { output, toolsFolder, workFolder } from './client-tools.js';
 
-/** A generator of TypeScript clients: how it runs over openapi.json, and its client as the functions that `calls` uses. */
+/** A generator of TypeScript clients runs over openapi.json; `calls` uses the functions of its client. */
 export interface Generator {
   readonly commands: readonly (readonly [program: string, ...args: string[]])[];
   readonly files?: Readonly<Record<string, string>>;
@@ -10,11 +10,11 @@ export interface Generator {
 }
 
 const listNames = ['klanten', 'installaties', 'werkbonnen', 'logboeken'] as const;
-/** An object of four functions or schemas, by the name of the list. */
+/** An object holds four functions or schemas, by the name of the list. */
 const byList = (of: (list: string) => string): string =>
   `{ ${listNames.map((list) => `${list}: ${of(`${list[0]?.toUpperCase()}${list.slice(1)}`)}`).join(', ')} }`;
 
-/** Those that test/tools installs: their packages are small enough for each run of the tests. */
+/** test/tools installs these: their packages are small enough for each run of the tests. */
 export const generators: Readonly<Record<string, Generator>> = {
   'openapi-typescript': {
     commands: [['openapi-typescript', 'openapi.json', '-o', 'client.ts']],
@@ -76,12 +76,12 @@ export const generators: Readonly<Record<string, Generator>> = {
   },
 };
 
-/** A request and its parsed body; for generators that make schemas alone. */
+/** Generators that make schemas alone get a request and its parsed body. */
 const asked = `const ask = async (method: string, path: string, headers = {}, body?: object) =>
   (await fetch(BASE + path, { method, headers: { Authorization, 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) })).json();
 const asked = (list: List, query: Query) => ask('GET', \`/\${list}?\${new URLSearchParams(query as {})}\`);`;
 
-/** Those that test/tools/generators installs, for \`npm run soak -- generators\`. */
+/** test/tools/generators installs these, for \`npm run soak -- generators\`. */
 export const largeGenerators: Readonly<Record<string, Generator>> = {
   kubb: {
     commands: [['kubb', 'generate', '--config', 'kubb.config.mjs']],
@@ -115,7 +115,6 @@ export const largeGenerators: Readonly<Record<string, Generator>> = {
   },
 };
 
-/** All that a generated client received. */
 interface Received extends Readonly<Record<'record' | 'changed', object>> {
   readonly lists: Readonly<Record<(typeof listNames)[number], readonly object[][]>>;
   readonly lastPages: readonly object[];

@@ -1,4 +1,7 @@
-/** Stricter than the gateway's detector, and without it: as it stands, as JSON of its own, without line breaks, and decoded. */
+/**
+ * It is stricter than the gateway's detector, and independent of it: a text as it is, as JSON of its own, without line breaks, and
+ * decoded.
+ */
 export function imagesIn(json: string): string[] {
   const found: string[] = [];
   look(JSON.parse(json), '', found);

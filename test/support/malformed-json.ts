@@ -1,6 +1,6 @@
 export const nested = (depth: number): string => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`;
 
-/** Bodies that are not JSON by RFC 8259 and RFC 7493: name, body, and the faults reported, each with its pointer. */
+/** These bodies are not JSON by RFC 8259 and RFC 7493; each has a name, a body, and the faults reported, with their pointers. */
 export const malformed: readonly [string, string | Buffer, ...string[]][] = [
   ['nothing', '', ' syntax'],
   ['white space', '  \n', ' syntax'],

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs';
 
-/** Linux's folder in memory. A container has 64 MB there unless it is given more. */
+/** Linux keeps this folder in memory. A container has 64 MB there unless it is given more. */
 const folder = '/dev/shm';
 /** A run of all files takes 3 GB at most. */
 const bytesMin = 6 * 1024 ** 3;

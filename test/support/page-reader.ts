@@ -1,11 +1,11 @@
 import { get, type IncomingMessage } from 'node:http';
 
 export interface PageRead {
-  /** 0 when the connection broke before an answer. */
+  /** It is 0 if the connection broke before an answer. */
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
-  /** Whether the body ended in an orderly way. */
+  /** The body ended in an orderly way. */
   readonly complete: boolean;
   readonly longestGapMs: number;
   readonly totalMs: number;

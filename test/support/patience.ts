@@ -4,7 +4,7 @@ import { until as untilQuietly } from '../../demo/cluster/wait.js';
 /** The most processes that waited for each processor so far: limits and the gateways' clocks follow it alike, so none shrinks. */
 let crowd = 1;
 
-/** A time on a machine that does other things, by that of a quiet one: no verdict depends on the speed of the machine. */
+/** Lengthens the time of a quiet machine for one that does other things, so that no verdict depends on its speed. */
 export function limitMs(quietMs: number): number {
   const [running = 0] = loadavg();
   crowd = Math.max(crowd, running / availableParallelism());

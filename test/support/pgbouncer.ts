@@ -24,7 +24,7 @@ export interface Pgbouncer {
   stop(): Promise<void>;
 }
 
-/** A real PgBouncer; `setMode` changes the pool mode of the databases whose name begins with `changing`. */
+/** Starts a real PgBouncer; `setMode` changes the pool mode of the databases whose name begins with `changing`. */
 export async function startPgbouncer(databases: Readonly<Record<string, PooledDatabase>>): Promise<Pgbouncer> {
   const account = serverAccount();
   const dir = mkdtempSync(join(tmpdir(), 'pgbouncer-'));

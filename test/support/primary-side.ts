@@ -14,7 +14,7 @@ export async function logStatements(database: TestDatabase): Promise<void> {
   await database.primary.query(`alter database ${database.name} set log_statement = 'all'`);
 }
 
-/** Statements that the gateway has run on the primary in the test's database; its probes are left out. */
+/** Lists the statements that the gateway has run on the primary in the test's database, without its probes. */
 export async function statementsOn(database: TestDatabase): Promise<string[]> {
   const lines = (await readFile(shared.logs.primary, 'utf8')).split('\n');
   const own = lines.filter(

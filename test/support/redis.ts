@@ -44,7 +44,7 @@ export async function startRedis(certificates?: Certificates, more: readonly str
   return server;
 }
 
-/** A Sentinel that fails over from `redis` to a replica of it half a second after it does not answer; and its address. */
+/** Starts a Sentinel that fails over from `redis` to a replica of it half a second after it does not answer. */
 export async function startSentinel(redis: RedisServer): Promise<{ address: string; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'sentinel-'));
   const port = await freePort();

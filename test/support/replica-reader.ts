@@ -3,7 +3,7 @@ import pg from 'pg';
 import { sealed } from './walls.js';
 import type { TestContext } from './workspace.js';
 
-/** A connection of the gateway's role to the replica, acting for the first workspace, that ends with the test. */
+/** Connects to the replica in the gateway's role, for the first workspace, until the test ends. */
 export async function replicaReader(t: ExecutionContext<TestContext>): Promise<pg.Client> {
   const { settings, workspaces } = t.context.database;
   const client = new pg.Client(settings.replicaUrls);
@@ -18,7 +18,7 @@ export async function actFor(client: pg.Client, workspace: string): Promise<void
   await client.query('select gateway.workspace()'); // the first call of a session reads its body from the catalog
 }
 
-/** As in an app whose workspaces have one work order each: all indexes that begin with the workspace look alike. The last stays. */
+/** In an app whose workspaces have one work order each, all indexes that begin with the workspace look alike. The last stays. */
 const statistics = {
   'one work order per workspace': 'set (n_distinct = -1)',
   'these work orders': 'reset (n_distinct)',

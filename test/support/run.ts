@@ -10,7 +10,7 @@ import { words } from './words.js';
 // `npm test [-- ava's arguments]`: a primary and a replica with a seeded template per app. Each file clones a template, or harms a copy of
 // the servers. Files of `everyApp` run on the second app beside. A failed file is not run again: no verdict may depend on the machine.
 
-/** Test files that run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
+/** These test files run on each reference app: they know neither its tables nor its words (test/support/app.ts has both). */
 const everyApp = words(`
   fields filters pagination records sync tenant-wall-http writes writes-replay`).map(
   (name) => `dist/test/feature/${name}.test.js`,

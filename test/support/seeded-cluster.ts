@@ -8,7 +8,7 @@ import type { ServerSettings } from '../../demo/cluster/node.js';
 
 const run = promisify(execFile);
 
-/** A copy of the stopped primary: initdb and seeding take five times as long. `settings` have those that a standby must not have lower. */
+/** Copies the stopped primary: initdb and seeding take five times as long. `settings` have those that a standby must not have lower. */
 export async function keepSeeded({ dir, primary }: Cluster, settings: ServerSettings): Promise<string> {
   const seeded = join(dir, 'seeded');
   mkdirSync(seeded, { mode: 0o700 });
@@ -21,7 +21,7 @@ export async function keepSeeded({ dir, primary }: Cluster, settings: ServerSett
   return seeded;
 }
 
-/** In a folder that goes with its end. Replicas begin with copies too: that saves 1.3 s of processor time. */
+/** The folder goes with the cluster. Replicas begin with copies too: that saves 1.3 s of processor time. */
 export async function startSeeded(seeded: string, options: ClusterOptions): Promise<Cluster> {
   const dir = join(seeded, '..', `seeded-${randomBytes(6).toString('hex')}`);
   await run('cp', ['-a', seeded, dir]);

@@ -8,7 +8,7 @@ export interface SlowClients {
 }
 
 const stepMs = 100;
-/** After a 503: the start of so many large pages at once is over the gateway's bounds. */
+/** After a 503 a client asks again: the start of so many large pages at once is over the gateway's bounds. */
 const againMs = 300;
 
 export interface SlowClientOptions {

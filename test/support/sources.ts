@@ -3,7 +3,7 @@ import { dirname, join, posix, relative } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
 
 export interface Source {
-  /** From the project's root, with forward slashes: "src/serve/read/list.ts". */
+  /** It begins at the project's root, with forward slashes: "src/serve/read/list.ts". */
   readonly path: string;
   readonly text: string;
   /** The text without comments, for rules about code; line numbers stay. */

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A TCP proxy on 127.0.0.1 that can lose, break or refuse what passes through it. */
+/** A TCP proxy on 127.0.0.1 can lose, break or refuse what passes through it. */
 export interface TcpProxy {
   readonly port: number;
   /** Stops forwarding, both ways: connections stay open and new ones are accepted, but nothing comes through, ever. */
@@ -15,7 +15,7 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** Of a session without a transaction (PostgreSQL 54.7, "Message Formats"). */
+/** The session has no transaction (PostgreSQL 54.7, "Message Formats"). */
 const readyForQuery = Buffer.from('Z\0\0\0\x05I');
 
 export async function tcpProxy(targetPort: number, port = 0): Promise<TcpProxy> {

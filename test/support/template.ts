@@ -16,7 +16,7 @@ export interface SharedTemplate {
 
 export const templateName = 'template_workspace';
 export const cloned: Readonly<Record<AppName, string>> = { first: 'template_first', second: 'template_second' };
-/** Half as many as in the demo, because most tests read whole lists; half of that for the second app. */
+/** The first app has half as many as the demo, because most tests read whole lists; the second has half of that. */
 export const clonedRows: Readonly<Record<AppName, string>> = { first: '1500', second: '750' };
 
 export async function makeTemplate(

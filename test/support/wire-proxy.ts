@@ -1,12 +1,12 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface WireProxy {
-  /** The server's URL, through the proxy. */
+  /** It leads through the proxy. */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** A proxy on 127.0.0.1: `wire` joins the socket of each client to one of the server, and both end together. */
+/** Listens on 127.0.0.1: `wire` joins the socket of each client to one of the server, and both end together. */
 export async function wireProxy(server: string, wire: (near: Socket, far: Socket) => void): Promise<WireProxy> {
   const sockets = new Set<Socket>();
   const url = new URL(server);

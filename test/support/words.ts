@@ -1,2 +1,2 @@
-/** The words of a text: a list of samples that is read at a glance. */
+/** Splits a text: a list of samples that is read at a glance. */
 export const words = (text: string): string[] => text.trim().split(/\s+/);

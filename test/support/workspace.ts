@@ -44,18 +44,18 @@ const unhurried = {
   fitnessIntervalMs: 3_600_000, // tests change views by hand
 };
 
-/** A database of this test file's own, on the shared primary and replica, and what is needed to talk to it. */
+/** This test file has the database for itself, on the shared primary and replica. */
 export interface TestDatabase {
   readonly name: string;
   readonly primary: pg.Client;
   readonly replica: pg.Client;
   readonly workspaces: SharedTemplate['workspaces'];
   readonly settings: Settings;
-  /** A new token's text. */
+  /** Makes a token. */
   token(options?: { workspace?: number; scopes?: readonly string[]; expiresAt?: Date | null }): Promise<string>;
   /** Resolves when the replica has replayed all the primary has written. */
   caughtUp(): Promise<void>;
-  /** A gateway in this process, stopped after the test file, its log, and a client with an all-scopes token. */
+  /** Starts a gateway in this process, which stops after the test file, with its log and a client with an all-scopes token. */
   gateway(overrides?: Partial<Settings>): Promise<RunningGateway>;
 }
 
@@ -63,24 +63,21 @@ export interface RunningGateway {
   readonly gateway: Gateway;
   readonly client: ApiClient;
   readonly token: string;
-  /** Everything logged so far. */
   log(): string;
 }
 
-/** Content of `t.context`. */
 export interface TestContext extends RunningGateway {
   readonly database: TestDatabase;
 }
 
 const cleanUps: (() => Promise<unknown>)[] = [];
-/** The databases of this file, by app. */
 const databases = new Map<AppName, Promise<TestDatabase>>();
-/** By document: most gateways of a file have the same, and compiling its schemas takes half a second. */
+/** Most gateways of a file have the same document, and compiling its schemas takes half a second. */
 const validators = new Map<string, ReturnType<typeof contractValidator>>();
 let calls = 0;
 
 /**
- * AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. The database is that of the app under
+ * Wraps AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. The database is that of the app under
  * test, or of `app`. A file that needs gateways with other settings, too, calls this again: they share the database. Everything is taken
  * down after the file's tests.
  */
@@ -102,7 +99,7 @@ export function gatewayTest(overrides: Partial<Settings> = {}, app: AppName = ap
   return inContext(test, () => own);
 }
 
-/** The same `test`, whose tests have this context; its hooks have that of the file's first `gatewayTest`. */
+/** Gives the tests of the same `test` this context; its hooks have that of the file's first `gatewayTest`. */
 function inContext<T extends object>(test: T, context: () => object | undefined): T {
   return new Proxy(test, {
     get: (target, name) => {

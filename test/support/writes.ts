@@ -13,7 +13,7 @@ export const newKey = (): string => randomUUID();
 
 export interface WriteOptions extends RequestOptions {
   readonly key?: string;
-  /** Behind the path, such as ?dryRun=true. */
+  /** It follows the path, such as ?dryRun=true. */
   readonly query?: string;
 }
 

@@ -431,10 +431,10 @@ test('an index serves an order where all its columns go one way', (t) => {
 const [id, company] = [column('id', 'bigint'), column('company_id', 'bigint')];
 const companies = table('companies', [id]);
 const staff = table('staff', [id, company], { company_id: 'companies' });
-/** How the jobs of `drafted` refer to the companies, where a test gives nothing else. */
+/** The jobs of `drafted` refer to the companies so, if a test gives nothing else. */
 const ofCompany = { table: 'companies', columns: ['company_id'], references: ['id'], cascades: false, survives: false };
 
-/** The columns that a draft shows of a table, and of a part of its records, with one value each, and the reasons for the others. */
+/** Drafts the columns of a table, or of a part of its records, with one value each, and the reasons for those left out. */
 function drafted(
   given: readonly Column[],
   values: Readonly<Record<string, string>>,

@@ -170,7 +170,7 @@ test('no statement compares a column by itself from both sides, for which Postgr
   }
 });
 
-/** A resource with so many filters of long names. */
+/** Makes a resource with so many filters of long names. */
 function withFilters(count: number): Resource {
   const [filter, state] = [items.filters.state, items.fields.state];
   const columns = Array.from(
@@ -185,7 +185,6 @@ function withFilters(count: number): Resource {
   return load({ 'a.json': owners, 'b.json': definition })[1] as Resource;
 }
 
-/** Every combination of so many of its filters. */
 function subsetsOf(count: number): string[][] {
   return Array.from({ length: 2 ** count }, (_, bits) =>
     Array.from({ length: count }, (_, i) => `anUncommonlyLongFilter${i}`).filter((_, i) => bits & (1 << i)),
@@ -242,7 +241,7 @@ const projectionOptions: ProjectionOptions = {
 };
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** The record of a row with these cells, and the failures it reported. */
+/** Writes the record of a row with these cells, and notes the failures. */
 function recordOf(vault: string | null, data: string | null): { json: string; failures: string[] } {
   const failures: string[] = [];
   const observe = (event: Event): void => {

@@ -53,7 +53,7 @@ const manifests = kustomization.resources.flatMap((file) =>
 );
 const pod = (manifests.find(({ kind }) => kind === 'Deployment') as Manifest).spec.template.spec;
 
-/** The settings in force in an environment whose secrets are files; throws for a name or a value that the gateway refuses. */
+/** Reads the settings of an environment whose secrets are files; throws for a name or a value that the gateway refuses. */
 function settingsIn(environment: Readonly<Record<string, string>>) {
   const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
   const unknown = Object.keys(environment).filter((name) => !known.has(name.replace(/_FILE$/, '')));
@@ -146,7 +146,7 @@ test('a pod may reach every kind of server that a setting names', (t) => {
   t.deepEqual(open, [53, 4318, 5432, 6379, 6380, 6432, 26379]);
 });
 
-/** Faults of a manifest by the schemas of its API; a key that the validator never reads is one that Kubernetes does not know. */
+/** Judges a manifest by the schemas of its API; a key that the validator never reads is one that Kubernetes does not know. */
 async function faultsOf(manifest: { readonly apiVersion: string; readonly kind: string }): Promise<string[]> {
   const { apiVersion, kind } = manifest;
   const models = (await import(`kubernetes-models/${apiVersion}/${kind}`)) as Record<
@@ -163,7 +163,7 @@ async function faultsOf(manifest: { readonly apiVersion: string; readonly kind: 
   return [...unread].filter((path) => !unread.has(dirname(path))).map((path) => `${path} is ignored`);
 }
 
-/** The value, whose members leave `unread` when they are read. */
+/** Watches the value: its members leave `unread` when they are read. */
 function watchReads(value: unknown, path: string, unread: Set<string>): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const watched: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
@@ -271,7 +271,7 @@ test('docs/reference/metrics-and-events.md and the test of the rules have every 
   t.deepEqual(untested, []);
 });
 
-/** Those that Alertmanager notifies of, when all of these fire. */
+/** Takes those that Alertmanager notifies of, when all of these fire. */
 function notified(firing: readonly Readonly<Record<string, string>>[]): string[] {
   const { inhibit_rules } = parse(textOf('deploy/prometheus/alertmanager.yml')) as {
     inhibit_rules: { source_matchers: string[]; target_matchers: string[]; equal: string[] }[];

@@ -247,7 +247,7 @@ test('a statement is judged by the marks before and after its rows, and not wher
   );
 });
 
-/** Gateways that share a counter, which answers after a turn of the event loop. */
+/** The gateways share a counter, which answers after a turn of the event loop. */
 function gatewaysOf(count: number, quota: number) {
   const state: { kept: SharedWindow; isAway: boolean } = { kept: { consumed: 0, granted: new Map() }, isAway: false };
   const counterOf =

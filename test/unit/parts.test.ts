@@ -134,7 +134,7 @@ test('the empty pointer shows a value that is no object, also in lists; without 
   );
 });
 
-/** The meaning of `show` over parsed values; undefined where nothing is shown. */
+/** Applies `show` to parsed values; undefined if nothing is shown. */
 function listed(value: unknown, pointers: readonly string[]): unknown {
   if (pointers.length === 0) return undefined;
   if (Array.isArray(value)) return value.map((each) => listed(each, pointers)).filter((each) => each !== undefined);

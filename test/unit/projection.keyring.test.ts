@@ -49,7 +49,7 @@ test('a setting that is not JSON, or not an object, is refused without being quo
   }
 });
 
-/** The expected result of the decoder, by way of Node's lenient one: canonical is what encodes back to itself. */
+/** Decodes by Node's lenient decoder: canonical is what encodes back to itself. */
 function expected(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.toString('base64') === text ? bytes : null;

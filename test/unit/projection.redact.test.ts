@@ -63,7 +63,7 @@ test('of fields that are listed by name alone the name is shown, in each of its 
 });
 
 const moment = '"2021-05-10T14:03:12.120Z"';
-/** As the log has them, by the type of the field; a text is shown in none. */
+/** The log has them so, by the type of the field; a text is shown in none. */
 const forms: Readonly<Partial<Record<FieldType, readonly [shown: string[], shielded: string[]]>>> = {
   number: [
     ['12.50', '-3', '12345678901234567890', '"12.50"', '1e3'],

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { waitsTold } from '../../pull/src/display.js';
 
-/** Which of these waits, each with the moment at which it begins, are told. */
+/** Says which of these waits, each with the moment at which it begins, are told. */
 function told(waits: readonly (readonly [atMs: number, waitMs: number])[]): number[] {
   let nowMs = 0;
   const isTold = waitsTold(() => nowMs);

@@ -19,7 +19,7 @@ function replica(name: string, inFlight = 0, state: object = {}): Named {
   return Object.assign({ name, inFlight, mayRead, state: { healthy, replayed, asOfMs, ...state } as never }, { probe });
 }
 
-/** How often each is chosen of 3,000 times. */
+/** Counts how often each is chosen of 3,000 times. */
 function chosen(replicas: readonly Named[], requirement: Requirement = {}, failed?: Set<Candidate>) {
   const counts: Record<string, number> = {};
   for (let i = 0; i < 3000; i++) {
@@ -122,7 +122,7 @@ test('a page that has begun waits for its share of the primary', async (t) => {
 const [pool, isReachable, ignore] = [{ renew: () => {} } as ConnectionPool, () => true, () => {}];
 const fewReads = () => primaryReads(pool, isReachable, 20, ignore);
 
-/** How a read ends whose attempts fail with these errors, and how many attempts there were of each server. */
+/** Says how a read ends whose attempts fail with these errors, and counts the attempts. */
 async function failing(errors: readonly Error[], { isBehind = false, requirement = {} as Requirement } = {}) {
   const only = replica('replica', 0, { replayed: isBehind ? 0n : 9n });
   let [attempts, second] = [0, 0];

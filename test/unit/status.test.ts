@@ -91,7 +91,6 @@ test('the status says what clients met in the last minute, with counts, the work
   );
 });
 
-/** The log lines of the events, as text. */
 function logged(...events: Event[]): string {
   const stream = new PassThrough();
   const log = logEvents('trace', () => undefined, stream);
@@ -101,7 +100,7 @@ function logged(...events: Event[]): string {
 
 const failed = (error: Error): Event => ({ type: 'request_failed', requestId: 'r', error });
 
-/** As PostgreSQL reports `select 'Jansen'::uuid`, with everything that an error can hold. */
+/** PostgreSQL reports `select 'Jansen'::uuid` so, with everything that an error can hold. */
 function databaseError(): Error {
   return Object.assign(
     new pg.DatabaseError('invalid input syntax for type uuid: "Jansen\n    at Jansen"', 1, 'error'),

@@ -105,7 +105,9 @@ test('no statement is sent under the name of another text, and the fault is an e
   t.deepEqual(sent, ['sync']);
 });
 
-/** How the statements of one connection end, each in a round trip, when PostgreSQL answers them with these SQLSTATEs; null completes. */
+/**
+ * Says how the statements of one connection end, each in a round trip, when PostgreSQL answers them with these SQLSTATEs; null completes.
+ */
 function endsOf(answers: readonly (string | null)[], labels: readonly string[] = answers.map(() => 'a')): string[] {
   const wire = wireThat(() => undefined);
   const ends: string[] = [];

@@ -84,7 +84,7 @@ function notesIn(folder: string): string {
     .join('');
 }
 
-/** An app in the schema shop: two companies with an owner each, and more tables, in which $own stands for id and company. */
+/** The schema shop has two companies with an owner each, and more tables, in which $own stands for id and company. */
 export const shopOf = (tables: string): string => `
   create schema shop; set search_path = shop;
   create table companies (id bigint primary key, name text not null);
@@ -137,7 +137,7 @@ export async function served(
   return gateway.url;
 }
 
-/** A new token that the replicas have: asked for it before, a gateway would count failures of this address. */
+/** Waits until the replicas have the new token: asked for it before, a gateway would count failures of this address. */
 export async function tokenOf(
   t: ExecutionContext<TestContext>,
   { run }: Pick<Adopted, 'run'>,

@@ -7,16 +7,16 @@ export interface Configuration {
   readonly change?: (database: TestDatabase) => string;
   readonly undo?: (database: TestDatabase) => string;
   readonly settings?: (database: TestDatabase) => Partial<Settings>;
-  /** How far the gateway's clock is off. */
+  /** The gateway's clock is off by so much. */
   readonly clockMs?: number;
   readonly level: Exclude<Level, 'ok'>;
   readonly code: FindingCode;
   readonly detail: RegExp;
-  /** Codes that follow from the same configuration. */
+  /** These codes follow from the same configuration. */
   readonly also?: readonly FindingCode[];
   /** The finding comes from a trial that only `check` makes. */
   readonly thorough?: true;
-  /** The only resource of a thorough inspection, when it is not the customers: all four take three times as long. */
+  /** A thorough inspection looks at this resource instead of the customers: all four take three times as long. */
   readonly resource?: 'installaties' | 'werkbonnen';
 }
 

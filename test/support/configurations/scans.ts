@@ -1,6 +1,6 @@
 const workspace = 'gateway.workspace()::uuid';
 
-/** More tables of the app: a column of another name tells the workspace, or another table does, or the rows are for all workspaces. */
+/** The app has more tables: a column of another name tells the workspace, or another table does, or the rows are for all workspaces. */
 export const moreTables = `create table app.notities (id int primary key, ws uuid references app.workspaces, klant uuid, tekst text);
   create table app.regels (id int primary key, werkbon_id uuid references app.werkbonnen, tekst text);
   create table app.landen (code text primary key, naam text)`;

@@ -7,7 +7,7 @@ const changedView = (name: string, text: string, other: string): string =>
 const shippedView = (): string =>
   `do $$ begin execute (select text from public.definition); end $$; drop table public.definition`;
 
-/** Values of klanten that no key opens, and the values before. */
+/** Gives klanten values that no key opens; resolves with the values before. */
 const damage = (where: string) => (): string =>
   `create table public.kept as select id, naam from app.klanten; update app.klanten set naam = 'enc:v2:k1:AAAA' where ${where}`;
 const repair = (): string =>

@@ -1,6 +1,6 @@
 import { type Configurations, failed, primaryAs, refused, warning } from './configuration.js';
 
-/** Rules of the app that refuse every value. */
+/** The app's rules refuse every value. */
 const rules = [`exception 'closed'`, 'unique_violation', 'check_violation', 'numeric_value_out_of_range'];
 const refusedBy: Configurations = Object.fromEntries(
   rules.map((rule) => [

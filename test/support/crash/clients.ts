@@ -5,7 +5,7 @@ export interface Written {
   /** The name it gave the installation; no other write used it. */
   readonly mark: string;
   readonly kind: 'create' | 'update';
-  /** Whether it was answered 2xx; else it was refused with 412 and must have had no effect. */
+  /** It was answered 2xx; otherwise it was refused with 412 and must have had no effect. */
   readonly done: boolean;
   readonly id: string;
   readonly version: number;
@@ -14,7 +14,7 @@ export interface Written {
 export interface Encounters {
   requests: number;
   retries: number;
-  /** Outcomes that only a replay revealed. */
+  /** Only a replay revealed these outcomes. */
   replays: number;
   longestMs: number;
 }

@@ -12,7 +12,7 @@ interface Entry {
   readonly mark: string;
 }
 
-/** Empty when each 2xx had its effect exactly once, each refusal none, versions have no gaps, and every change has one log entry. */
+/** Is empty if each 2xx had its effect exactly once, each refusal none, versions have no gaps, and every change has one log entry. */
 export async function disagreements(
   setUp: FaultCluster,
   prefix: string,

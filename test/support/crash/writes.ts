@@ -26,7 +26,7 @@ export interface CrashReport extends Encounters {
 
 const prefix = 'crash ';
 
-/** Under clients that repeat requests, the durable primary is killed with -9, and a proxy loses answers to COMMIT. */
+/** Kills the durable primary with -9 under clients that repeat requests, while a proxy loses answers to COMMIT. */
 export async function crashWrites({ writes, clients, upMs, killsMax, shareLost }: CrashRun): Promise<CrashReport> {
   const setUp = await faultCluster({ replicas: 1, settings: { fsync: 'on', full_page_writes: 'on' } });
   const { primary } = setUp.cluster;

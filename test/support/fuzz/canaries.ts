@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 export type CanaryKind = 'customer' | 'installation' | 'readonly' | 'workorder' | 'log' | 'never';
 
 export interface Found {
-  /** -1 when it cannot be told. */
+  /** It is -1 if it cannot be told. */
   readonly workspace: number;
   readonly kind: CanaryKind | 'encoded';
 }
@@ -34,7 +34,7 @@ export function canariesIn(text: string): Found[] {
   return [...found.values()];
 }
 
-/** The characters that the mark always has in base64 of a text in which it stands `offset` bytes after a group of three. */
+/** Base64 of a text always has these characters if the mark begins `offset` bytes after a group of three. */
 function base64Within(offset: number): string {
   const text = Buffer.concat([Buffer.alloc(offset), Buffer.from(mark)]).toString('base64');
   return text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + mark.length) * 8) / 6));

@@ -72,7 +72,7 @@ const fuzzSettings: Partial<Settings> = {
   primaryReadsPerSecond: 10_000,
 };
 
-/** Metrics of the ops listener that differ from those of a gateway at rest. */
+/** Names metrics of the ops listener that differ from those of a gateway at rest. */
 async function metricsFaults({ opsUrl, replicas }: Gateway): Promise<string[]> {
   const [live, ready, metrics] = await Promise.all(
     ['/livez', '/readyz', '/metrics'].map(async (path) => {
@@ -114,7 +114,7 @@ class LogWatch {
   }
 }
 
-/** Tables that no request may change, and the columns of installations that none may. */
+/** No request may change these tables, nor these columns of installations. */
 const untouchable: readonly (readonly [table: string, row: string])[] = [
   ...['workspaces', 'users', 'api_tokens', 'klanten', 'werkbonnen', 'werkbon_handelingen', 'werkbon_uren'].map(
     (table) => [table, 't::text'] as const,
@@ -126,7 +126,7 @@ const untouchable: readonly (readonly [table: string, row: string])[] = [
   ['logboeken', 't::text'],
 ];
 
-/** Rows of the database that writes through the API do not change; `before` limits them to rows that existed then. */
+/** Reads rows that writes through the API do not change; `before` limits them to rows that existed then. */
 async function untouched(sql: Sql, before: Date): Promise<string[]> {
   const digests: string[] = [];
   for (const [table, row] of untouchable) {
@@ -140,7 +140,7 @@ async function untouched(sql: Sql, before: Date): Promise<string[]> {
   return digests;
 }
 
-/** Everything about the written installations that does not agree with the audit log or with the tenant wall. */
+/** Names everything about the written installations that does not agree with the audit log or with the tenant wall. */
 async function disagreements(sql: Sql): Promise<string[]> {
   const found: string[] = [];
   for (const [what, text] of checks) {

@@ -57,7 +57,7 @@ export function oddAuthorizations(world: World): fc.Arbitrary<readonly HeaderFie
   );
 }
 
-/** Values of header fields, with " | " between them. */
+/** " | " stands between the values of header fields. */
 const fields = `
 Accept: text/html | application/xml | application/json;q=0 | */*;q=0 | application/json;version=2 | , | *
 Accept-Encoding: zstd | *;q=0 | identity;q=0 | gzip;q=2 | gzip;q=x | GZIP | br, br, br |
@@ -130,7 +130,7 @@ export function oddHeaders(world: World): fc.Arbitrary<readonly HeaderField[]> {
   );
 }
 
-/** Targets in which LIST stands for a resource and ID for one of its ids; %LIST and %ID for the same in percent encoding. */
+/** LIST stands for a resource and ID for one of its ids; %LIST and %ID for the same in percent encoding. */
 const targets = words(`
   /api/v1/LIST/ID /api/v1/LIST/^ID /api/v1/LIST/ID/ /api/v1/LIST/ID/werkbonnen /api/v1/LIST/ID;v=1 /api/v1/LIST/ID%20
   /api/v1/LIST/ID%00 /api/v1/LIST/ID'%20or%201=1-- /api/v1/LIST/-ID /api/v1/LIST/%7BID%7D /api/v1/LIST/%ID
@@ -147,7 +147,7 @@ const forms: Readonly<Record<string, (text: string) => string>> = {
   '-': (text) => text.replaceAll('-', ''),
 };
 
-/** Paths and whole targets that lead nowhere, or not where they seem to. */
+/** These paths and whole targets lead nowhere, or not where they seem to. */
 export function oddTargets(world: World): fc.Arbitrary<string> {
   const ids = workspaceOf(world).chain(({ customers, installations, workOrders }) =>
     fc.constantFrom(...[customers, installations, workOrders].flatMap((each) => each.slice(0, 5))),
@@ -211,10 +211,10 @@ const lasts = `00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffff
 const samples = (text: string): fc.Arbitrary<string> =>
   fc.constantFrom(...text.split(/\n?\|/).map((each) => each.replace('\\n', '\n')));
 
-/** Keys that a forged cursor may carry: those of the lists, their extremes, and what is none. */
+/** A forged cursor may carry keys of the lists, their extremes, and what is no key. */
 export const forgedKeys: fc.Arbitrary<readonly [string, string]> = fc.tuple(samples(moments), samples(lasts));
 
-/** The cursor that a client would get who knows how cursors are made, for the list, filters and workspace it asks for. */
+/** Makes the cursor that a client would get who knows how cursors are made, for the list, filters and workspace it asks for. */
 export function forgedFor(target: string, workspaceId: string, key: readonly [string, string]): string {
   const [path = '', query = ''] = target.split('?');
   const filters = [...new URLSearchParams(query)].filter(
@@ -245,7 +245,7 @@ const literals = [
   ...['"a\tb"', '" "'],
 ];
 
-/** Whole bodies; those without quotes have only one way to be read. */
+/** A body without quotes has only one way to be read. */
 const bodies: readonly Buffer[] = [
   ...['', ' ', '{"naam":"x"} x', '{"naam":"x" "merk":"y"}', '\ufeff{"naam":"x"}', 'naam=x&merk=y'].map(bytes),
   ...words(`{ } [ {} [] null 1 "naam" {"naam":} {"naam":"x",} {'naam':'x'} {naam:1} {"naam":"x"}{ /**/{}

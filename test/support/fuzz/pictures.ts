@@ -5,7 +5,7 @@ import { canary } from './canaries.js';
 
 const images = JSON.parse(readFileSync(join(projectRoot, 'sql/apps/first/seed/images.json'), 'utf8'));
 
-/** Ways in which apps put pictures into JSON; each picture ends in a canary that no token may see. */
+/** Apps put pictures into JSON in these ways; each picture ends in a canary that no token may see. */
 export function pictures(workspace: number): unknown[] {
   const ending = Buffer.from(`${canary(workspace, 'never')}${'.'.repeat(60)}`);
   const [pngBytes, jpegBytes] = [images.initials[0], images.photo[0]].map((image: string) =>

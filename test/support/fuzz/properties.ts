@@ -9,7 +9,7 @@ import type { World } from './world.js';
 
 export type Judge = (request: FuzzRequest, response: WireResponse, text: string) => string[];
 
-/** Texts that only the inside can produce: SQL, its errors, names of tables and roles, stack traces, addresses, ciphertext. */
+/** Only the inside can produce these texts: SQL, its errors, names of tables and roles, stack traces, addresses, ciphertext. */
 const insides =
   /\b(?:app|gateway)\.[a-z_]{3,}|\bgateway_(?:reader|writer|owner)\b|\bpg_(?!sleep)[a-z]+|\bselect\b[^"]{0,200}\bfrom\b|\binsert into\b|\bupdate \w+ set\b|\bworkspace_id =|relation \\?"|column \\?"|syntax error at|violates|invalid input syntax|SQLSTATE|postgres(?:ql)?:\/\/|\bat async\b|\\n {4}at |node:internal|node_modules|\/dist\/|\.js:\d|TypeError|RangeError|ECONN|ENOENT|EPIPE|\benc:v\d/i;
 export const tokenMark = /wdg_[0-9A-Za-z]{8}/;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { canary } from './canaries.js';
 import type { Grant, World } from './world.js';
 
-/** A header field; the value's characters are bytes (ISO 8859-1). */
+/** The value's characters are bytes (ISO 8859-1). */
 export type HeaderField = readonly [name: string, value: string];
 
 export interface FuzzRequest {
@@ -15,7 +15,7 @@ export interface FuzzRequest {
 
 export const ownCanary = '@canary@';
 
-/** The request with its canary in place; from here on it is sent as it is, also when it is repeated. */
+/** Puts the canary in place; from here on the request is sent as it is, also when it is repeated. */
 export function addressed(world: World, request: FuzzRequest): FuzzRequest {
   if (request.body === null || !request.body.includes(ownCanary)) return request;
   const grant = grantOf(world, request);

@@ -188,7 +188,7 @@ function creations(workspace: FuzzWorkspace): fc.Arbitrary<FuzzRequest> {
   return written('POST', fc.constant('/installaties'), workspace, () => [], body);
 }
 
-/** With the version as last seen; sometimes another client was faster. */
+/** Sends the version as last seen; sometimes another client was faster. */
 function changes(workspace: FuzzWorkspace, harvest: Harvest): fc.Arbitrary<FuzzRequest> {
   const { installations } = workspace;
   const target = fc

@@ -8,7 +8,6 @@ type Row = Readonly<Record<string, unknown>>;
 
 const encryptedColumns = ['naam', 'straat', 'huisnummer', 'toevoeging', 'postcode', 'plaats', 'kvk_nummer'];
 
-/** A workspace whose rows are made. */
 interface Subject {
   readonly workspace: number;
   readonly id: string;
@@ -20,7 +19,7 @@ interface Subject {
 const some = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
 const at = (n: number): string => new Date(Date.UTC(2019, 0, 1) + Math.floor(n / 3) * 86_400_123).toISOString();
 
-/** All rows of a workspace, about `size` of each table; every text in them is a canary, pictures wherever JSON may hide them. */
+/** Makes all rows of a workspace, about `size` of each table; every text in them is a canary, pictures wherever JSON may hide them. */
 export function rowsOf(workspace: number, id: string, size: number, keys: Keys): Rows {
   const text = (kind: CanaryKind): string => canary(workspace, kind);
   const subject = { workspace, id, size, text, hidden: pictures(workspace) };
@@ -81,7 +80,7 @@ function installationsOf({ id, size, text }: Subject, klanten: readonly Row[]) {
   }));
 }
 
-/** Of the pictures those that the gateway knows in a text that a definition shows. */
+/** The gateway knows these pictures in a text that a definition shows. */
 const inTexts = [0, 1, 4, 5, 6, 7];
 
 function workOrdersOf({ id, size, text, hidden }: Subject, installaties: readonly Row[]) {
@@ -165,7 +164,7 @@ function measurements(workspace: number, picture: unknown, n: number): unknown {
   ][n % 8];
 }
 
-/** A log entry's entity and diff: visible values have a canary of the log, shielded values one that no token may see. */
+/** Makes an entity and diff of the log: visible values have a canary of the log, shielded values one that no token may see. */
 function logged(
   workspace: number,
   n: number,

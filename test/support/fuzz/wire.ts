@@ -21,7 +21,9 @@ export class NoResponse extends Error {
 
 const patienceMs = 10_000;
 
-/** Bytes as they are, and the response by RFC 9112 §6.3: Node's client would refuse to send much of it. One request at a time. */
+/**
+ * Sends the bytes as they are and reads the response by RFC 9112 §6.3, which Node's client would refuse. It sends one request at a time.
+ */
 export class Wire {
   readonly #host: string;
   readonly #port: number;
@@ -89,7 +91,7 @@ export class Wire {
   }
 }
 
-/** The response at the beginning of the bytes, or null while it is not whole. */
+/** Parses the response at the beginning of the bytes; null while it is not whole. */
 function parse(bytes: Buffer, method: string, ended: boolean): WireResponse | null {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;
@@ -121,7 +123,7 @@ function headersOf(head: string): Record<string, string> {
   return headers;
 }
 
-/** A chunked body (RFC 9112 §7.1) without trailers, and where it ends; null while it is not whole. */
+/** Parses a chunked body (RFC 9112 §7.1) without trailers, and finds its end; null while it is not whole. */
 function dechunked(bytes: Buffer): { body: Buffer; end: number } | null {
   if (bytes.indexOf('0\r\n\r\n', Math.max(0, bytes.length - 5)) < 0) return null;
   const chunks: Buffer[] = [];

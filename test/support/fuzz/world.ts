@@ -30,7 +30,7 @@ export interface FuzzWorkspace {
   readonly workOrders: readonly string[];
 }
 
-/** Scopes of a token; null scopes for one that is expired or revoked. */
+/** A token that is expired or revoked has null. */
 export interface Grant {
   readonly workspace: FuzzWorkspace;
   readonly scopes: ReadonlySet<string> | null;
@@ -39,7 +39,7 @@ export interface Grant {
 export interface World {
   readonly workspaces: readonly FuzzWorkspace[];
   readonly grants: ReadonlyMap<string, Grant>;
-  /** Texts that may appear nowhere: the data keys. */
+  /** The data keys may appear nowhere. */
   readonly secrets: readonly string[];
 }
 

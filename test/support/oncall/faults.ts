@@ -7,7 +7,7 @@ import { projectText } from '../../../src/base/paths.js';
 import { words } from '../words.js';
 import { type Fault, type Route, routes, type World } from './world.js';
 
-/** A row of faults.json: `make` and `cure` are commands of ours, lines of `verbs`, or SQL on the primary. */
+/** A row of faults.json has commands of ours for `make` and `cure`, lines of `verbs`, or SQL on the primary. */
 interface FaultRow {
   readonly name: string;
   readonly part: string | null;
@@ -16,11 +16,11 @@ interface FaultRow {
   readonly harms: string;
   readonly make: string;
   readonly cure: string;
-  /** As the page has the cure. */
+  /** The page has the cure so. */
   readonly remedy?: string;
 }
 
-/** The text of a part of docs/operate/troubleshooting.md, from its anchor to the next heading. */
+/** Reads a part of docs/operate/troubleshooting.md, from its anchor to the next heading. */
 export function partOf(anchor: string): string {
   const [, part = ''] = projectText('docs/operate/troubleshooting.md').split(`<a id="${anchor}"></a>`);
   return part.split('\n#')[0] as string;
@@ -53,7 +53,7 @@ const verbs: Readonly<Record<string, Verb>> = {
   replica: onNodes(({ setUp }) => setUp.cluster.replicas.slice(1)),
   replicas: onNodes(({ setUp }) => [...setUp.cluster.replicas]),
   wait: () => sleep(5000),
-  /** Transactions of the app, each with a statement, which may wait, until their connections end. */
+  /** Each transaction of the app has a statement, which may wait, and lasts until its connection ends. */
   app: async ({ app, setUp, endAll }, rest) => {
     if (rest === 'end') return endAll();
     for (const text of rest.split(' & ')) {
@@ -63,7 +63,7 @@ const verbs: Readonly<Record<string, Verb>> = {
       await Promise.race([done, sleep(500)]);
     }
   },
-  /** As the page says. */
+  /** The page says so. */
   locked: async ({ setUp }) => {
     const [query = ''] = /select pid.*?;/s.exec(partOf('locked')) ?? [];
     for (const { pid } of await setUp.sql<{ pid: number }>(query))
@@ -87,7 +87,7 @@ const verbs: Readonly<Record<string, Verb>> = {
     const line = rest === 'alone' ? ['replicaof', 'no', 'one'] : rest.split(' ');
     await client.call(...(line as [string])).finally(() => client.disconnect());
   },
-  /** Of customers: the members, as they are or with another beginning, and the gateway reloads. */
+  /** Gives the members of customers as they are or with another beginning, and reloads the gateway. */
   definition: ({ definitions, serving }, rest) => {
     const text = rest === '{' ? rest : unbroken.replace('"fields": {', rest === '' ? '$&' : rest);
     writeFileSync(join(definitions, 'klanten.json'), text);
@@ -117,7 +117,7 @@ async function act(world: World, line: string): Promise<unknown> {
 
 const rows = JSON.parse(projectText('test/support/oncall/faults.json')) as FaultRow[];
 
-/** The faults by name. Those that change views come first, because `migrate` makes the reference app's views in place of the cluster's. */
+/** Faults that change views come first, because `migrate` makes the reference app's views in place of the cluster's. */
 export const faults: Readonly<Record<string, Fault>> = Object.fromEntries(
   rows.map(({ name, make, cure, harms, ...row }) => [
     name,
@@ -128,7 +128,7 @@ export const faults: Readonly<Record<string, Fault>> = Object.fromEntries(
   ]),
 );
 
-/** Faults that come together. */
+/** These faults come together. */
 export const pairs: readonly (readonly [string, string])[] = [
   ['a transaction of the app holds a lock', 'a replica is stopped'],
   ['a view is renamed', 'the primary is stopped'],

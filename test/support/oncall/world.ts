@@ -19,19 +19,19 @@ import { templateName } from '../template.js';
 export const routes = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'write'] as const;
 export type Route = (typeof routes)[number];
 
-/** A cluster, Redis and a pooler, a gateway of two workers, and clients of two workspaces that never rest. */
+/** A world has a cluster, Redis and a pooler, a gateway of two workers, and clients of two workspaces that never rest. */
 export interface World {
   readonly setUp: FaultCluster;
   readonly redis: RedisServer;
-  /** In front of the first replica, as a third entry of REPLICA_URLS; null where the machine has none. */
+  /** The pooler is in front of the first replica, as a third entry of REPLICA_URLS; null if the machine has none. */
   readonly pooler: Pgbouncer | null;
   readonly serving: ServeProcess;
-  /** RESOURCES_DIR. */
+  /** It is RESOURCES_DIR. */
   readonly definitions: string;
   send(path: string): Promise<number>;
   /** Runs a line of the pages: a command of ours, or SQL on the primary. */
   run(line: string): Promise<void>;
-  /** A connection of the app, which ends with the fault. */
+  /** Opens a connection of the app, which ends with the fault. */
   app(): Promise<pg.Client>;
   /** Ends what a fault has left open. */
   endAll(): Promise<void>;
@@ -148,12 +148,12 @@ async function clientsOf({ customerId, token }: FaultCluster, { url }: ServeProc
   return { send, clients, nextRound, end };
 }
 
-/** A fault, the words by which the gateway names it, and its remedy. */
+/** The gateway names a fault by the words. */
 export interface Fault {
-  /** Of docs/operate/troubleshooting.md, to which the status leads; null: the log alone names it. */
+  /** The status leads to this part of docs/operate/troubleshooting.md; null: the log alone names it. */
   readonly part: string | null;
   readonly words: RegExp;
-  /** As the part has it, where a test can run it. */
+  /** The part has it so, and a test can run it. */
   readonly remedy?: string;
   /** Requests of these may fail; of others none may. */
   readonly harms: readonly Route[];
@@ -162,12 +162,12 @@ export interface Fault {
 }
 
 export interface Outcome {
-  /** Until the last of the faults was named; null: not within a minute. */
+  /** The last of the faults was named after so long; null: not within a minute. */
   readonly namedMs: number | null;
   readonly words: readonly (string | undefined)[];
   /** Failed requests of other routes, such as "write 3". */
   readonly collateral: readonly string[];
-  /** From the remedy on; null: not within a minute. */
+  /** The time begins with the remedy; null: not within a minute. */
   readonly wellMs: number | null;
 }
 

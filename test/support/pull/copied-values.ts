@@ -8,7 +8,7 @@ export type TextRow = readonly (string | null)[];
 
 export const formats = ['parquet', 'csv', 'excel-csv', 'ndjson'] as const;
 
-/** The columns of a table in their order, as texts, ordered by the first two; `place` is a table or a function that reads a file. */
+/** Reads a table as texts, ordered by the first two columns; `place` is a table or a function that reads a file. */
 export async function duckdbTexts(file: string, place: string): Promise<TextRow[]> {
   const instance = await DuckDBInstance.create(file);
   const connection = await instance.connect();

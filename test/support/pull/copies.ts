@@ -15,7 +15,7 @@ export interface PulledCopies {
   readonly copies: readonly PulledCopy[];
   usual(base?: string): string[];
   pull(copy: PulledCopy, more?: readonly string[], killMs?: number): Promise<PullRun>;
-  /** Differences of each copy from a fresh one, or from that of the call before if the source has not changed. */
+  /** Compares each copy with a fresh one, or with that of the call before if the source has not changed. */
   differences(more?: readonly string[], isSourceUnchanged?: boolean): Promise<string[]>;
   writers(): Promise<SyncWriters>;
   stop(): Promise<void>;
@@ -79,7 +79,7 @@ function linesOf(text = ''): object[] {
   return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-/** References of the copy that lead nowhere. */
+/** Counts references of the copy that lead nowhere. */
 export async function danglingIn(copy: PulledCopy): Promise<number> {
   const [row] =
     await copy.sql(`select (select count(*) from werkbonnen w where not exists (select 1 from installaties i where i.id = w.installation_id))

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A resource of a server that speaks as a gateway does, with the records as texts of JSON, `syncVersion` included. */
+/** The server speaks as a gateway does; the records are texts of JSON, `syncVersion` included. */
 export interface ServedResource {
   readonly schema: object;
   readonly records: Map<string, string>;
@@ -12,7 +12,7 @@ export interface SyncServer {
   readonly base: string;
   readonly resources: Map<string, ServedResource>;
   workspaceId: string;
-  /** Members of the token beside workspace and scopes. */
+  /** The token has these members beside workspace and scopes. */
   token: object;
   clockAheadMs: number;
   /** Sends all records in one page. */

@@ -22,7 +22,7 @@ export class SyncCopy {
   #turn = 0;
   readonly #serials = new Map<string, number>();
   readonly #resource: string;
-  /** Uncompressed: the gateway runs in the same process. */
+  /** Bodies come uncompressed: the gateway runs in the same process. */
   readonly #headers: Readonly<Record<string, string>>;
   readonly #gateways: readonly string[];
 

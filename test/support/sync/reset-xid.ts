@@ -7,7 +7,7 @@ import { asAdmin } from '../../../src/postgres/admin.js';
 
 const installed = '/usr/lib/postgresql';
 
-/** A folder of PostgreSQL programs with pg_resetwal: that of PG_BIN, else an installed one; null without. npm's programs lack it. */
+/** Finds programs of PostgreSQL with pg_resetwal, in PG_BIN or installed ones; npm's programs lack it. Null: there are none. */
 export function resetwalFolder(): string | null {
   const versions = existsSync(installed) ? readdirSync(installed) : [];
   const fitting = versions.filter((version) => Number(version) >= 15).map((version) => join(installed, version, 'bin'));
@@ -17,7 +17,7 @@ export function resetwalFolder(): string | null {
 
 /** Ids between two freezes: PostgreSQL compares ids modulo 2^32, so an id must not be older than half of that. */
 const step = 1_500_000_000;
-/** The first id of a page of the commit log, which PostgreSQL then makes itself. */
+/** A page of the commit log begins with this id, and PostgreSQL then makes it itself. */
 const pageIds = 8192 * 4;
 
 /** Advances the next transaction id to 2^32 - 32,768, freezing every table before each step. */

@@ -3,10 +3,7 @@ import { wallKey } from '../walls.js';
 
 const seal = sealedParts(wallKey);
 
-/**
- * A sync token of a workspace and a resource of which a part has another value: 1 system identifier, 2 timeline, 3 position, 4 oldest
- * transaction, 5 moment.
- */
+/** Changes a part of a sync token: 1 system identifier, 2 timeline, 3 position, 4 oldest transaction, 5 moment. */
 export function changedToken(token: string, owner: { workspace: string; resource: string }, at: number, value: string) {
   return changedParts(token, [owner.workspace, `sync token ${owner.resource}`], at, value);
 }

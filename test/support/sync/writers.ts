@@ -31,7 +31,7 @@ const statements = [
   ...[touch, touch, move, touchPart, touchPart, addPart, add, log, backfill],
   ...[touchInstallation, addInstallation, touchCustomer, addCustomer],
 ];
-/** Most rows of a table at once, but for those that a transaction holds. */
+/** Most rows of a table change at once, except those that a transaction holds. */
 const large = [
   ['werkbonnen', `omschrijving = ${serial}`],
   ['werkbon_handelingen', `resultaat = ${serial}`],
@@ -94,7 +94,7 @@ const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * ite
 
 type Run = (writer: pg.Client, text: string, more?: unknown[]) => Promise<pg.QueryResult>;
 
-/** Transactions that end at once, and one that stays open for up to `longMs`. */
+/** Some transactions end at once, and one stays open for up to `longMs`. */
 function transactionsOf(run: Run, longMs: number) {
   const short: ((writer: pg.Client) => Promise<void>)[] = [
     async (writer) => void (await run(writer, pick(statements))),
