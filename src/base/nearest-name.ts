@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 
-/** The known name with the fewest differing letters, at most `distanceMax`. */
+/** Finds the known name with the fewest differing letters, at most `distanceMax`. */
 export function nearestName(
   name: string,
   known: readonly string[],
@@ -22,5 +22,5 @@ export function suggest(name: string, known: readonly string[], synonyms?: Reado
   return meant === undefined ? '.' : `: did you mean ${meant}?`;
 }
 
-/** "page_size" and "pageSize" → "pagesize". */
+/** Turns "page_size" and "pageSize" into "pagesize". */
 const plainOf = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');

@@ -1,12 +1,12 @@
 import type words from '../../config/adopt/words.json';
 import { projectText } from './paths.js';
 
-/** Meaning of a name, in English or Dutch: `adopt` guesses by it, `check` warns. */
+/** `adopt` guesses by what a name means in English or Dutch, and `check` warns. */
 export type Purpose = keyof typeof words;
 
 const compiled = new Map<Purpose, RegExp>();
 
-/** By the expressions of config/adopt/words.json, in snake case. */
+/** Tries the expressions of config/adopt/words.json, in snake case. */
 export function isNamed(purpose: Purpose, name: string): boolean {
   if (compiled.size === 0) {
     const texts = JSON.parse(projectText('config/adopt/words.json')) as Readonly<Record<Purpose, readonly string[]>>;
@@ -15,7 +15,7 @@ export function isNamed(purpose: Purpose, name: string): boolean {
   return (compiled.get(purpose) as RegExp).test(snakeCase(name));
 }
 
-/** "createdAt" and "Created-At" → "created_at". */
+/** Turns "createdAt" and "Created-At" into "created_at". */
 export function snakeCase(name: string): string {
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { SettingsError } from '../base/errors.js';
 import { Login } from './wire/wire.js';
 
-/** The oldest version that the tests run over. */
+/** The tests run over no older version. */
 const oldestMajor = 15;
 
 /** Whatever the database's defaults are: files of SQL have backslashes in plain strings, and names are noted as they are. */

@@ -13,7 +13,7 @@ export interface Servers {
   readonly observe: Observe;
   /** For the few reads for which no replica is current enough; null when there is none to spare. */
   readonly primary?: () => ReadTarget | null;
-  /** Before the primary is asked to show the workspace's last write. */
+  /** The primary is asked to show the workspace's last write after so long. */
   readonly freshnessWaitMs?: number;
   /** For a begun page to find a replica, and for a read to find one as current as the page before. */
   readonly resumeMs?: number;
@@ -29,7 +29,7 @@ export interface ReadTarget {
 }
 
 export interface Requirement {
-  /** The server that the page began on: changing it with each chunk, the page would fail with any server. */
+  /** It marks the server that the page began on: changing it with each chunk, the page would fail with any server. */
   readonly ofPage?: object;
   readonly resource?: ReadableResource;
   readonly replayed?: Lsn;
@@ -40,17 +40,17 @@ export interface Requirement {
   readonly orPrimary?: boolean;
   /** Its progress is marked by positions of replay. */
   readonly replicasOnly?: boolean;
-  /** How long to search after the first failure; absent: two retries. */
+  /** The search lasts so long after the first failure; absent: two retries. */
   readonly resumeMs?: number;
 }
 
 export interface Attempt {
   readonly target: ReadTarget;
-  /** Of the server before it was asked, epoch milliseconds. */
+  /** It is the server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
   readonly failures: number;
   readonly requirement: Requirement;
-  /** Null: the target is the primary. */
+  /** It is null if the target is the primary. */
   readonly replica: Replica | null;
 }
 
@@ -60,12 +60,12 @@ export interface Candidate {
   mayRead(resource: ReadableResource): boolean;
 }
 
-/** Beyond any number of statements in flight. */
+/** It is beyond any number of statements in flight. */
 const failedRank = 1e9;
 
 /**
- * The healthy replica with the fewest statements in flight, then the replica of the page, then at random; one that failed this read comes
- * last.
+ * Prefers the healthy replica with the fewest statements in flight, then the replica of the page, then chance; one that failed this read
+ * comes last.
  */
 export function choose<R extends Candidate>(
   replicas: readonly R[],
@@ -123,11 +123,11 @@ interface Search {
   failures: number;
   cancelled: number;
   renewals: number;
-  /** When the first wait or failure began. */
+  /** The first wait or failure began then. */
   obstacleMs: number | null;
 }
 
-/** A replica that has not failed this read; null: the read must wait. */
+/** Finds a replica that has not failed this read; null: the read must wait. */
 function serverNow({ replicas }: Servers, requirement: Requirement, search: Search): Attempt | null {
   const replica = choose(replicas, requirement, search.failed);
   return replica === null || search.failed?.has(replica) ? null : attemptOn(replica, replica, requirement, search);

@@ -9,17 +9,17 @@ import type { Row, TextRow } from './row.js';
 import { resourceOf } from './statement.js';
 import { StatementMoved } from './wire/queries.js';
 
-/** Times in milliseconds. */
+/** Times are in milliseconds. */
 export interface PoolLimits {
   readonly connections: number;
-  /** Statements in flight per connection. */
+  /** A connection has so many statements in flight. */
   readonly depth: number;
   /** Total cost of a workspace's statements; divided by `divisor` while several are served. */
   readonly perWorkspace: number;
   /** All pools share `activeWorkspaces`. Absent: the pool serves a single tenant. */
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
-  /** Called when a connection ended without an answer, so that the server may hold its transaction; then `settle` is awaited. */
+  /** The pool calls it when a connection ended without an answer, so that the server may hold its transaction; then `settle` is awaited. */
   readonly onOwed?: () => void;
   readonly statementTimeoutMs: number;
   readonly quietMs: number;
@@ -44,17 +44,17 @@ export interface RunOptions {
   readonly cost?: number;
 }
 
-/** A transaction. The resource is empty for the work of the gateway itself. */
+/** The resource of a transaction is empty for the work of the gateway itself. */
 export interface Held {
   readonly workspace: string;
   readonly resource: string;
-  /** For a connection. */
+  /** It waits so long for a connection. */
   readonly waitMs: number;
-  /** When it began, by the loop's clock. */
+  /** The loop's clock says when it began. */
   readonly atMs: number;
 }
 
-/** Returned by an `onRow` that takes no further row. */
+/** An `onRow` that takes no further row returns it. */
 export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
 type Begin<T> = (connection: Connection) => Promise<T>;
@@ -68,7 +68,7 @@ const openingMsMax = 1000;
 
 /** An abandoned statement may run for so long: most end sooner, and a new connection costs more. */
 const abandonedMsMax = 100;
-/** For a statement that looks for the end of a lock: more than lock_timeout. */
+/** A statement that looks for the end of a lock takes more than lock_timeout. */
 const trialMsMax = 3000;
 
 /**
@@ -84,17 +84,17 @@ const trialMsMax = 3000;
  * unanswered a transaction is refused at once.
  */
 export class ConnectionPool {
-  /** Also those that have ended without an answer, until the server does not hold their transactions. */
+  /** Some have ended without an answer; they leave once the server does not hold their transactions. */
   readonly #connections = new Set<Connection>();
   readonly #gate: Gate;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
-  /** Connections asked for before a reset can lead to a server that is the primary no more. */
+  /** A connection asked for before a reset can lead to a server that is the primary no more. */
   #resets = 0;
   #closed = false;
   #chunksRunning = 0;
   readonly #resources = new Map<string, ResourceHealth>();
-  /** When the last statement of a workspace began. */
+  /** The last statement of a workspace began then. */
   #startedMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -158,7 +158,7 @@ export class ConnectionPool {
     });
   }
 
-  /** Now or after a wait. */
+  /** Begins now or after a wait. */
   #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
     // While all connections are aside the pool opens another one: if that fails, the server is unreachable.
@@ -175,12 +175,12 @@ export class ConnectionPool {
     return this.#gate.wait(mayStart, () => begin(free() as Connection), waiting);
   }
 
-  /** So that the first statement does not wait for a login. */
+  /** Opens a connection, so that the first statement does not wait for a login. */
   warm(): void {
     if (this.#connections.size + this.#opening === 0) void this.#openOne();
   }
 
-  /** Statements in flight and in the queue reject at once, so that another replica can repeat them. */
+  /** Rejects statements in flight and in the queue at once, so that another replica can repeat them. */
   reset(): void {
     this.#resets++;
     for (const connection of this.#connections) connection.destroy();
@@ -201,12 +201,12 @@ export class ConnectionPool {
     this.#gate.failAll(new Problem('overloaded', 'The gateway is stopping.'));
   }
 
-  /** Whether a statement waits, or the server may hold one. */
+  /** A statement waits, or the server may hold one. */
   get isHeldUp(): boolean {
     return this.#count(({ aside, hasEnded }) => aside !== null || hasEnded) > 0;
   }
 
-  /** `pids`: the backends of this login that the server has; null where a pooler hides them. */
+  /** `pids` are the backends of this login that the server has; null if a pooler hides them. */
   settle(pids: ReadonlySet<number> | null): void {
     for (const connection of this.#connections) {
       const isHeld = pids?.has(connection.pid as number);
@@ -233,7 +233,7 @@ export class ConnectionPool {
     return this.#count(({ aside }) => aside !== null);
   }
 
-  /** Backends of slow resources together. */
+  /** Slow resources together have so many backends. */
   get #slowMax(): number {
     return Math.max(1, Math.floor(this.limits.connections / 2));
   }
@@ -245,7 +245,10 @@ export class ConnectionPool {
     return this.#roomFor(resource) > 0 && (resource.state !== 'slow' || this.#leastBusy(1) !== null);
   }
 
-  /** Connections that the resource may take, as far as other resources matter: one that turns slow waits for none that was slow before. */
+  /**
+   * Counts the connections that the resource may take, as far as other resources matter: one that turns slow waits for none that was slow
+   * before.
+   */
   #roomFor({ name, state, aside }: ResourceHealth): number {
     const { connections, onOwed } = this.limits;
     if (state !== 'slow') {
@@ -259,12 +262,12 @@ export class ConnectionPool {
     return Math.min(part - aside, 2 * connections - this.#aside);
   }
 
-  /** Whether a connection takes statements, now or later. */
+  /** A connection takes statements, now or later. */
   get #isUsable(): boolean {
     return this.#count(({ usable, aside }) => usable && aside === null) > 0;
   }
 
-  /** Connections against the bound. */
+  /** Counts connections against the bound. */
   get #counted(): number {
     return this.#connections.size + this.#opening - (this.limits.onOwed ? 0 : this.#aside);
   }
@@ -386,8 +389,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Whether the statement is cancelled by lock_timeout, on a connection of its own. Its first row, and any other fault, shows that it is
-   * not.
+   * Tries the statement on a connection of its own, where lock_timeout cancels it. Its first row, and any other fault, shows that it is
+   * not locked.
    */
   async #isLocked(run: JudgedRun, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);

@@ -10,7 +10,7 @@ function isConnectionUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url) && URL.canParse(url);
 }
 
-/** "host:port/database", for messages: no user, no password, no parameters. */
+/** Writes "host:port/database" for messages, without user, password and parameters. */
 export function serverName(url: string): string {
   if (!isConnectionUrl(url)) return 'not a connection URL';
   const { hostname, port, pathname, searchParams } = new URL(url);
@@ -20,7 +20,7 @@ export function serverName(url: string): string {
 /** Logins that begin together share a reading of the settings, which takes 3 ms. */
 const sharedMs = 20;
 
-/** The setting's URL of now, so that a rotated password needs no restart; the last one while the setting cannot be read. */
+/** Reads the setting again, so that a rotated password needs no restart; keeps the last URL while it cannot be read. */
 export function currentUrl(first: string, readUrls: () => readonly string[]): () => string {
   let url = first;
   let readMs = performance.now();

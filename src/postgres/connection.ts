@@ -20,14 +20,14 @@ export interface Run {
   readonly marks?: TextRow[] | undefined;
 }
 
-/** Whether statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
+/** Statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
 export class StatementNames {
   constructor(
     public areUsed: boolean,
     private readonly onLoss: () => void = () => undefined,
   ) {}
 
-  /** Until a restart. */
+  /** Lasts until a restart. */
   lose(): void {
     const wereUsed = this.areUsed;
     this.areUsed = false;
@@ -36,7 +36,7 @@ export class StatementNames {
 }
 
 export interface LoginBounds {
-  /** By the loop's clock: a login that this process delays is not the server's fault. */
+  /** The loop's clock counts: a login that this process delays is not the server's fault. */
   readonly connectTimeoutMs: number;
   readonly loop: EventLoop;
 }
@@ -51,33 +51,36 @@ export interface ConnectionOptions extends LoginBounds {
 /** Rejects as Connection.open does. */
 export type Connect = () => Promise<Connection>;
 
-/** In pg_stat_activity. */
+/** pg_stat_activity shows it. */
 export const applicationName = 'workspace-data-gateway';
 
-/** A statement in flight; `isOverdue` once it has exceeded its time limit. A transaction cannot move. Times are the loop's. */
+/** A statement in flight is `isOverdue` once it has exceeded its time limit. A transaction cannot move. Times are the loop's. */
 interface Started {
   readonly atMs: number;
   readonly stallMsMax?: number | undefined;
   readonly resource: string;
   readonly move?: () => void;
-  /** After it the connection ends, because no client waits. */
+  /** The connection ends after it, because no client waits. */
   endsMs?: number;
-  /** Absent: the statement ends with its connection. */
+  /** If it is absent, the statement ends with its connection. */
   giveUp?: () => void;
   isOverdue: boolean;
 }
 
-/** Not repeated, because that would double the load. Has statement_timeout's SQLSTATE. */
+/** Has statement_timeout's SQLSTATE, and is not repeated, because that would double the load. */
 function statementTimeout(): Error {
   return Object.assign(new Error('the statement took too long'), { code: queryCanceled, severity: 'ERROR' });
 }
 
 /** After such a read the other sockets are read first: libuv reads up to 32 times from one socket. */
 const largeReadBytes = 12_288;
-/** For PostgreSQL to close a connection before the gateway destroys it. */
+/** PostgreSQL has so long to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
 
-/** A client that hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or PostgreSQL's refusal of the login. */
+/**
+ * Opens a client that hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or PostgreSQL's refusal of the
+ * login.
+ */
 export async function openClient(
   url: string,
   { connectTimeoutMs, loop, pipeline = false }: LoginBounds & { readonly pipeline?: boolean },
@@ -111,7 +114,7 @@ export async function openClient(
   }
 }
 
-/** A pipelined connection. After any error it takes no statement, and closes when those in flight have ended. */
+/** Pipelines statements. After any error it takes no statement, and closes when those in flight have ended. */
 export class Connection {
   readonly #named: boolean;
   readonly #started = new Set<Started>();
@@ -119,13 +122,13 @@ export class Connection {
   #readAtMs = 0;
   #endedMs = 0;
   usable = true;
-  /** The resource for which it waits, while no other statement gets it. */
+  /** It waits for this resource, and no other statement gets it. */
   aside: ResourceHealth | null = null;
   /** The server holds a statement or a transaction that no client awaits. */
   isGivenUp = false;
   hasEnded = false;
   #closing: NodeJS.Timeout | undefined;
-  /** Called once. */
+  /** The end is reported once. */
   onEnd: () => void = () => undefined;
 
   private constructor(
@@ -156,12 +159,12 @@ export class Connection {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
-  /** As the server, or a pooler, has announced it. */
+  /** The server, or a pooler, has announced it. */
   get pid(): number | null {
     return announcedPid(this.client);
   }
 
-  /** Of its oldest statement. */
+  /** Names the resource of its oldest statement. */
   get resource(): string {
     const [oldest] = this.#started;
     return oldest?.resource ?? '';
@@ -171,7 +174,7 @@ export class Connection {
     return this.#started.size;
   }
 
-  /** Of a statement that reads no view. */
+  /** The statement reads no view. */
   rowsOf(statement: Statement): Promise<readonly TextRow[]> {
     const rows: TextRow[] = [];
     const run = { statement, workspace: null, values: {} };
@@ -254,7 +257,7 @@ export class Connection {
     return Promise.race([working, givenUp]);
   }
 
-  /** Of the work that holds the connection. */
+  /** Sends work that holds the connection. */
   query(roundTrip: RoundTrip): void {
     if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), wireOf(this.client));
     this.#readAtMs = this.options.loop.ranMs(); // it is quiet from now on
@@ -294,7 +297,7 @@ export class Connection {
     streamOf(this.client).destroy();
   }
 
-  /** When it is idle. */
+  /** Closes when it is idle. */
   close(): void {
     this.usable = false;
     if (this.#started.size > 0 || this.#closing !== undefined) return;
@@ -302,7 +305,7 @@ export class Connection {
     this.client.end().catch(() => {});
   }
 
-  /** For `isOfOlderConnection`. */
+  /** `isOfOlderConnection` reads it. */
   #withConnectionAge(error: Error): Error {
     return Object.assign(error, { connectionOpenedMs: this.#openedMs });
   }
@@ -326,7 +329,7 @@ function partsOf({ statement, workspace, values, marks }: Run, seal: Seal, onRow
   return [...guarded, mark, rows, mark];
 }
 
-/** SQLSTATE or a socket's code; "connection" without a code. */
+/** Returns an SQLSTATE or a socket's code; "connection" without a code. */
 export function errorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
@@ -340,7 +343,7 @@ export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   return endsConnection(error) && connectionOpenedMs < atMs;
 }
 
-/** With the URL of now; null while no server may be used. */
+/** Reads the URL at each login; null while no server may be used. */
 export function connectTo(url: () => string | null, options: ConnectionOptions): Connect {
   const login = new Login(options.session);
   return async () => {

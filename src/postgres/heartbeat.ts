@@ -7,7 +7,7 @@ export interface PositionSample extends WalPosition {
   /** All that was visible at that moment lies before it, flushed or not. */
   readonly insertLsn: Lsn;
   readonly atMs: number;
-  /** On performance.now(), so that no replica lags when the system's clock is set. */
+  /** It is of performance.now(), so that no replica lags when the system's clock is set. */
   readonly tickMs: number;
 }
 
@@ -18,7 +18,7 @@ export interface Currency {
 }
 
 /**
- * Sampled positions of the primary. A replica that has replayed `insertLsn` is current up to that moment, also with synchronous_commit =
+ * Samples positions of the primary. A replica that has replayed `insertLsn` is current up to that moment, also with synchronous_commit =
  * off; lag goes by flushed positions, as records may stay unflushed for 15 s. While the primary is unreachable lag and `Data-As-Of`
  * freeze.
  */

@@ -20,15 +20,15 @@ import type { Statement, Values, WorkspaceId } from './statement.js';
 import { type Commands, OpenTransaction, runSteps, type TransactionResult, type Work, whole } from './transaction.js';
 import { type WriteWaits, waitsStatement, writeWaitsOf } from './write-waits.js';
 
-/** Times in milliseconds. */
+/** Times are in milliseconds. */
 export interface PrimaryBounds {
   readonly primaryConnections: number;
   readonly queueMax: number;
-  /** For a connection. */
+  /** A write waits so long for a connection. */
   readonly writeWaitMs: number;
-  /** Including repetitions. */
+  /** It includes repetitions. */
   readonly writeTimeoutMs: number;
-  /** As for reads (connection-pool.ts). */
+  /** Reads have the same (connection-pool.ts). */
   readonly quietMs: number;
   readonly loop: EventLoop;
   readonly names: StatementNames;
@@ -45,7 +45,7 @@ const refusedLoginMs = 60_000;
 /** For reads when no replica is fresh enough; their number per second is capped. */
 export const primaryReadConnections = 2;
 
-/** A small pool, a deadline for each transaction, and the decision which failures are repeated. */
+/** Has a small pool and a deadline for each transaction, and decides which failures are repeated. */
 export class Primary {
   readonly #pool: ConnectionPool;
   /** Moves to another primary. */
@@ -76,13 +76,13 @@ export class Primary {
     this.#pool = new ConnectionPool(limits, connectNoting, new ServerHealth('primary', bounds.loop, observe));
   }
 
-  /** The cause for which writes wait, or have no connection. */
+  /** Names the cause for which writes wait, or have no connection. */
   get obstacle(): string | undefined {
     const { reason = '', atMs = Number.NEGATIVE_INFINITY } = this.#refusedLogin ?? {};
     return this.#waits.sentence ?? (performance.now() - atMs < refusedLoginMs ? `no login: ${reason}` : undefined);
   }
 
-  /** At the primary, on the connection of its probe, while a write waits. */
+  /** Looks at the primary, on the connection of its probe, while a write waits. */
   async look(connection: Connection): Promise<void> {
     const rows = this.#pool.isHeldUp ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
     this.#waits = rows === null ? nothingWaits : writeWaitsOf(rows, connection.pid);
@@ -123,7 +123,7 @@ export class Primary {
     }
   }
 
-  /** Outside any workspace, and only while no write waits. Throws primary_unavailable. */
+  /** Runs outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw primaryUnavailable();
     const held = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
@@ -189,13 +189,13 @@ const reasons: Readonly<Record<string, string>> = {
   unchecked: 'it is not checked yet',
 };
 
-/** The primary, or a server that can become it. */
+/** A node is the primary, or a server that can become it. */
 export interface PrimaryNode {
-  /** Host, port and database. */
+  /** It has host, port and database. */
   readonly name: string;
-  /** As `currentUrl` gives it. */
+  /** `currentUrl` gives it. */
   readonly url: () => string;
-  /** Before its first use; null if the start checked it. */
+  /** It runs before the first use; null if the start checked the server. */
   readonly check: LateCheck | null;
 }
 
@@ -208,7 +208,7 @@ export class PrimaryNodes {
   readonly #nodes: readonly ProbedNode[];
   #sampling: Promise<void> | null = null;
   #current: ProbedNode;
-  /** Null while it is reachable. */
+  /** It is null while the primary is reachable. */
   reason: string | null = 'not probed yet';
 
   /** `nodes` are not empty; the first counts as primary until one has answered as such. */
@@ -224,7 +224,7 @@ export class PrimaryNodes {
     this.#current = this.#nodes[0] as ProbedNode;
   }
 
-  /** Null while it is not checked. Reads the settings, which takes 3 ms. */
+  /** Is null while it is not checked. Reads the settings, which takes 3 ms. */
   get url(): string | null {
     const { url, check } = this.#current;
     return check?.isComplete === false ? null : url();
@@ -234,12 +234,12 @@ export class PrimaryNodes {
     return this.reason === null;
   }
 
-  /** Of the server that takes the writes now, or would. */
+  /** Names the server that takes the writes now, or would. */
   get server(): string {
     return this.#current.name;
   }
 
-  /** In the order of the setting, until closed. */
+  /** Probes in the order of the setting, until closed. */
   async start(): Promise<void> {
     for (const node of this.#nodes) await node.probe.repeat(() => this.#sample(node));
   }

@@ -1,10 +1,10 @@
 /** The content of an answer, for the register of reads. */
 export interface ReadContent {
   readonly resource: string;
-  /** Its personal fields, separated by commas; empty: none. */
+  /** Commas separate its personal fields; empty: none. */
   readonly personal: string;
   records: number;
-  /** Absent: the answer completed nothing of a copy. */
+  /** If it is absent, the answer completed nothing of a copy. */
   copy?: CopyStep;
 }
 
@@ -22,7 +22,7 @@ interface Reads {
 
 type Copy = { readonly token: string; readonly resource: string } & Partial<Record<CopyStep, string>>;
 
-/** Rows that wait in memory while the primary is unreachable; some 2 MB. */
+/** So many rows wait in memory while the primary is unreachable; they take some 2 MB. */
 const rowsMax = 10_000;
 const hourMs = 3_600_000;
 

@@ -10,12 +10,12 @@ import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
 
-/** By its last probes. */
+/** The last probes decide. */
 export interface ReplicaState {
   readonly healthy: boolean;
-  /** Null while it is healthy. */
+  /** It is null while the replica is healthy. */
   readonly reason: string | null;
-  /** No fault if both settings list every server. */
+  /** It is no fault if both settings list every server. */
   readonly isPrimary: boolean;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
@@ -23,7 +23,6 @@ export interface ReplicaState {
   readonly lagMs: number | null;
 }
 
-/** A resource, and the view that it is read from. */
 export interface ReadableResource {
   readonly name: string;
   readonly view: string;
@@ -35,13 +34,12 @@ export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' 
   readonly shortPerWorkspace: number;
   readonly longConnections: number;
   readonly longPerWorkspace: number;
-  /** By any replica. */
+  /** Any replica served them. */
   readonly activeWorkspaces: ActiveKeys;
-  /** Milliseconds. */
   readonly lagMaxMs: number;
 }
 
-/** Its connections, and a probe that decides whether it is used. */
+/** Has connections, and a probe that decides whether it is used. */
 export class Replica {
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
@@ -62,7 +60,7 @@ export class Replica {
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
-  /** The primary that it was found ahead of, which lasts until a restart: it follows an abandoned history, which may go on. */
+  /** It was found ahead of this primary, and stays out until a restart: it follows an abandoned history, which may go on. */
   #aheadOf: WalPosition | null = null;
 
   constructor(
@@ -84,12 +82,11 @@ export class Replica {
     this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.#server, this.short);
   }
 
-  /** Whether the resource may be read here: its view was checked, and no lock holds it. */
+  /** The view of the resource was checked here, and no lock holds it. */
   mayRead({ name, view }: ReadableResource): boolean {
     return !this.#server.locks.has(name) && !this.check?.result.uncheckedViews.has(view);
   }
 
-  /** The resources that a lock holds here. */
   get locked(): readonly LockedResource[] {
     return this.#server.locked;
   }
@@ -134,7 +131,7 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  /** At every second probe. A failure is not one of the probe. */
+  /** Runs at every second probe. A failure is not one of the probe. */
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
     const [[mark] = []] = await connection.rowsOf(catalogMark).catch(() => []);
@@ -177,7 +174,7 @@ export class Replica {
     this.state = { healthy, reason, isPrimary: false, replayed, ...known };
   }
 
-  /** By the heartbeat; before its first sample, by the commit time of the last replayed transaction. */
+  /** Goes by the heartbeat; before its first sample, by the commit time of the last replayed transaction. */
   #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
     const known = this.heartbeat.currency(replayed);
     if (replayedAtMs === null) return known;

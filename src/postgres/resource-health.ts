@@ -12,20 +12,20 @@ export class ResourceLocked extends ServerFault {
   readonly code = lockNotAvailable;
 }
 
-/** A resource whose statements on a server wait for a lock of another session. */
+/** Statements of the resource wait on a server for a lock of another session. */
 export interface LockedResource {
   readonly resource: string;
   readonly server: string;
   readonly seconds: number;
 }
 
-/** For how long after a quiet statement its resource keeps separate connections. */
+/** After a quiet statement its resource keeps separate connections for so long. */
 const slowMs = 1000;
-/** Before a statement looks for the end of a lock. */
+/** A statement pauses before it looks for the end of a lock. */
 const trialPause = (): Promise<void> => sleep(100, undefined, { ref: false });
 
 export class ResourceHealth {
-  /** Its connections that are aside. */
+  /** So many of its connections are aside. */
   aside = 0;
   #slowUntilMs = 0;
 
@@ -39,13 +39,13 @@ export class ResourceHealth {
     return this.aside > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
   }
 
-  /** When a statement is quiet, or begins while the resource is slow. */
+  /** Is called when a statement is quiet, or begins while the resource is slow. */
   setAside(connection: { aside: ResourceHealth | null }): void {
     if (connection.aside === null) this.aside++;
     connection.aside = this;
   }
 
-  /** When it has ended; `wasQuiet` keeps the resource slow. */
+  /** Is called when the statement has ended; `wasQuiet` keeps the resource slow. */
   takeBack(connection: { aside: ResourceHealth | null }, wasQuiet: boolean): void {
     this.aside--;
     connection.aside = null;
@@ -55,9 +55,9 @@ export class ResourceHealth {
 
 /** The locks of a server, which its pools share. */
 export class ServerHealth {
-  /** By resource, when it was found. */
+  /** It says when the lock of a resource was found. */
   readonly locks = new Map<string, number>();
-  /** Called with the resource of each new lock. */
+  /** They are called with the resource of each new lock. */
   readonly onLock: ((resource: string) => void)[] = [];
 
   constructor(

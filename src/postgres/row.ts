@@ -17,19 +17,19 @@ export const dataRow = 0x44;
 /** The length counts itself but not the type. */
 const headerBytes = 5;
 
-/** One byte beyond the bytes when the length has not arrived. */
+/** Is one byte beyond the bytes if the length has not arrived. */
 export function messageEnd({ bytes, words }: WordSource, at: number): number {
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + words.getUint32(at + 1);
 }
 
 /**
- * Within the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. Valid only during the call that receives it: the next
- * row reuses it.
+ * Points into the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. It is valid only during the call that receives
+ * it: the next row reuses it.
  */
 export class Row {
   bytes: Buffer = noBytes;
   words: DataView = noWords;
-  /** In `bytes`; an end of -1 is NULL. */
+  /** The places are in `bytes`; an end of -1 is NULL. */
   starts = new Int32Array(columnsAtFirst);
   ends = new Int32Array(columnsAtFirst);
   columns = 0;
@@ -79,7 +79,7 @@ export class Row {
     return (this.ends[column] as number) < 0;
   }
 
-  /** In a loop, because a call into Node costs more for short values. */
+  /** Compares in a loop, because a call into Node costs more for short values. */
   beginsWith(column: number, beginning: Uint8Array): boolean {
     const { bytes } = this;
     const start = this.starts[column] as number;

@@ -4,7 +4,7 @@ import { atMost } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
-/** MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
+/** A seal has the MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
 export type Seal = (workspace: WorkspaceId) => string;
 
 /** The database has its pads alone. */
@@ -34,7 +34,7 @@ export function fingerprintOf(wallKey: string): string {
   return createHash('sha256').update(padsOf(wallKey)[0]).digest('hex').slice(0, 8);
 }
 
-/** RFC 2104, for SHA-256's blocks of 64 bytes. */
+/** Follows RFC 2104, for SHA-256's blocks of 64 bytes. */
 export function padsOf(wallKey: string): readonly [inner: Buffer, outer: Buffer] {
   const block = Buffer.concat([macKey(wallKey), Buffer.alloc(32)]);
   const pad = (mask: number): Buffer => Buffer.from(block.map((byte) => byte ^ mask));

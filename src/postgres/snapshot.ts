@@ -12,7 +12,7 @@ import { Login } from './wire/wire.js';
 export interface SnapshotOrigin {
   readonly isReplica: boolean;
   readonly position: string;
-  /** RFC 3339, by the clock of the server. */
+  /** The server's clock counts, as RFC 3339. */
   readonly takenAt: string;
 }
 

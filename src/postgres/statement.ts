@@ -2,12 +2,12 @@ import { hash } from 'node:crypto';
 
 /** `prepared` makes it. */
 export interface Statement {
-  /** For people; several statements can share it. */
+  /** People read it; several statements can share it. */
   readonly label: string;
   /** Ends with a digest of all that its plan depends on. */
   readonly name: string;
   readonly text: string;
-  /** Of $1, $2, … */
+  /** They name $1, $2, … */
   readonly parameters: readonly string[];
   /** Reads in the order of the table, each page once: for statements that examine many rows and return few. */
   readonly inTableOrder?: true;
@@ -17,7 +17,7 @@ export interface Statement {
 const labelMax = 40;
 export const digestMax = 22;
 
-/** The resource of a statement, which its label begins with; else its purpose, with an underscore, which no resource has. */
+/** A label begins with the resource of the statement, or with its purpose, whose underscore no resource has. */
 export const resourceOf = ({ label }: Pick<Statement, 'label'>): string => label.split('.')[0] as string;
 
 export function prepared(
@@ -31,7 +31,7 @@ export function prepared(
   return { label, name, text, parameters, ...(inTableOrder && { inTableOrder }) };
 }
 
-/** In PostgreSQL's text form; a Buffer is bound as bytea. */
+/** Values are in PostgreSQL's text form; a Buffer is bound as bytea. */
 export type Values = Readonly<Record<string, string | number | Buffer | null>>;
 
 declare const authenticated: unique symbol;

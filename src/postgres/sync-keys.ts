@@ -5,7 +5,7 @@ import { prepared } from './statement.js';
 
 const statement = prepared('sync_keys', 'select gateway.sync_keys()');
 
-/** Of all keys of the wall that the database has. */
+/** Derives keys of all keys of the wall that the database has. */
 export function syncKeys(deps: {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;

@@ -24,7 +24,7 @@ interface StepResult {
 }
 
 export interface Transaction {
-  /** In one round trip. After an error PostgreSQL skips the rest. */
+  /** Takes one round trip. After an error PostgreSQL skips the rest. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
   /** With its end in the same round trip: COMMIT, or the ROLLBACK of a dry run. Later statements have a transaction of their own. */
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
@@ -40,7 +40,7 @@ type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: TextRows };
 export type Work<T> = (transaction: Transaction) => Promise<Committed<T>>;
 
 export interface TransactionResult<T> {
-  /** A Problem: it was rolled back. */
+  /** A Problem means that it was rolled back. */
   readonly outcome: T | Problem;
   /** All that the transaction wrote or read lies at or before it. */
   readonly position: WalPosition;
@@ -62,7 +62,7 @@ export const whole: Commands = {
 const deferred = command('set constraints all immediate');
 /** Fails as COMMIT would, and keeps nothing. */
 export const dryRun: Commands = { ...whole, end: [deferred, whole.undo] };
-/** Within an open transaction of the client, which can undo it. */
+/** They run within an open transaction of the client, which can undo it. */
 export const nested: Commands = {
   begin: command('savepoint gateway'),
   end: [deferred, command('release savepoint gateway')],
@@ -114,7 +114,7 @@ export class OpenTransaction implements Transaction {
     }
   }
 
-  /** With the primary's position in the same message. PostgreSQL answers a failed COMMIT with ROLLBACK (COMMIT, "Outputs"). */
+  /** Asks for the primary's position in the same message. PostgreSQL answers a failed COMMIT with ROLLBACK (COMMIT, "Outputs"). */
   async #end<Steps extends readonly Step[]>(end: readonly Step[], last: Steps): Promise<Committed<RowsOf<Steps>>> {
     const expected = end.at(-1)?.statement.text.split(' ')[0]?.toUpperCase(); // the tag of COMMIT, ROLLBACK or RELEASE
     const results = await this.#send([...last, ...end, position]);
@@ -142,7 +142,7 @@ function rowsOf<Steps extends readonly Step[]>(results: readonly StepResult[]): 
   return results.map(({ rows }) => rows) as RowsOf<Steps>;
 }
 
-/** After the statements of `opening`. Throws the first error, as its `onError` turns it. */
+/** Runs after the statements of `opening`. Throws the first error, as its `onError` turns it. */
 export function runSteps(
   sender: Sender,
   named: boolean,

@@ -7,7 +7,7 @@ import { fingerprintOf } from './seal.js';
 import { prepared, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
-/** While expired rows are left: 2,500 rows a second, more than one gateway's writes add. */
+/** While expired rows are left, it deletes 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
 const tokensMax = 10_000;
 const expire = prepared(
@@ -16,7 +16,7 @@ const expire = prepared(
     pg_catalog.pg_total_relation_size('gateway.idempotency')`,
   [],
 );
-/** One statement a minute: the primary has little to do with it. */
+/** The statement runs once a minute: the primary has little to do with it. */
 const note = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
   'ids',
   'reads',
@@ -63,7 +63,7 @@ export class Upkeep {
     await this.#storeNotes();
   }
 
-  /** Between half of the interval and all of it, so that gateways do not run together. */
+  /** Waits between half of the interval and all of it, so that gateways do not run together. */
   #later(isBacklog: boolean): void {
     if (this.#closed) return;
     const pauseMs = isBacklog ? backlogPauseMs : this.settings.upkeepIntervalMs * (0.5 + Math.random() / 2);
@@ -86,7 +86,7 @@ export class Upkeep {
     if (lost > 0) this.observe({ type: 'reads_unregistered', requests: lost });
   }
 
-  /** Null after a failure; one that no repetition removes, such as a missing grant, is an event. */
+  /** Is null after a failure; one that no repetition removes, such as a missing grant, is an event. */
   async #run(statement: Statement, values: Readonly<Record<string, string>>): Promise<readonly TextRow[] | null> {
     try {
       return await this.primary.execute(statement, values);

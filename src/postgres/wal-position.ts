@@ -1,7 +1,7 @@
 import type { TextRow } from './row.js';
 import { prepared } from './statement.js';
 
-/** PostgreSQL 8.20, pg_lsn. Comparable within one history only. */
+/** Positions (PostgreSQL 8.20, pg_lsn) are comparable within one history only. */
 export type Lsn = bigint;
 
 export interface WalHistory {
@@ -13,13 +13,13 @@ export interface WalPosition extends WalHistory {
   readonly lsn: Lsn;
 }
 
-/** Of the workspace's last write, or of the version that refused one. */
+/** It belongs to the workspace's last write, or to the version that refused one. */
 export interface WritePosition extends WalPosition {
   readonly atMs: number;
 }
 
 /**
- * Where the next record begins, so that unflushed commits lie before it. At the start of a page it subtracts the page's header (24 bytes,
+ * The next record begins here, so that unflushed commits lie before it. At the start of a page it subtracts the page's header (24 bytes,
  * 40 in a new segment; xlog_internal.h), which no replica replays alone. A WAL file's name begins with its timeline.
  */
 export const walPositionStatement = `select lsn - case
@@ -29,7 +29,7 @@ export const walPositionStatement = `select lsn - case
     end as lsn, substr(pg_walfile_name(lsn), 1, 8) as timeline, system_identifier::text as system
   from pg_current_wal_insert_lsn() lsn, pg_control_system()`;
 
-/** "16/B374D848" → 0x16B374D848. */
+/** Turns "16/B374D848" into 0x16B374D848. */
 export function parseLsn(text: string): Lsn {
   const [high, low] = text.split('/') as [string, string];
   return BigInt(`0x${high}${low.padStart(8, '0')}`);
@@ -39,7 +39,7 @@ export function sameHistory(a: WalHistory, b: WalHistory): boolean {
   return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
 }
 
-/** By position within one history, otherwise by the clock. */
+/** Compares positions within one history, otherwise the clock. */
 export function isLater(a: WritePosition, b: WritePosition): boolean {
   return sameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
 }
@@ -54,11 +54,11 @@ export function parsePosition(text: string): WritePosition {
 }
 
 export interface ReplicaMark extends WalPosition {
-  /** The oldest running transaction, 64 bits (PostgreSQL 9.26.8): all before it are over. */
+  /** It is the oldest running transaction, 64 bits (PostgreSQL 9.26.8): all before it are over. */
   readonly xmin: bigint;
   /** Never goes back in one history. */
   readonly xmax: bigint;
-  /** By the primary's clock, epoch milliseconds; null before the first. */
+  /** The primary's clock counts, in epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
 }
 
@@ -77,7 +77,7 @@ export const markStatement = prepared(
 
 export const lookStatement = prepared('wal_history', 'select 1');
 
-/** Null from a server that is no replica. */
+/** Is null from a server that is no replica. */
 export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs, xmax]: TextRow): ReplicaMark | null {
   if (lsn == null) return null;
   return {

@@ -10,16 +10,16 @@ const tickMs = 20;
 const gapMsMax = 2 * tickMs;
 const [slots, slotMs] = [12, 5000];
 
-/** A clock that stands still while this process gets no processor time: a server is late only by this clock. One for each gateway. */
+/** This clock stops while the process gets no processor time: a server is late only by this clock. Each gateway has one. */
 export class EventLoop {
   readonly #timer = setInterval(() => this.#tick(), tickMs).unref();
   #tickAtMs = performance.now();
   #ranMs = 0;
-  /** Milliseconds that the loop was late, by slots of the last minute. */
+  /** Each slot of the last minute has the milliseconds that the loop was late. */
   readonly #late = [0];
   #slotAtMs = this.#tickAtMs;
 
-  /** How long the loop has run; only differences tell something. */
+  /** Counts how long the loop has run; only differences tell something. */
   ranMs(): number {
     return this.#ranMs + Math.min(performance.now() - this.#tickAtMs, gapMsMax);
   }
@@ -40,7 +40,7 @@ export class EventLoop {
     };
   }
 
-  /** In the last minute. */
+  /** Sums up the last minute. */
   lateMs(): number {
     this.#tick();
     return this.#late.reduce((sum, ms) => sum + ms);

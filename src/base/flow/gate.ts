@@ -5,11 +5,11 @@ export type Release = () => void;
 
 export interface GateBounds {
   readonly share: (key: string) => number;
-  /** Of all keys together; default: no bound. */
+  /** It counts all keys together; default: no bound. */
   readonly queueMax?: number;
-  /** Whether any entry may begin now, beside the shares; default: yes. */
+  /** If false, no entry may begin now, beside the shares; default: true. */
   readonly isOpen?: () => boolean;
-  /** For an entry that is evicted from a full queue, or that waited too long. */
+  /** It is thrown to an entry that is evicted from a full queue, or that waited too long. */
   readonly refusal: (reason: 'full' | 'late', group?: unknown) => Error;
 }
 
@@ -17,7 +17,7 @@ export interface Waiting {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly lane: string;
-  /** Of lanes that can fail together. */
+  /** Lanes of a group can fail together. */
   readonly group?: unknown;
   readonly isExempt?: boolean;
 }
@@ -144,7 +144,7 @@ export class Gate {
 
 const activeMs = 1000;
 
-/** The keys served lately; while there are several, each must leave room for the others. */
+/** Keeps the keys served lately; while there are several, each must leave room for the others. */
 export class ActiveKeys {
   readonly #lastMs = new Map<string, number>();
   #prunedMs = 0;

@@ -8,9 +8,9 @@ type GateSettings = Readonly<Record<'largePagesPerToken' | 'largePagesPerWorkspa
 const [lookUpsMax, queuedLookUpsMax] = [8, 248];
 
 export interface Gates {
-  /** All under one key; the lanes are client addresses. */
+  /** All share one key; the lanes are client addresses. */
   readonly unknownTokens: Gate;
-  /** Per token and workspace: each page holds statements and memory while its client reads. */
+  /** The key is a token and workspace: each page holds statements and memory while its client reads. */
   readonly largePages: Gate;
 }
 
@@ -34,7 +34,7 @@ export interface Limits {
   readonly token: Limiter;
   /** Writes count as requests as well; null unless the operator sets it. */
   readonly write: Limiter | null;
-  /** Failed authentications of an address, or of a refused token that is repeated. */
+  /** It counts failed authentications of an address, or of a refused token that is repeated. */
   readonly address: Limiter;
   /** Look-ups of unknown tokens of an address whose failed authentications are used up. */
   readonly lookUp: Limiter;

@@ -1,4 +1,4 @@
-/** All that was opened. It is closed once, in the reverse order, however often a caller asks for it. */
+/** Closes all that was opened once, in the reverse order, however often a caller asks for it. */
 export class Openings {
   readonly #closers: (() => unknown)[] = [];
   #end: Promise<void> | undefined;

@@ -2,13 +2,13 @@ export interface RateLimitResult {
   readonly quota: number;
   readonly allowed: boolean;
   readonly remaining: number;
-  /** Rounded up, so that a client that waits so long is served. */
+  /** It is rounded up, so that a client that waits so long is served. */
   readonly resetSeconds: number;
   readonly refused: number;
 }
 
 export interface Limiter {
-  /** Of keys without a quota of their own. */
+  /** Keys without their own quota have this one. */
   readonly quota: number;
   consume(key: string, ownQuota?: number): RateLimitResult | Promise<RateLimitResult>;
   /** Counts nothing. */
@@ -20,7 +20,7 @@ export interface Count {
   readonly endsInMs: number;
 }
 
-/** A gateway's view of a window, from which a restarted counter learns its counts. */
+/** A restarted counter learns its counts from a gateway's view of a window. */
 export interface LocalWindow extends Count {
   readonly granted: number;
 }
@@ -33,7 +33,7 @@ export interface SharedWindow {
   readonly granted: Map<number, number>;
 }
 
-/** At least what that gateway knows, and what all gateways have granted. */
+/** Counts at least what that gateway knows, and what all gateways have granted. */
 export function countNext(kept: SharedWindow, gateway: number, known: LocalWindow, requests: number): number {
   kept.granted.set(gateway, Math.max(kept.granted.get(gateway) ?? 0, known.granted + requests));
   const granted = [...kept.granted.values()].reduce((sum, each) => sum + each, 0);
@@ -44,7 +44,7 @@ export function countNext(kept: SharedWindow, gateway: number, known: LocalWindo
 interface Window {
   endsAtMs: number;
   consumed: number;
-  /** By this gateway; refused: while it counted alone. */
+  /** This gateway granted so many, and refused so many while it counted alone. */
   granted: number;
   refused: number;
 }
@@ -60,10 +60,10 @@ const newWindow = (endsInMs = windowMs): Window => {
   return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
 };
 
-/** Exact over `gateways` that share a counter; while it is silent each grants its share of the quota. */
+/** Counts exactly over `gateways` that share a counter; while it is silent each grants its share of the quota. */
 export function rateLimiter(defaultQuota: number, gateways = 1, counter?: SharedCounter): Limiter {
   const windows = new Map<string, Window>();
-  /** Absent when less than `leftMsMin` is left, or more than a window: the clock was set back. */
+  /** Is absent if less than `leftMsMin` is left, or more than a window: the clock was set back. */
   const windowOf = (key: string, leftMsMin = 0): Window | undefined => {
     const window = windows.get(key);
     const leftMs = (window?.endsAtMs ?? 0) - Date.now();

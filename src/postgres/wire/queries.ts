@@ -6,7 +6,7 @@ import type { BoundValue, Wire } from './wire.js';
 
 export interface TripPart {
   readonly statement: Statement;
-  /** In the order of its parameters. */
+  /** They are in the order of its parameters. */
   readonly values: readonly BoundValue[];
   /** Gets each row: on a tapped connection (row-tap.ts) as PostgreSQL sent it, valid until it returns, else as the texts that pg made. */
   onRow?(row: Row | TextRow): void;
@@ -31,13 +31,13 @@ export class StatementMixedUp extends ServerFault {
 }
 
 /**
- * Statements that are all bound before one Sync, so that they share an implicit transaction and a round trip, and PostgreSQL skips the
- * rest after an error (PostgreSQL 55.2.3 and 55.2.4). With `isNamed` a connection keeps the last of them. `done` gets the command
- * tags (55.7, CommandComplete) of the statements that completed; with an error, the next one failed. pg calls the methods.
+ * Binds all statements before one Sync, so that they share an implicit transaction and a round trip, and PostgreSQL skips the rest after
+ * an error (PostgreSQL 55.2.3 and 55.2.4). With `isNamed` a connection keeps the last of them. `done` gets the command tags (55.7,
+ * CommandComplete) of the statements that completed; with an error, the next one failed. pg calls the methods.
  */
 export class RoundTrip extends pg.Query {
   readonly #tags: string[] = [];
-  /** The numbers of the parts whose Parse is in it. */
+  /** It has the Parse of the parts with these numbers. */
   readonly #parsed: number[] = [];
   #failure: Error | null = null;
   /** pg replaces it while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
@@ -110,16 +110,18 @@ function addPart(wire: Wire, names: NamedStatements, { statement, values }: Trip
 }
 
 /**
- * Statements that a connection keeps, each with its plan: clients choose among thousands of combinations of filters and members, and a plan
- * over 131 partitions takes a megabyte of the backend. One resource cannot take the place of all others.
+ * A connection keeps so many statements, each with its plan: clients choose among thousands of combinations of filters and members, and a
+ * plan over 131 partitions takes a megabyte of the backend. One resource cannot take the place of all others.
  */
 const keptMax = { all: 100, ofResource: 12 };
 
-/** The named statements of a connection. */
 interface NamedStatements {
-  /** By name; the one that was used last is the last. */
+  /** The one that was used last is the last. */
   readonly texts: Map<string, string>;
-  /** From the first error on: why a name was not prepared; null if PostgreSQL skipped its Parse, or it may have skipped a Close. */
+  /**
+   * They exist from the first error on, and say why a name was not prepared; null if PostgreSQL skipped its Parse, or it may have skipped
+   * a Close.
+   */
   failures?: Map<string, Error | null>;
 }
 
@@ -142,10 +144,10 @@ function causeOf({ failures }: NamedStatements, part: TripPart | undefined, { co
   return failures.get(part?.statement.name ?? '') ?? new StatementMoved();
 }
 
-/** The resource of a statement's name, which is its label's first part. */
+/** A statement's name begins with its label, whose first part is the resource. */
 const resourceOfName = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
 
-/** Whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
+/** Says whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
 function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement): boolean {
   const isKept = texts.delete(name); // so that it becomes the last
   const siblings = isKept ? [] : [...texts.keys()].filter((each) => resourceOfName(each) === resourceOfName(name));
@@ -175,7 +177,7 @@ const guardInTableOrder = prepared(
 
 export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
 
-/** The values in the order of the statement's parameters. Throws when one is missing. */
+/** Puts the values in the order of the statement's parameters. Throws when one is missing. */
 export function boundValues({ name, parameters }: Statement, values: Values): BoundValue[] {
   return parameters.map((parameter) => {
     const value = values[parameter];

@@ -15,7 +15,7 @@ export class RowCursor extends Cursor {
     super(text, [...values]);
   }
 
-  /** Called by pg. A throw here would end the process. */
+  /** pg calls it. A throw here would end the process. */
   handleDataRow({ fields }: { fields: Row }): void {
     this.#rows++;
     if (this.#failure !== null) return;
@@ -26,7 +26,7 @@ export class RowCursor extends Cursor {
     }
   }
 
-  /** Up to `max`; fewer at the end. Rejects with what `onRow` threw. */
+  /** Reads up to `max`; fewer come at the end. Rejects with what `onRow` threw. */
   async readRows(max: number): Promise<number> {
     const before = this.#rows;
     await this.read(max);

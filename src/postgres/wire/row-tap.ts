@@ -2,7 +2,7 @@ import { Socket, type SocketConstructorOpts } from 'node:net';
 import { dataRow, messageEnd, Row } from '../row.js';
 import type { Wire } from './wire.js';
 
-/** At first, and the most that is kept of what a larger message took. */
+/** A buffer begins so large, and keeps so much at most of what a larger message took. */
 const roomBytes = { atFirst: 1024, kept: 131_072 };
 
 /**

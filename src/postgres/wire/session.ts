@@ -4,7 +4,7 @@ import { projectText } from '../../base/paths.js';
 /** gateway_reader reads on replicas, gateway_writer writes on the primary. */
 export type LoginKind = 'replica' | 'primary';
 
-/** `level`: of the finding when a session has another value. */
+/** `level` is of the finding when a session has another value. */
 export interface SessionSetting {
   readonly name: string;
   readonly value: string;
@@ -16,7 +16,7 @@ const refused = /^(TimeZone|DateStyle|bytea_output|extra_float_digits|standard_c
 const failed = /^(row_security|default_transaction_isolation|statement_timeout|synchronous_commit)$/;
 
 /**
- * As sql/core/001_roles.sql gives them to the roles, which can change their own: so each login sends them. Statements have at least the
+ * sql/core/001_roles.sql gives them to the roles, which can change their own: so each login sends them. Statements have at least the
  * gateway's time.
  */
 export function sessionSettings(
@@ -37,7 +37,7 @@ export function sessionSettings(
 
 export type Startup = Readonly<Record<string, string>>;
 
-/** Of later servers alone: of minor releases of 2024, and of PostgreSQL 17. */
+/** Only later servers have them: minor releases of 2024, and PostgreSQL 17. */
 const later = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
 
 /** Set for the role, a missing library refuses the login, and the log has plans, or the MAC of a failed statement's workspace. */
@@ -47,7 +47,7 @@ const always = [
   ...['parse', 'rewritten', 'plan'].map((name) => `-c debug_print_${name}=off`),
 ];
 
-/** To try in turn: older servers refuse what is later, and poolers pass on only some. */
+/** Lists what to try in turn: older servers refuse what is later, and poolers pass on only some. */
 export function startupsOf(settings: readonly SessionSetting[]): readonly Startup[] {
   const isTracked = ({ name }: SessionSetting): boolean =>
     /^(TimeZone|DateStyle|standard_conforming_strings)$/.test(name);

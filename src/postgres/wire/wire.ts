@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { isRefusedStartup, type SessionSetting, type Startup, startupsOf } from './session.js';
 
-/** The connection inside a client of pg: no part of its API, so only this folder uses it, and pg is pinned. */
+/** The connection inside a client of pg is no part of its API, so only this folder uses it, and pg is pinned. */
 export interface Wire extends EventEmitter {
   readonly stream: Socket;
-  /** Messages of the extended query protocol (PostgreSQL 55.7). */
+  /** These messages are of the extended query protocol (PostgreSQL 55.7). */
   parse(statement: { readonly name: string; readonly text: string }): void;
   bind(portal: { readonly statement: string; readonly values: readonly BoundValue[] }): void;
   execute(portal: object): void;
@@ -48,7 +48,7 @@ class SessionClient extends pg.Client {
   }
 }
 
-/** To one server, with the settings that it takes. */
+/** Logs in to one server, with the settings that it takes. */
 export class Login {
   readonly #startups: readonly Startup[];
   #first = 0;
