@@ -148,7 +148,7 @@ async function throughPooler({ cluster }: FaultCluster): Promise<{ pooler: Pgbou
     node.url(templateName, 'gateway_reader'),
   );
   if (pgbouncerBinary === null) return { pooler: null, replicaUrls: [first, ...others].join(' ') };
-  const pooler = await startPgbouncer({ changing: { url: first, mode: 'session' } });
+  const pooler = await startPgbouncer({ changing: { url: first, mode: 'session', more: 'pool_size=60' } });
   return { pooler, replicaUrls: [pooler.url('changing'), ...others].join(' ') };
 }
 
