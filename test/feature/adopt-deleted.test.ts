@@ -50,8 +50,8 @@ const app = shopOf(`
   insert into tasks (company_id, parent_id, title) values (1, 1, 'kept'), (1, 2, 'gone'), (1, 5, 'gone');
   insert into task_lines (task_id, title) select id, title from tasks order by id;
   insert into line_notes (company_id, line_id, title) select 1, id, title from task_lines;
-  insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, archive_status, is_visible, kind)
-    select 1, 'kept', 'live', 'A', 'N', 'live', true, 'normal' from generate_series(1, 20);
+  insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, archive_status, is_visible, kind, valid_to)
+    select 1, 'kept', 'live', 'A', 'N', 'live', true, 'normal', date '2030-01-01' + day from generate_series(1, 20) day;
   insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, gmt_deleted, tombstone) values (1, 'gone', 'deleted', null, null, null, null),
     (1, 'gone', null, 'D', null, null, null), (1, 'gone', null, null, 'Y', null, null), (1, 'gone', null, null, null, now(), null), (1, 'gone', null, null, null, null, true);
   insert into marks (company_id, title, deleted_by, dr, archive_status, is_visible, valid_to, kind) values (1, 'kept', 1, 0, null, null, null, null),
@@ -134,7 +134,7 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
     'marks.sql: rows are shown whatever dr says (0 23, 1 1): ',
     'marks.sql: rows are shown whatever archive_status says (live 20, NULL 3, archived 1): ',
     'marks.sql: rows are shown whatever is_visible says (true 20, NULL 3, false 1): ',
-    'marks.sql: rows are shown whatever valid_to says (set in 1 of 24 rows): ',
+    'marks.sql: rows are shown whatever valid_to says (set in 21 of 24 rows): ',
     'marks.sql: rows are shown whatever kind says (normal 20, NULL 3, void 1): ',
     'places.sql: places (shop.orders): Rows whose record in these tables counts as deleted are not shown.',
   ])

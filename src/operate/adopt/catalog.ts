@@ -101,7 +101,7 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
 
 const countedMax = 9;
 
-/** Counts the values of columns that may mark rows, among the rows that no other mark hides. */
+/** Counts the values of columns that may mark rows, among the rows that no other mark hides. Rare values are one count. */
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
   const asked = table.columns.filter(mayMark);
   if (asked.length === 0) return;
@@ -112,11 +112,11 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
     .filter(isState)
     .map((column) => `(${alias}.${column.quoted}::text ~* ${literal(deletedWordsOf(column).source)}) is not true`);
   const { rows } = await client.query<{ i: number; value: string | null; rows: number }>(
-    `select i, value, rows from (
+    `select i, case when value is null or place <= ${countedMax} then value else '…' end as value, sum(rows)::int as rows from (
       select v.i, v.value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by v.i order by count(*) desc, v.value) as place
       from (select * from ${sampled(table, sampledMax)}) ${alias}
         cross join lateral (values ${values}) v (i, value)
-        where ${['true', ...kept].join(' and ')} group by 1, 2) c where place <= ${countedMax} order by i, place`,
+        where ${['true', ...kept].join(' and ')} group by 1, 2) c group by 1, 2 order by i, min(place)`,
   );
   for (const { i, value, rows: count } of rows) asked[i]?.counts.push({ value, rows: count });
 }
