@@ -31,7 +31,7 @@ const app = shopOf(`
     created_at timestamptz not null default now());
   create table line_notes ($own, line_id bigint not null references task_lines on delete cascade, title text not null, created_at timestamptz not null default now());
   create table marks ($own, title text not null, lifecycle_state text, record_status char(1), row_status text check (row_status in ('A', 'D')), deleted_yn char(1),
-    gmt_deleted timestamp, tombstone boolean, deleted_by bigint, dr smallint not null default 0, archive_status text, is_visible boolean, valid_to date, kind text, i integer, value text,
+    gmt_deleted timestamp, tombstone boolean, deleted_by bigint, dr smallint not null default 0, archive_status text, is_visible boolean, valid_to date, kind text, i integer, value text, life_cycle smallint,
     created_at timestamptz not null default now());
   create table job_lines (job_id bigint not null references jobs, no integer, title text not null, removed boolean not null default false, trashed_at date, primary key (job_id, no));
   insert into jobs (company_id, title, is_deleted, deleted_at) values (1, 'kept', false, null), (1, 'kept', null, null),
@@ -50,8 +50,8 @@ const app = shopOf(`
   insert into tasks (company_id, parent_id, title) values (1, 1, 'kept'), (1, 2, 'gone'), (1, 5, 'gone');
   insert into task_lines (task_id, title) select id, title from tasks order by id;
   insert into line_notes (company_id, line_id, title) select 1, id, title from task_lines;
-  insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, archive_status, is_visible, kind, valid_to)
-    select 1, 'kept', 'live', 'A', 'N', 'live', true, 'normal', date '2030-01-01' + day from generate_series(1, 20) day;
+  insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, archive_status, is_visible, kind, valid_to, life_cycle)
+    select 1, 'kept', 'live', 'A', 'N', 'live', true, 'normal', date '2030-01-01' + day, day % 2 from generate_series(1, 20) day;
   insert into marks (company_id, title, lifecycle_state, record_status, deleted_yn, gmt_deleted, tombstone) values (1, 'gone', 'deleted', null, null, null, null),
     (1, 'gone', null, 'D', null, null, null), (1, 'gone', null, null, 'Y', null, null), (1, 'gone', null, null, null, now(), null), (1, 'gone', null, null, null, null, true);
   insert into marks (company_id, title, deleted_by, dr, archive_status, is_visible, valid_to, kind) values (1, 'kept', 1, 0, null, null, null, null),
@@ -135,6 +135,7 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
     'marks.sql: rows are shown whatever archive_status says (live 20, NULL 3, archived 1): ',
     'marks.sql: rows are shown whatever is_visible says (true 20, NULL 3, false 1): ',
     'marks.sql: rows are shown whatever valid_to says (set in 21 of 24 rows): ',
+    'marks.sql: marks (life_cycle: 0 10, 1 10, NULL 4): Numbers tell these states, and rows with each are shown: ',
     'marks.sql: rows are shown whatever kind says (normal 20, NULL 3, void 1): ',
     'places.sql: places (shop.orders): Rows whose record in these tables counts as deleted are not shown.',
   ])

@@ -122,6 +122,8 @@ export function gonePoint(rows: string, table: Table): string | false {
 
 const shortMax = 30;
 const fewMax = 8;
+const numberedText =
+  'Numbers tell these states, and rows with each are shown: leave out by a condition those that mean deleted or that clients must not see.';
 
 /** It may mark rows, by its name, or by one of the few short values that it has or may have. */
 export function mayMark(column: Column): boolean {
@@ -177,11 +179,20 @@ function countsText(column: Column): string {
   );
 }
 
+/** A number such as 6 can mean deleted, which only the app's code tells. */
+function numberedStates(table: Table): string {
+  const numbered = table.columns.filter((column) => isNamed('states', column.name) && isCount(column));
+  const few = numbered.filter(({ counts }) => counts.length > 1 && counts.length <= fewMax);
+  return few.map((column) => `${column.name}: ${countsText(column)}`).join('; ');
+}
+
 export function deletedPoints(rows: string, table: Table): Points {
   const marks = marksOf(table);
   const names = marks.map(({ column }) => column.name).join(', ');
+  const numbered = numberedStates(table);
   return [
     names !== '' && sharedPoint('Rows with these marks count as deleted and are not shown.', table, names),
+    numbered !== '' && sharedPoint(numberedText, table, numbered),
     ...doubtsOf(table).map(({ column: { name }, says, rows: about }) => ({
       text: `${rows} are shown whatever ${name} says (${says}): leave out by a condition those that clients must not see.`,
       rows: about,
