@@ -131,6 +131,14 @@ create function gateway.is_token_owner(workspace text, owner text) returns boole
 alter function gateway.is_token_owner(text, text) owner to gateway_owner;
 revoke all on function gateway.is_token_owner(text, text) from public;
 
+-- Of a token of the workspace of the running statement: the user in whose name a new record is made.
+create function gateway.token_owner(token uuid) returns text
+  language sql stable security definer set search_path = ''
+  as $$ select t.created_by::text from gateway.api_tokens t where t.id = token and t.workspace_id::text = gateway.workspace() $$;
+alter function gateway.token_owner(uuid) owner to gateway_owner;
+revoke all on function gateway.token_owner(uuid) from public;
+grant execute on function gateway.token_owner(uuid) to gateway_writer;
+
 -- By the name of the column, because the view may lack it.
 create function gateway.limit_of(token anyelement) returns integer
   language sql immutable set search_path = ''

@@ -228,7 +228,6 @@ export const undefinedObject = '42704';
 export const undefinedTable = '42P01';
 export const internalError = 'XX000'; // "could not open relation with OID": a catalog that changes while it is read
 export const insufficientPrivilege = '42501';
-export const notNullViolation = '23502';
 
 /** By SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {

@@ -6,6 +6,7 @@ import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { plainViewsOf } from '../resource/statements/walls.js';
 import type { Settings } from '../serve/settings.js';
+import { checkCreate } from './creates.js';
 import { type Finding, findingAt, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
@@ -128,6 +129,7 @@ async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWri
   yield await checkWall(client, settings);
   yield await checkTokens(client, null); // replicas look tokens up first: a lock here keeps no write from the primary
   const views = await checkViews(client, resources.flatMap(writeNeeds));
+  if (takesWrites) for (const resource of resources) views.push(...(await checkCreate(client, resource)));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];

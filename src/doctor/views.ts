@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { fieldType } from '../resource/definition/field-types.js';
 import { columnsOf, type Field, leaves, placeOf, type Resource, xidColumn } from '../resource/definition/resource.js';
 import { codecColumns } from '../resource/projection/codec.js';
-import { plainViewsOf, viewsOf, wallsOf } from '../resource/statements/walls.js';
+import { givenColumns, plainViewsOf, viewsOf, wallsOf } from '../resource/statements/walls.js';
 import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
 import { byLogins, policyOn } from './policies.js';
 import { inReadOnlyTransaction } from './session.js';
@@ -115,8 +115,7 @@ export function writeNeeds(resource: Resource): ViewNeed[] {
   const { view } = write;
   const fields = leaves(resource);
   const places = new Map(fields.map(({ field, path }) => [field.column, ` (${placeOf(path)}/write)`]));
-  const writable = fields.flatMap(({ field }) => (field.write ? [field.column] : []));
-  const updated = [...writable, ...Object.keys(write.onChange)];
+  const { inserted, updated } = givenColumns(resource, write);
   const shown = columnsOf(resource);
   const rule = (privilege: 'insert' | 'update', allowed: readonly string[]) => (name: string) => {
     return { view, name, types: [], at: places.get(name) ?? '', privilege, may: allowed.includes(name) };
@@ -131,7 +130,7 @@ export function writeNeeds(resource: Resource): ViewNeed[] {
       plain: [view],
       columns: [
         ...[...new Set([...shown, ...updated])].map(rule('update', updated)),
-        ...shown.filter((name) => name !== 'id').map(rule('insert', writable)),
+        ...[...new Set([...shown, ...inserted])].filter((name) => name !== 'id').map(rule('insert', inserted)),
       ],
     },
   ];

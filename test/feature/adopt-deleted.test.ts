@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import type { ResourceLedger } from '../../src/operate/adopt/rows.js';
-import { asAdmin } from '../../src/postgres/admin.js';
 import { type Adopted, type Ask, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -60,16 +59,14 @@ const app = shopOf(`
 
 async function compareLedgers(
   t: ExecutionContext,
-  { folder, output, settings, run }: Adopted,
+  { folder, output, query, run }: Adopted,
   asks: readonly Ask[],
 ): Promise<void> {
-  const admin = <Row extends object>(sql: string) =>
-    asAdmin(settings.adminUrl as string, async (client) => (await client.query<Row>(sql)).rows);
   for (const { resource, table, rows, shown, hidden } of JSON.parse(
     readFileSync(join(folder, 'ledger.json'), 'utf8'),
   ) as ResourceLedger[]) {
     const lists = await Promise.all(asks.map((ask) => ask<{ data: unknown[] }>(`/${resource}`)));
-    const [all] = await admin<{ count: number }>(`select count(*)::int from ${table}`);
+    const [all] = (await query(`select count(*)::int from ${table}`)).rows;
     const seen = lists.reduce((sum, { body }) => sum + body.data.length, 0);
     t.deepEqual(
       [rows, shown, hidden.reduce((sum, cause) => sum + cause.rows, shown)],
@@ -86,8 +83,8 @@ async function compareLedgers(
     output,
     /visits\.sql: rows are shown although a record .* is not: 1 by order_id \(shop\.orders\), such as 2\. /,
   );
-  const [visits] = await admin<{ sql: string }>(`select rtrim(pg_get_viewdef('records.visits'), ';') as sql`);
-  await admin(`create or replace view records.visits as select v.* from (${visits?.sql}) v where id <> 1;
+  const [visits] = (await query(`select rtrim(pg_get_viewdef('records.visits'), ';') as sql`)).rows;
+  await query(`create or replace view records.visits as select v.* from (${visits?.sql}) v where id <> 1;
     create or replace view records.projects as select company_id as workspace_id, id, title, created_at, xmin as row_xid from shop.projects`);
   const { rows } = JSON.parse((await run('check', '--rows', '--json')).stdout) as { rows: ResourceLedger[] };
   const ledgerOf = (name: string) => rows.find(({ resource }) => resource === name);
@@ -169,7 +166,7 @@ test('a workspace or a user that the app has deleted gets no token, and a token 
   const status = async () => [(await north('/jobs')).status, (await south('/jobs')).status];
   t.deepEqual(await status(), [200, 200]);
   const change = async (sql: string) => {
-    await asAdmin(draft.settings.adminUrl as string, (client) => client.query(sql));
+    await draft.query(sql);
     await t.context.database.caughtUp();
   };
   await change(`update shop.companies set deleted_at = now() where id = 2`);

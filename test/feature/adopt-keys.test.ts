@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
-import { type Ask, adoptedShop, apiOf, emptyFolder, served, shopOf, tokenOf } from '../support/adopt/adopted.js';
+import { adoptedShop, apiOf, emptyFolder, type Page, served, shopOf, tokenOf, walk } from '../support/adopt/adopted.js';
 import { duckdbCopy, runPull } from '../support/pull/copy.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -39,21 +38,6 @@ const app = shopOf(`
   insert into preferences select id, 'red' from companies;
   insert into kinds select id, 'a' from companies`);
 
-interface List {
-  readonly data: readonly { readonly id: string }[];
-  readonly pagination: { readonly next: string | null };
-}
-
-async function walk(ask: Ask, path: string): Promise<string[]> {
-  const found: string[] = [];
-  for (let next: string | null = path; next !== null; ) {
-    const { data, pagination }: List = (await ask<List>(next)).body;
-    found.push(...data.map(({ id }) => id));
-    next = pagination.next;
-  }
-  return found;
-}
-
 test('a key of several columns makes one id, by which records are listed, found and synced', async (t) => {
   const draft = await adoptedShop(t, app, { findings: ['warning sorted_lists job-tags', 'warning values rates'] });
   const names = ['job-tags', 'jobs', 'preferences', 'rates', 'scripts', 'tags', 'words'];
@@ -66,12 +50,12 @@ test('a key of several columns makes one id, by which records are listed, found 
   const ask = await (await apiOf(t, draft))(names.map((name) => `read:${name}`).join());
   const sizes = { 'job-tags': 60, jobs: 20, preferences: 1, rates: 8, scripts: 16, tags: 3, words: 90 };
   for (const [name, size] of Object.entries(sizes)) {
-    const ids = await walk(ask, `/${name}?perPage=19`);
+    const ids = (await walk(ask, `/${name}?perPage=19`)).map(({ id }) => id);
     t.deepEqual([ids.length, new Set(ids).size], [size, size], name);
     for (const id of [ids[0], ids.at(-1)] as string[]) {
       const { status, body } = await ask(`/${name}/${encodeURIComponent(id)}`);
       t.deepEqual([status, body.id], [200, id], name);
-      const { data } = (await ask<List>(`/${name}?ids=${encodeURIComponent(id)}`)).body;
+      const { data } = (await ask<Page>(`/${name}?ids=${encodeURIComponent(id)}`)).body;
       const ids = data.map((each) => each.id);
       t.deepEqual(ids, [id]);
     }
@@ -94,13 +78,10 @@ test('a copy of records with composed ids and parts follows each change', async 
     t.deepEqual([code, stderr], [0, '']);
   };
   await pull();
-  const client = new pg.Client(draft.settings.adminUrl);
-  await client.connect();
-  await client.query(`set search_path = shop;
+  await draft.query(`set search_path = shop;
     update script_steps set label = 'new' where company_id = 1 and path = '-' and version = 2 and no = 1;
     update job_settings set label = 'new' where job_id = 3;
     delete from script_steps where company_id = 1 and path = 'f/a' and version = 3`);
-  await client.end();
   await t.context.database.caughtUp();
   await pull();
   const found = await copy.sql(

@@ -1,4 +1,3 @@
-import { asAdmin } from '../../src/postgres/admin.js';
 import { adopted, adoptedShop, apiOf, newDatabase, shopOf, titleOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { words } from '../support/words.js';
@@ -96,7 +95,7 @@ test('check warns of secrets and addresses that texts and JSON came to hold', as
   const { extra, data } = (draft.resources.get('notes')?.fields ?? {}) as Record<string, { show?: string[] }>;
   t.deepEqual([extra?.show, data?.show], [['/size'], words('/api/Authorization /note /to')]);
   const contents = async (sql: string) => {
-    await asAdmin(settings.adminUrl as string, (client) => client.query(sql));
+    await draft.query(sql);
     return (await wrong(t, draft)).map(({ level, code, detail }) => `${level} ${code} ${detail.split(';')[0]}`);
   };
   const cases: readonly (readonly [sql: string, detail?: string])[] = [

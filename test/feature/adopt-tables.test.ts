@@ -1,6 +1,15 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { adopted, adoptedShop, apiOf, emptyFolder, newDatabase, shopOf, wrong } from '../support/adopt/adopted.js';
+import {
+  adopted,
+  adoptedShop,
+  apiOf,
+  emptyFolder,
+  newDatabase,
+  shopOf,
+  walk,
+  wrong,
+} from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { words } from '../support/words.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -54,16 +63,12 @@ test.serial(
     t.is(draft.resources.get('things-7')?.filters.jobId?.kind, 'equals');
     t.like(draft.resources.get('jobs')?.fields, { lines: { column: 'lines' } });
     t.deepEqual(await wrong(t, draft), []);
+    const parts = await adopted(t, settings, ...words('--schema shop --tables jobs,job_lines --all-filters'));
+    t.deepEqual([...parts.resources.keys()], ['job-lines', 'jobs'], 'a part that is named is a resource');
+    t.false('lines' in (parts.resources.get('jobs')?.fields ?? {}));
+    t.is(parts.resources.get('job-lines')?.filters.jobId?.kind, 'equals');
   },
 );
-
-test.serial('a part that --tables names is a resource of its own', async (t) => {
-  const settings = await newDatabase(t, 'part', (client) => client.query(app));
-  const { resources } = await adopted(t, settings, '--schema', 'shop', '--tables', 'jobs,job_lines', '--all-filters');
-  t.deepEqual([...resources.keys()], ['job-lines', 'jobs']);
-  t.false('lines' in (resources.get('jobs')?.fields ?? {}));
-  t.is(resources.get('job-lines')?.filters.jobId?.kind, 'equals');
-});
 
 test.serial('tables and indexes whose names are the same when cut are told apart', async (t) => {
   const long = 'subscription_fixed_charge_units_override';
@@ -129,11 +134,6 @@ const indexed = shopOf(`
     end if;
   end $$`);
 
-interface List {
-  readonly data: readonly { readonly id: string }[];
-  readonly pagination: { readonly next: string | null };
-}
-
 test.serial('ids are columns that an index proves, and lists have the order of one', async (t) => {
   const draft = await adoptedShop(t, indexed, { args: ['--all-filters'] });
   const { resources, output, folder } = draft;
@@ -159,12 +159,7 @@ test.serial('ids are columns that an index proves, and lists have the order of o
   const { stderr } = await commandLine(args, draft.settings);
   t.regex(stderr, /^shop\.events cannot be written: it has no column of its version,/);
   const ask = await (await apiOf(t, draft))('read:prices');
-  const found: string[] = [];
-  for (let url: string | null = '/prices?perPage=3'; url !== null; ) {
-    const { data, pagination }: List = (await ask<List>(url)).body;
-    found.push(...data.map(({ id }) => id));
-    url = pagination.next;
-  }
+  const found = (await walk(ask, '/prices?perPage=3')).map(({ id }) => id);
   t.deepEqual([found.length, new Set(found).size], [50, 50]);
 });
 

@@ -5,7 +5,6 @@ import { apps } from '../../demo/seed/apps.js';
 import { seed } from '../../demo/seed/seed.js';
 import { projectRoot, projectText } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
-import { asAdmin } from '../../src/postgres/admin.js';
 import type { Settings } from '../../src/serve/settings.js';
 import { adopted, apiOf, commandsIn, emptyFolder, newDatabase, titleOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine, connections } from '../support/command-line.js';
@@ -173,7 +172,7 @@ test.serial(
     t.notRegex(view, /gateway_(insert|update) on "Shop Floor"\."OrderLine"/);
     // A superuser sees all rows: another role owns the view, as where such a role runs `migrate`.
     const judged = async (sql: string): Promise<readonly Finding[]> => {
-      await asAdmin(settings.adminUrl as string, (client) => client.query(sql));
+      await draft.query(sql);
       return (await wrong(t, draft)).filter(({ object }) => object === 'gateway.orders');
     };
     const onOrders = 'on "Shop Floor"."Orders"';
@@ -211,9 +210,7 @@ test.serial(
     t.is(reports?.level, 'failed');
     t.deepEqual(await judged(`alter policy reports ${onOrders} using (current_user = 'policies_reports')`), []);
     // They are not dropped: `migrate` of another test may have granted them what it took from PUBLIC in its database.
-    await asAdmin(settings.adminUrl as string, (client) =>
-      client.query('alter role policies_api nologin; alter role policies_reports nologin'),
-    );
+    await draft.query('alter role policies_api nologin; alter role policies_reports nologin');
   },
 );
 
@@ -226,10 +223,8 @@ test.serial(
     const settings = await newDatabase(t, 'forced', (client) => client.query(shop + forced));
     const draft = await adopted(t, settings, '--schema', 'Shop Floor');
     t.deepEqual(await wrong(t, draft), [], 'a superuser sees all rows');
-    await asAdmin(settings.adminUrl as string, (client) =>
-      client.query(
-        `drop policy gateway_select on "Shop Floor"."Companies"; grant select on "Shop Floor"."Companies" to gateway_owner; alter view gateway.workspaces owner to gateway_owner`,
-      ),
+    await draft.query(
+      `drop policy gateway_select on "Shop Floor"."Companies"; grant select on "Shop Floor"."Companies" to gateway_owner; alter view gateway.workspaces owner to gateway_owner`,
     );
     const found = await wrong(t, draft);
     t.deepEqual([...new Set(found.map(titleOf))].sort(), [
@@ -273,7 +268,6 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
     ['--schema none', 1, /^There is no table in a schema "none"\. Schemas with tables: Shop Floor, lonely\./],
     ['--schema bare', 1, /^There is no table in a schema "bare"\./],
     ['--schema lonely', 1, /divides its rows among workspaces: .*--tenant COLUMN; docs\/adopt\/adapting\.md /],
-    [`${own} --write nothing`, 1, /^--write names no table that becomes a resource: nothing\./],
     [`${own} --tenant nothing`, 1, /^No table of "Shop Floor" has the column "nothing"/],
     [own, 1, /permission denied for schema Shop Floor .*Give the URL of a role that may do this\./, stranger],
     ['', 2, /^Give --schema NAME/],

@@ -178,9 +178,6 @@ test.serial('a trigger that fails as the gateway runs it is a 500 whose correcti
 
 test.serial('check says of a trigger what mends it, and never to run migrate', async (t) => {
   const draft = await ruledShop(t);
-  const admin = new pg.Client(draft.settings.adminUrl as string);
-  await admin.connect();
-  t.teardown(() => admin.end());
   const faults: [body: string, advice: RegExp][] = [
     [`insert into shop.labels values ('x')`, /SECURITY DEFINER/],
     [`insert into labels values ('x')`, /set search_path/],
@@ -192,7 +189,7 @@ test.serial('check says of a trigger what mends it, and never to run migrate', a
   for (const [body, advice] of faults) {
     const last = body === 'return new' ? `raise exception 'never'` : 'return null';
     for (const [name, text] of Object.entries({ obey: body, late: last }))
-      await admin.query(
+      await draft.query(
         `create or replace function shop.${name}() returns trigger language plpgsql as $$ begin ${text}; return new; end $$`,
       );
     const { stdout } = await draft.run('check', '--json');
@@ -230,10 +227,7 @@ test.serial('a table that replicas do not have is a 500 with its correction, and
   const lines: string[] = [];
   const ask = await rulesApi(t, draft, lines);
   t.is((await ask('/jobs')).status, 200);
-  const admin = new pg.Client(draft.settings.adminUrl as string);
-  await admin.connect();
-  t.teardown(() => admin.end());
-  await admin.query('alter table shop.jobs set unlogged');
+  await draft.query('alter table shop.jobs set unlogged');
   await t.context.database.caughtUp();
   for (const path of ['/jobs', '/jobs/1']) t.is((await ask(path)).status, 500);
   const events = lines.filter((line) => line.includes('"database_unfit"')).map((line) => JSON.parse(line));
@@ -264,9 +258,7 @@ test.serial('check warns of a unique index that tells a workspace of the values 
   const ask = await apiOf(t, draft);
   const [north, south] = [await ask('read:jobs,write:jobs'), await ask('read:jobs,write:jobs', 'South')];
   t.is((await north('/jobs', { body: { title: 'secret', customerId: '1' } })).status, 201);
-  const admin = new pg.Client(draft.settings.adminUrl as string);
-  await admin.connect();
-  await admin.query(`insert into shop.customers (company_id, name) values (2, 's')`).finally(() => admin.end());
+  await draft.query(`insert into shop.customers (company_id, name) values (2, 's')`);
   const taken = await south<Body>('/jobs', { body: { title: 'Secret', customerId: '2' } });
   t.deepEqual([taken.status, faultsIn(taken.body)], [400, '/title taken'], 'as the warning says');
 });
@@ -280,10 +272,8 @@ test.serial('check warns where a server orders texts by another version than the
   });
   const draft = await adopted(t, settings, '--schema', 'shop');
   t.deepEqual(await wrong(t, draft), []);
-  const admin = new pg.Client(settings.adminUrl as string);
-  await admin.connect();
   const older = `update pg_collation set collversion = '1.2' where collname in ('dutch', 'plain')`; // libc tells no version of C
-  await admin.query(older).finally(() => admin.end());
+  await draft.query(older);
   const found = await wrong(t, draft);
   t.deepEqual(found.map(titleOf), ['warning collations ', 'warning collations ']);
   for (const { detail } of found)

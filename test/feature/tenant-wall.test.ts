@@ -179,6 +179,19 @@ test('even on the primary the reader can write nothing', async (t) => {
   }
 });
 
+test('the writer learns the user of a token of its own workspace alone', async (t) => {
+  const { workspaces, primary, token } = t.context.database;
+  const writer = new pg.Client(urlAs(shared.primary, 'gateway_writer', t.context.database.name));
+  await Promise.all([token({ workspace: 0 }), token({ workspace: 1 }), writer.connect()]);
+  await writer.query("select set_config('gateway.workspace_id', $1, false)", [sealed(workspaces[0]?.id as string)]);
+  const { rows } = await primary.query('select id, workspace_id, created_by::text from gateway.api_tokens');
+  for (const { id, workspace_id, created_by } of rows) {
+    const found = await writer.query('select gateway.token_owner($1) as it', [id]);
+    t.is(found.rows[0].it, workspace_id === workspaces[0]?.id ? created_by : null);
+  }
+  await writer.end();
+});
+
 test('the reader is no superuser, member of nothing, and the signature is in no view', async (t) => {
   const { replica } = t.context.database;
   const { rows } = await replica.query(

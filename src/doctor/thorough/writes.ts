@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { correctionOf, isOfApp, notNullViolation, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
+import { correctionOf, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Seal } from '../../postgres/seal.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
@@ -44,11 +44,16 @@ export async function checkWrites(
       if (row === undefined) return result(['the statement that locks a record does not find it']);
       const members = Object.fromEntries(taken.map(({ name, at }) => [name, row[at] as string | null]));
       const create = request(workspace, members, null);
-      const created = await rolledBack(workspace, (transaction) => tryCreate(transaction, write, create));
+      const created: Trial = write.creates
+        ? await rolledBack(workspace, (transaction) => tryCreate(transaction, write, create))
+        : { refused: changed.refused };
       const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
       if (faults.length === 0 && changed.refused && created.refused) return allRefused(created.refused, resource.name);
       if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
-      return result(faults, 'A change, its repetition and a new record work, and were rolled back.');
+      return result(
+        faults,
+        `A change, its repetition ${write.creates ? 'and a new record ' : ''}work, and were rolled back.`,
+      );
     }
     return result([], 'No workspace of the sample has a record to try them with.');
   } catch (error) {
@@ -110,13 +115,6 @@ async function tryCreate(transaction: Transaction, write: CompiledWrite, create:
     const { row } = await tryWrite(transaction, write, create);
     return { faults: faultIf(row[write.idAt] === null, 'a new record has no id') };
   } catch (error) {
-    const { code, column } = causeOf(error);
-    if (code === notNullViolation && !isOfApp(causeOf(error)))
-      return {
-        faults: [
-          `a new record with its required fields alone leaves ${column} without a value, which the table refuses: give the column a default, or a field that is required`,
-        ],
-      };
     const unknown =
       error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
     if (unknown.length === 0) return { refused: errorOfRefusal(error) };

@@ -51,7 +51,7 @@ export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): D
   const moved = drafted.columns.find((each) => isNamed('version', each.of.name) && isPlain(each) && each.of.moved);
   const { audit } = logWrite(survey);
   const write = isWritten
-    ? writeOf(`records.${view}`, subject, drafted, entity === undefined ? undefined : audit)
+    ? writeOf(`records.${view}`, subject, survey, drafted, entity === undefined ? undefined : audit)
     : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];

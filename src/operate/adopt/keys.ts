@@ -86,7 +86,17 @@ function composed(columns: readonly Column[]): Column {
   return {
     ...first,
     ...{ name: names, quoted: names, inView: 'id', type: 'text', enumOfDomain: null, length: null, notNull: true },
-    ...{ made: false, computed, isVirtual, madeOf: [], refers: false, moved: false, sequence: null, comment: null },
+    ...{
+      made: false,
+      computed,
+      isVirtual,
+      madeOf: [],
+      refers: false,
+      moved: false,
+      filled: false,
+      sequence: null,
+      comment: null,
+    },
     composedOf: columns,
     ...{ labels: [], values: [], counts: [] },
   };

@@ -187,6 +187,14 @@ function addressOf(people: Table, tables: readonly Table[]): Address | undefined
   return login && { column: login };
 }
 
+/** A foreign key leads from the column to the users whose ids tokens have. */
+export function namesOwner(column: Column, table: Table, { users: people, tenant, owners }: Survey): boolean {
+  const id = people && owners && userId(people, tenant);
+  return table.foreignKeys.some(
+    (key) => key.table === people?.name && key.columns.join() === column.name && key.references[0] === id?.name,
+  );
+}
+
 function userId(people: Table, tenant: Tenant): Column | undefined {
   const id = idColumn(people, tenant);
   return id?.composedOf ? columnOf(people, 'id') : (id ?? columnOf(people, 'id'));

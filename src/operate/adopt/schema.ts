@@ -34,6 +34,8 @@ export interface Column {
   readonly refers: boolean;
   /** A BEFORE UPDATE trigger of the app moves it. */
   readonly moved: boolean;
+  /** By a BEFORE INSERT trigger of the app. */
+  readonly filled: boolean;
   /** A serial has one; an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;

@@ -4,7 +4,8 @@ import type { LogWrite } from './audit-log.js';
 import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
-import { AdoptRefused, type Column, type Subject, type Table } from './schema.js';
+import { namesOwner } from './owners.js';
+import { AdoptRefused, type Column, type Subject, type Survey, type Table } from './schema.js';
 import { as, type Points, sequenceGrant } from './sql.js';
 
 export interface WriteDraft {
@@ -20,13 +21,14 @@ export interface WriteDraft {
   readonly open: Points;
 }
 
-/** Only the app sets this time or id: the view sets it in its place, as it is stored. */
+/** Only the app sets this time, id or author: the view, or "onCreate", sets it in its place, as it is stored. */
 interface Stamp {
   readonly name: string;
   readonly of: Column;
   /** No field shows it. */
   readonly isAdded: boolean;
-  readonly value: string;
+  /** Absent: the owner of the token. */
+  readonly value?: string;
 }
 
 const rowVersion = 'row_version';
@@ -34,13 +36,19 @@ const charactersMax = 10_000;
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
-/** `audit` follows the app's log. Throws AdoptRefused when nothing can give a new row its id. */
-export function writeOf(view: string, subject: Subject, { columns }: Fields, audit: LogWrite['audit']): WriteDraft {
-  const { table, id } = subject;
+/** `audit` follows the app's log. Throws AdoptRefused when nothing of the table can be written. */
+export function writeOf(
+  view: string,
+  subject: Subject,
+  survey: Survey,
+  { columns }: Fields,
+  audit: LogWrite['audit'],
+): WriteDraft {
+  const { table, id, tenant } = subject;
   requireId(subject);
   const takesUuid = canHoldUuid(id);
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
-  const stamps = [...ofId, ...stampsOf(table, columns)];
+  const stamps = [...ofId, ...stampsOf(table, columns), ...authorsOf(table, columns, survey)];
   const { version, onChange } = movedColumns(columns, stamps);
   if (version === rowVersion && table.partitionKey.length > 0)
     refuse(
@@ -50,10 +58,16 @@ export function writeOf(view: string, subject: Subject, { columns }: Fields, aud
     );
   const writable = writableColumns(columns, id, onChange, audit !== undefined);
   if (writable.length === 0) refuse(table, 'no column of it can be', 'Give it one');
+  const given = [...writable, ...stamps].map(({ of }) => of).concat(tenant, id.type === 'uuid' ? id : []);
+  const missing = table.columns.filter((column) => column.notNull && !isMade(column) && !given.includes(column));
+  const creates = missing.length === 0;
+  const authors = stamps.filter(({ value }) => value === undefined).map(({ name }) => [name, 'owner']);
   return {
     rules: new Map(writable.map(({ member, rule }) => [member, rule])),
     write: {
-      ids: id.made || takesUuid ? 'database' : 'gateway',
+      ids: id.made || id.type !== 'uuid' ? 'database' : 'gateway',
+      ...(!creates && { creates }),
+      ...(creates && authors.length > 0 && { onCreate: Object.fromEntries(authors) }),
       ...(Object.keys(onChange).length > 0 && { onChange }),
       audit: audit ?? false,
     },
@@ -61,12 +75,12 @@ export function writeOf(view: string, subject: Subject, { columns }: Fields, aud
     columns: version === rowVersion ? [byTransaction(id)] : [],
     items: stamps.filter(({ isAdded }) => isAdded).map(({ name, of }) => as(`${alias}.${of.quoted}`, name)),
     sql: [
-      ...stamps.map(
-        ({ name, value }) => `alter view ${view} alter column ${name} set default ${value}; -- as the app does`,
+      ...stamps.flatMap(({ name, value }) =>
+        value ? [`alter view ${view} alter column ${name} set default ${value}; -- as the app does`] : [],
       ),
       ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(sequenceGrant),
     ],
-    open: writePoints(subject, writable, stamps, onChange, audit !== undefined),
+    open: writePoints(subject, { writable, stamps, onChange, missing }, audit !== undefined),
   };
 }
 
@@ -76,12 +90,11 @@ function refuse({ quoted }: Table, reason: string, remedy: string): never {
 
 const canHoldUuid = (id: Column): boolean => isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
 
-/** Throws AdoptRefused when nothing can give a new row its id. */
+const isMade = ({ made, filled }: Column): boolean => made || filled;
+
 function requireId({ table, id, steps }: Subject): void {
   if (steps.length > 0) refuse(table, 'it has no column of the workspace', 'Give it one');
   if (id.composedOf) refuse(table, `its key has ${id.composedOf.length} columns`, 'Give it an id of its own');
-  if (!id.made && id.type !== 'uuid' && !canHoldUuid(id))
-    refuse(table, `its id of type ${id.type} has no default`, 'Give it one');
 }
 
 type WritableColumn = Pick<ViewColumn, 'of' | 'name' | 'member'> & { readonly rule: FieldJson };
@@ -106,26 +119,33 @@ function writableColumns(
   });
 }
 
-function writePoints(
-  { table, id, tenant }: Subject,
-  writable: readonly WritableColumn[],
-  stamps: readonly Stamp[],
-  onChange: Readonly<Record<string, unknown>>,
-  isLogged: boolean,
-): Points {
-  const given = [...writable, ...stamps].map(({ of }) => of).concat(id, tenant);
-  const missing = table.columns.filter((column) => column.notNull && !column.made && !given.includes(column));
+interface Written {
+  readonly writable: readonly WritableColumn[];
+  readonly stamps: readonly Stamp[];
+  readonly onChange: Readonly<Record<string, unknown>>;
+  /** A new row needs them, and nothing gives them. */
+  readonly missing: readonly Column[];
+}
+
+function writePoints({ table, id }: Subject, written: Written, isLogged: boolean): Points {
+  const { writable, stamps, onChange, missing } = written;
+  const creates = missing.length === 0;
+  const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
   const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
   return [
     `clients may write ${writable.map(({ name }) => name).join(', ')}: where they must not, remove "write" there.`,
-    stamps.some(({ of }) => of === id) &&
+    creates &&
+      authors.length > 0 &&
+      `a new record has the owner of the token in ${authors.join(', ')}: where another user must be there, give the column a default in place of "onCreate".`,
+    creates &&
+      stamps.some(({ of }) => of === id) &&
       'a new record gets a UUID as its id: where the app makes ids of another form, give the view another default.',
     ...ofApp.map(
       (name) =>
         `a change raises ${name}, as each change by the app must: where it is a value of the app, such as the version of a document, take xmin in its place (docs/adopt/drafts.md).`,
     ),
     missing.length > 0 &&
-      `a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
+      `there is no POST ("creates" is false), because a new row needs ${missing.map(({ name }) => name).join(', ')}, which no client gives: add a default, or a field.`,
     ...table.triggers.flatMap(({ name, asCaller, parameters }) => [
       asCaller &&
         `the trigger function ${name} uses tables as gateway_writer, which has no right to them: make it SECURITY DEFINER, with its search_path set.`,
@@ -189,5 +209,15 @@ function stampsOf(table: Table, columns: readonly ViewColumn[]): Stamp[] {
     // A time without a zone is taken as UTC.
     const value = of.type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
     return [{ name, of, isAdded: name !== shown?.name, value }];
+  });
+}
+
+/** Required, and a foreign key leads to the users whose ids tokens have. */
+function authorsOf(table: Table, columns: readonly ViewColumn[], survey: Survey): Stamp[] {
+  return table.columns.flatMap((of) => {
+    const shown = columns.find((column) => column.of === of && isPlain(column));
+    const isAuthor = of.notNull && !isMade(of) && isNamed('author', of.name) && namesOwner(of, table, survey);
+    if (!isAuthor || shown?.field.references !== undefined) return [];
+    return [{ name: shown?.name ?? `stored_${of.inView}`, of, isAdded: shown === undefined }];
   });
 }

@@ -181,12 +181,13 @@ function compileWrite(
   observe: Observe,
   { serializer, tag }: { readonly serializer: RowSerializer; readonly tag: TagColumns },
 ) {
-  const { audit } = resource.write;
+  const { audit, creates } = resource.write;
   const columns = columnsOf(resource);
   const all = leaves(resource);
   const shown = all.filter(({ field }) => visibleToWriteScope(resource, field));
   return {
     resource: resource.name,
+    creates,
     ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
     /** How writes appear in the app's audit log; false: the app logs them itself. */

@@ -37,9 +37,10 @@ export function contradictions(
   const flaws = namedColumns(file, columns).flatMap((each) => columnFlaws(each, columns.get(each.column)));
   if (file.order.at(-1) !== 'id')
     flaws.push('/order: it does not end with id; add id: without it the order is not total');
-  for (const column of Object.keys(file.write?.onChange ?? {}))
-    if (columns.get(column)?.field.write)
-      flaws.push(`/write/onChange/${column}: the client sets column ${column}; remove it here`);
+  for (const key of ['onChange', 'onCreate'] as const)
+    for (const column of Object.keys(file.write?.[key] ?? {}))
+      if (columns.get(column)?.field.write)
+        flaws.push(`/write/${key}/${column}: the client sets column ${column}; remove it here`);
   const personal = placed.flatMap(({ field, path }) =>
     field.codec || field.personal ? [field.column, path.join('/')] : [],
   );

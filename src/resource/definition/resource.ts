@@ -89,6 +89,8 @@ export interface ResourceWrite {
   /** The operator's view below it. */
   readonly records: string;
   readonly ids: 'gateway' | 'database';
+  readonly creates: boolean;
+  readonly onCreate: Readonly<Record<string, 'owner'>>;
   readonly onChange: Readonly<Record<string, Move>>;
   readonly audit: LoggedAs | false;
 }

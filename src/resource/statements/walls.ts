@@ -7,6 +7,7 @@ import {
   leaves,
   type Resource,
   type ResourceSync,
+  type ResourceWrite,
   versionColumn,
   xidColumn,
 } from '../definition/resource.js';
@@ -219,21 +220,29 @@ export const partVersion = (kind: number): string => `hash_record_extended(row($
 
 const sourceName = 'source';
 
-function writeSql(resource: Resource, { view, records, ids, onChange }: NonNullable<Resource['write']>): string[] {
+function writeSql(resource: Resource, write: ResourceWrite): string[] {
+  const { view, records } = write;
   const columns = columnsOf(resource);
-  const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
-  const inserted = [...(ids === 'gateway' ? ['id'] : []), ...writable];
-  const updated = [...writable, ...Object.keys(onChange)];
-  const all = [...new Set([...columns, ...updated])];
+  const { inserted, updated } = givenColumns(resource, write);
+  const all = [...new Set([...columns, ...updated, ...inserted])];
+  const grantsTo = (role: string, on: string, workspace: readonly string[]): string[] => [
+    ...(inserted.length > 0 ? [grantSql('insert', [...workspace, ...inserted], on, role)] : []),
+    grantSql('update', updated, on, role),
+  ];
   return [
     grantSql('select', [workspaceColumn, ...all], records, 'gateway_owner'),
-    grantSql('insert', [workspaceColumn, ...inserted], records, 'gateway_owner'),
-    grantSql('update', updated, records, 'gateway_owner'),
+    ...grantsTo('gateway_owner', records, [workspaceColumn]),
     createViewSql({ view, source: records, columns: all, isWrite: true }),
     grantSql('select', columns, view, 'gateway_writer'),
-    grantSql('insert', inserted, view, 'gateway_writer'),
-    grantSql('update', updated, view, 'gateway_writer'),
+    ...grantsTo('gateway_writer', view, []),
   ];
+}
+
+/** The columns to which a POST and a PATCH give values, of clients or of the gateway; no column of a POST if there is none. */
+export function givenColumns(resource: Resource, { ids, creates, onCreate, onChange }: ResourceWrite) {
+  const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+  const made = [...(ids === 'gateway' ? ['id'] : []), ...writable, ...Object.keys(onCreate)];
+  return { inserted: creates ? made : [], updated: [...writable, ...Object.keys(onChange)] };
 }
 
 /** Entries are added to a log, never changed and never read by writes. */

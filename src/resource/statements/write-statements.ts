@@ -35,13 +35,19 @@ function insertInto(view: string, entries: readonly Entry[], rows: Query): Query
 
 /** They go through the write view; rows have the columns of a read. Parameters are named after members, whose names have no dot. */
 export function compileWriteStatements(resource: WritableResource) {
-  const { ids, onChange, view } = resource.write;
+  const { ids, onChange, onCreate, view } = resource.write;
   const columns = columnsOf(resource);
   const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
   const references = writable.filter(({ field }) => field.write?.references !== undefined);
   const known = references.map(referenceIsKnown);
   const values = writable.map(({ field, path }): Entry => [field.column, new Parameter(path[0] as string)]);
-  const inserted: Entry[] = ids === 'gateway' ? [['id', new Parameter('id')], ...values] : values;
+  const owner = sql.raw('gateway.token_owner(?)', [new Parameter('claim.token')]);
+  const filled = Object.keys(onCreate).map((column): Entry => [column, typedAs(view, column, owner)]);
+  const inserted: Entry[] = [
+    ...(ids === 'gateway' ? [['id', new Parameter('id')] as const] : []),
+    ...values,
+    ...filled,
+  ];
   const moved = Object.entries(onChange).map(([column, move]): Entry => [column, moves[move](column)]);
   const row = sql.raw(`id = ${typed(resource.idType, '?')}`, [new Parameter('id')]);
   const read = () => rowsOf(view, [row]).select(columns);
@@ -142,9 +148,12 @@ function stored(resource: WritableResource, status: number, written: Query | Fra
 function newId({ idType, write }: WritableResource): Value {
   if (write.ids === 'gateway') return new Parameter('id');
   if (idType !== 'text' || !write.audit) return sql.raw('written.id');
-  const { view, columns } = write.audit;
-  const id = columns.entityId;
-  return sql.raw(`(json_populate_record(null::??, json_build_object('${id}', written.id))).??`, [view, id]);
+  return typedAs(write.audit.view, write.audit.columns.entityId, sql.raw('written.id'));
+}
+
+/** A text as the type of that column. */
+function typedAs(view: string, column: string, text: Value): Fragment {
+  return sql.raw(`(json_populate_record(null::??, json_build_object('${column}', ?))).??`, [view, text, column]);
 }
 
 /** Differs when rows of the resource have other columns, or columns of other types. */

@@ -72,7 +72,8 @@ function resourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware
   }
   if (compiled.write !== null && deps.writes !== null) {
     const write = writeRoute(deps, deps.writes, compiled, compiled.write);
-    router.post(path, write).patch(`${path}/:id`, write);
+    if (compiled.write.creates) router.post(path, write);
+    router.patch(`${path}/:id`, write);
   }
   return router.routes() as Middleware;
 }

@@ -87,7 +87,7 @@ function pathsOf(resource: Resource, options: OpenApiOptions): Paths {
   });
   const { post, patch } = isWritable(resource, options) ? writesOf(resource, options) : {};
   return {
-    [`/${name}`]: { get: list, ...(post && { post }) },
+    [`/${name}`]: { get: list, ...(post && resource.write?.creates && { post }) },
     ...(detail && { [`/${name}/{id}`]: { get, ...(patch && { patch }) } }),
     ...(sync && syncPaths(resource, options)),
   };
@@ -183,7 +183,7 @@ function schemasOf(resource: Resource, options: OpenApiOptions): Components['sch
     [Record]: recordSchema(resource),
     [`${Record}Page`]: pageOf(name, Record, 'Pagination'),
     ...(isWritable(resource, options) && {
-      [`${Record}Create`]: createSchema(resource),
+      ...(resource.write?.creates && { [`${Record}Create`]: createSchema(resource) }),
       [`${Record}Patch`]: patchSchema(resource),
       [`${Record}Written`]: writeScopeSchema(resource),
     }),
@@ -243,7 +243,9 @@ function responsesOf(resource: Resource, options: OpenApiOptions): Components['r
       }),
     }),
     ...(isWritable(resource, options) && {
-      [`${record}.created`]: response(`The new ${record}; ${shown}`, 'created', ofWrite),
+      ...(resource.write?.creates && {
+        [`${record}.created`]: response(`The new ${record}; ${shown}`, 'created', ofWrite),
+      }),
       [`${record}.updated`]: response(`The ${record} after the change; ${shown}`, 'updated', ofWrite),
     }),
     ...(sync && {

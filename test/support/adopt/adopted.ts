@@ -6,6 +6,7 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../../demo/cluster/passwords.js';
 import type { Finding } from '../../../src/doctor/finding.js';
+import { asAdmin } from '../../../src/postgres/admin.js';
 import { loadResources } from '../../../src/resource/definition/load.js';
 import type { Resource } from '../../../src/resource/definition/resource.js';
 import { startGateway } from '../../../src/serve/gateway.js';
@@ -43,11 +44,14 @@ export interface Adopted {
   readonly resources: ReadonlyMap<string, Resource>;
   readonly settings: Partial<Settings>;
   readonly run: (...args: string[]) => Promise<CommandResult>;
+  /** As the admin. */
+  readonly query: (sql: string) => Promise<pg.QueryResult>;
 }
 
-export function commandsIn(folder: string, settings: Partial<Settings>): Pick<Adopted, 'run' | 'settings'> {
+export function commandsIn(folder: string, settings: Partial<Settings>): Pick<Adopted, 'run' | 'settings' | 'query'> {
   const own = { ...settings, resourcesDir: join(folder, 'config/resources') };
-  return { settings: own, run: (...args) => commandLine(args, own) };
+  const query: Adopted['query'] = (sql) => asAdmin(settings.adminUrl as string, (client) => client.query(sql));
+  return { settings: own, run: (...args) => commandLine(args, own), query };
 }
 
 export async function adopted(t: ExecutionContext, settings: Partial<Settings>, ...args: string[]): Promise<Adopted> {
@@ -176,4 +180,20 @@ export async function apiOf(
       return { status: answer.status, etag: String(answer.headers.get('etag')), body: text && JSON.parse(text) };
     };
   };
+}
+
+export interface Page<Item = { readonly id: string }> {
+  readonly data: readonly Item[];
+  readonly pagination: { readonly next: string | null; readonly total?: number };
+}
+
+/** The records of all pages. */
+export async function walk<Item = { readonly id: string }>(ask: Ask, path: string): Promise<Item[]> {
+  const items: Item[] = [];
+  for (let next: string | null = path; next !== null; ) {
+    const { data, pagination }: Page<Item> = (await ask<Page<Item>>(next)).body;
+    items.push(...data);
+    next = pagination.next;
+  }
+  return items;
 }

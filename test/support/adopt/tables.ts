@@ -15,6 +15,7 @@ export const column = (name: string, type = 'text', ...values: string[]): Column
   madeOf: [],
   refers: false,
   moved: false,
+  filled: false,
   sequence: null,
   isArray: false,
   members: null,
