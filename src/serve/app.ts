@@ -13,7 +13,7 @@ import { refusedDetail } from './read/routing.js';
 
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
-  /** Values of the headers; empty: none. */
+  /** The headers have these values; empty: none. */
   readonly deprecation: string;
   readonly sunset: string;
   readonly corsOrigins: string;
@@ -22,7 +22,7 @@ export interface AppDeps extends RouteDeps {
   readonly underWay: { requests: number };
 }
 
-/** The connection closed before the response; the number that nginx logs. */
+/** The connection closed before the response; nginx logs the same number. */
 const statusWithoutResponse = 499;
 
 /** Koa's own listeners for the end of a request take 5 % of a detail's processor time. */
@@ -32,7 +32,7 @@ class Application extends Koa {
   }
 }
 
-/** The order of a request: begin → check the target → preflight → route (http/routes) → answer errors. */
+/** A request goes: begin → check the target → preflight → route (http/routes) → answer errors. */
 export function app(deps: AppDeps): Koa {
   const koa = new Application({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   if (deps.tracing) koa.use(traceRequests);
@@ -55,7 +55,7 @@ export function app(deps: AppDeps): Koa {
   return koa;
 }
 
-/** The request's id and common headers; reports it when its response is closed. */
+/** Sets the request's id and common headers, and reports it when its response is closed. */
 function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => void {
   const { observe, deprecation, sunset, logClientAddress, underWay } = deps;
   const headers = Object.entries({
@@ -95,7 +95,7 @@ function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => v
   };
 }
 
-/** The only place that turns an error into a response. */
+/** No other place turns an error into a response. */
 function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = exchangeOf(ctx);
@@ -124,7 +124,7 @@ function asProblem(error: unknown, method: string): Problem {
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
 }
 
-/** A fault of the database with its correction, or a bug. */
+/** Reports a fault of the database with its correction, or a bug. */
 function failureOf(error: Error, requestId: string, route: string): Event {
   const correction = correctionOf(error);
   if (correction === undefined) return { type: 'request_failed', requestId, error };
@@ -132,7 +132,7 @@ function failureOf(error: Error, requestId: string, route: string): Event {
   return { type: 'database_unfit', requestId, route, code, object: namedIn(error), correction };
 }
 
-/** Below the client's `traceparent` (W3C Trace Context). */
+/** Continues the client's `traceparent` (W3C Trace Context). */
 const traceRequests: Koa.Middleware = (ctx, next) => {
   const parent = propagation.extract(ROOT_CONTEXT, ctx.headers);
   const options = { kind: SpanKind.SERVER, attributes: { 'http.request.method': ctx.method } };

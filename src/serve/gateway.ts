@@ -101,13 +101,13 @@ export interface Gateway {
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<MetricValues>;
-  /** Events of the process, such as an uncaught error. */
+  /** It gets events of the process, such as an uncaught error. */
   readonly observe: Observe;
-  /** Not ready → drain → closed, after drainMs at the latest. */
+  /** Goes from not ready to drained to closed, after drainMs at the latest. */
   stop(): Promise<void>;
 }
 
-/** Before the databases are connected, with the findings of the checks. */
+/** The databases are not connected yet; the checks have their findings. */
 interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
   readonly isSuccessor: boolean;
@@ -185,10 +185,10 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
-/** For files, the ops listener and its clients. */
+/** Files, the ops listener and its clients need them. */
 const otherDescriptors = 64;
 
-/** Client connections that the limit of open files leaves room for: those to servers, and the ops listener, come first. */
+/** Counts client connections that the limit of open files leaves room for: those to servers, and the ops listener, come first. */
 function roomForClients(settings: Settings, replicas: number, observe: Observe): number {
   const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
   const ofReplicas = replicas * (3 * (shortConnections + longConnections) + 2); // a lock sets twice the pool aside
@@ -268,7 +268,7 @@ function depsOf(
   };
 }
 
-/** Through Redis, or the parent of workers. Imports only what it uses. */
+/** Goes through Redis, or the parent of workers, and imports only what it uses. */
 async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '') {
     const { redisPeers } = await import('./peers/redis.js');
@@ -314,7 +314,7 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
     ...pick(settings, 'statementTimeoutMs', 'quietMs'),
   };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  /** With a late check for servers that the start could not check. */
+  /** Servers that the start could not check get a late check. */
   const serversOf = (kind: 'replica' | 'primary', checked: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
     const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
     return connectionUrls(settings[setting]).map((url, i) => {
@@ -357,7 +357,7 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
   };
 }
 
-/** The replicas, and the server that is the primary now. */
+/** Lists the replicas, and the server that is the primary now. */
 function watchedServers(
   servers: readonly PrimaryNode[],
   replicas: readonly Replica[],

@@ -34,7 +34,7 @@ export function settingsSchema(): SettingsSchema {
   return JSON.parse(projectText('config/settings.schema.json')) as SettingsSchema;
 }
 
-/** perPageMax → PER_PAGE_MAX. */
+/** Turns perPageMax into PER_PAGE_MAX. */
 export function environmentName(setting: string): string {
   return setting.replace(/[A-Z]/g, (c) => `_${c}`).toUpperCase();
 }
@@ -77,13 +77,13 @@ function fileArtifactFault(name: string, text: string | undefined): string | nul
   return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
 }
 
-/** Text that is no value of the type stays, for the schema to refuse, as "1e3" and " 5". */
+/** Keeps text that is no value of the type for the schema to refuse, as "1e3" and " 5". */
 function fromText(type: string, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-/** Not ajv, which costs a start 0.1 s of processor time. */
+/** Replaces ajv, which costs a start 0.1 s of processor time. */
 function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pattern, enum: values }: SettingSchema) {
   if (type === 'integer')
     return Number.isInteger(value) && Number(value) >= (minimum ?? -Infinity) && Number(value) <= (maximum ?? Infinity);
@@ -108,7 +108,7 @@ function faultOf(setting: string, value: unknown, { properties }: SettingsSchema
   return `${environmentName(setting)} must not be ${shown}. ${description}`;
 }
 
-/** Faults that the schema cannot express; none quotes the value. */
+/** The schema cannot express these faults; none quotes the value. */
 const unusableValues: Readonly<
   Record<string, (name: string, value: string, all: Readonly<Record<string, unknown>>) => string[]>
 > = {
@@ -212,7 +212,7 @@ function readSecretFile(name: string, path: string, faults: string[]): string {
   }
 }
 
-/** A sentence for each name near to a setting: it is ignored, and the default is in force. */
+/** Writes a sentence for each name near to a setting: it is ignored, and the default is in force. */
 export function misspeltNames(env: Environment): string[] {
   const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
     const name = environmentName(setting);

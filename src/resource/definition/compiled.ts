@@ -39,38 +39,38 @@ export interface CompiledRows {
   readonly filterRanges: ReturnType<typeof filterRanges>;
 }
 
-/** A resource with all that is made of its definition at start-up; a request only picks from it. */
+/** All of it is made of the definition at start-up; a request only picks from it. */
 export interface CompiledResource extends CompiledRows {
-  /** SHA-256 of all that decides how a stored row is shown, but for the data keys. */
+  /** SHA-256 covers all that decides how a stored row is shown, except the data keys. */
   readonly shownBy: string;
-  /** Null: the resource has no sync endpoints. */
+  /** It is null if the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
-  /** Columns of the entity tag of a detail; null without a version. */
+  /** A detail's entity tag has these columns; null without a version. */
   readonly tag: TagColumns | null;
-  /** Null: the resource is only read. */
+  /** It is null if the resource is only read. */
   readonly write: CompiledWrite | null;
 }
 
-/** A selection with its serializer. Made when a client first asks for it, and kept. */
+/** A selection gets its serializer when a client first asks for it, and keeps it. */
 export interface CompiledSelection extends FieldSelection {
   readonly serializer: RowSerializer;
 }
 
-/** How many selections are kept; the least recently used one makes room. */
+/** So many selections are kept; the least recently used one makes room. */
 const selectionsKept = 32;
 
 export interface CompiledSync {
   readonly statements: SyncStatements;
-  /** Statements and serializer of records with their version. */
+  /** They select and write records with their version. */
   readonly rows: CompiledRows;
 }
 
 export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
-/** All that is made for the writes of a resource. Rows have the columns of a read, in the same order. */
+/** Rows have the columns of a read, in the same order. */
 export type CompiledWrite = ReturnType<typeof compileWrite>;
 export type WritableMember = CompiledWrite['members'][number];
 
-/** The resources with all that their requests need. Throws an error when the codec module cannot be loaded. */
+/** Compiles all that requests of the resources need. Throws an error when the codec module cannot be loaded. */
 export async function compileResources(
   { codecModule, decodeLegacy }: { readonly codecModule: string; readonly decodeLegacy: ProjectionOptions['legacy'] },
   resources: readonly Resource[],
@@ -144,7 +144,7 @@ function compileSelections(resource: Resource, options: ProjectionOptions, obser
 /** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
 const projectionRevision = 3;
 
-/** SHA-256 of all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
+/** Hashes all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
 function shownBy(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
@@ -170,7 +170,7 @@ function tagColumns(resource: Resource) {
   const documents = leaves(resource).filter(({ field }) => field.type === 'json');
   return {
     versionAt: columns.indexOf(resource.version),
-    /** Those with JSON: they can show rows of other tables, which change without the version. */
+    /** Columns with JSON can show rows of other tables, which change without the version. */
     documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
   };
 }
@@ -190,12 +190,12 @@ function compileWrite(
     creates,
     ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
-    /** How writes appear in the app's audit log; false: the app logs them itself. */
+    /** The app's audit log shows writes so; false: the app logs them itself. */
     audit: audit && { ...audit, entity: resource.auditEntity as string },
     idType: resource.idType,
     idAt: columns.indexOf('id'),
     tag,
-    /** The writable members: column and its position in a row, and name in the app's audit log. */
+    /** A writable member has a column, its position in a row, and a name in the app's audit log. */
     members: all.flatMap(({ field: { column, type, write }, path: [name = ''] }) =>
       write ? [{ name, column, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
     ),
@@ -205,7 +205,7 @@ function compileWrite(
   };
 }
 
-/** Redaction by the rules of all definitions. */
+/** The rules of all definitions redact a log. */
 export function redactionOf(resources: readonly Resource[]): Redaction {
   return compileRedaction(
     redactionRules(resources),
@@ -222,8 +222,8 @@ function fieldNames(resource: Resource): string[] {
 }
 
 /**
- * Of each resource the fields that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource is none
- * of the others.
+ * A rule has the fields of a resource that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource
+ * is none of the others.
  */
 function redactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
@@ -248,7 +248,7 @@ function redactionRules(resources: readonly Resource[]): RedactionRules {
   return rules;
 }
 
-/** Of a text whose definition says no more, the log shows nothing. */
+/** The log shows nothing of a text whose definition says no more. */
 function loggedForm({ type, values, schema, log }: Pick<Field, 'type' | 'values' | 'schema' | 'log'>): LoggedForm {
   if (log === 'text') return fieldTypes.enum.isLogged;
   if (type !== 'text') return fieldType(type).isLogged ?? (() => false);

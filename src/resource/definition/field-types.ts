@@ -5,49 +5,49 @@ import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-/** By the position of its column; never given NULL. */
+/** It is called by the position of its column, never with NULL. */
 export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
 
 export interface FieldTypeRow {
-  /** PostgreSQL's (format_type). */
+  /** PostgreSQL names the types so (format_type). */
   readonly columnTypes: readonly string[];
   readonly schema: JsonSchema;
-  /** Such as infinity, which are null in the API. */
+  /** Values such as infinity are null in the API. */
   readonly hasValuesWithoutJson?: true;
-  /** In the body of a write; absent: not writable. */
+  /** The body of a write has this form; absent: not writable. */
   readonly writeSchema?: JsonSchema;
-  /** Pattern and format in words. */
+  /** It puts pattern and format in words. */
   readonly writeForm?: string;
-  /** As the app's audit log has it; absent: as text. Exact, because equal values mean an unchanged field. */
+  /** The app's audit log has the value so; absent: as text. It is exact, because equal values mean an unchanged field. */
   readonly auditValue?: (text: string) => unknown;
   readonly example: unknown;
-  /** From PostgreSQL's text form (ISO dates, UTC). */
+  /** It reads PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: ValueSerializer;
-  /** From to_json within a value; another type is null. */
+  /** It reads to_json within a value; another type is null. */
   readonly fromJson: ScalarWriter;
-  /** The type in comparisons; absent: the column's own. */
+  /** Comparisons cast to the type; absent: the column's own. */
   readonly comparedAs?: string;
-  /** As PostgreSQL prints it; only such types can order a list and stand in cursors. */
+  /** It accepts what PostgreSQL prints; only such types can order a list and stand in cursors. */
   readonly isPrinted?: (text: string) => boolean;
-  /** Whether JSON of a change in the log is of the type; absent: the log never shows it. */
+  /** JSON of a change in the log must be of the type; absent: the log never shows it. */
   readonly isLogged?: (json: string) => boolean;
-  /** Whether JSON in a JSON cell is of the type; absent: the field needs a column of its own. */
+  /** JSON in a JSON cell must be of the type; absent: the field needs a column of its own. */
   readonly isMember?: (json: string) => boolean;
-  /** Absent: the column cannot be filtered. */
+  /** If it is absent, the column cannot be filtered. */
   readonly query?: QueryForm;
 }
 
 export interface QueryForm {
   readonly schema: JsonSchema;
   readonly isValue: (text: string) => boolean;
-  /** For a 400; absent: a value that cannot exist matches nothing, as unknown ids do. */
+  /** A 400 has this code; absent: a value that cannot exist matches nothing, as unknown ids do. */
   readonly error?: { readonly code: FieldErrorCode; readonly form: string };
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
-/** The text itself when JSON has no such number: too many digits, NaN, infinity. */
+/** Stays text when JSON has no such number: too many digits, NaN, infinity. */
 const exactNumber = (text: string): number | string => {
   const number = Number(text);
   return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
@@ -58,12 +58,12 @@ const isString = (json: string): boolean => json.startsWith('"');
 const isLoggedText = (json: string): boolean => !/^[{[]/.test(json) && !isImageJson(json);
 const isLoggedId = (json: string): boolean => /^(?:\d{1,19}|"\d{1,19}")$/.test(json);
 const isLoggedNumber = (json: string): boolean => /^("?)-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\1$/.test(json);
-/** A date or a moment, as apps print them. */
+/** Accepts a date or a moment, as apps print them. */
 const isLoggedTime = (json: string): boolean =>
   /^"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)?"$/.test(json);
 const identifier: JsonSchema = { type: 'string', minLength: 1 };
 
-/** RFC 3339 in UTC with milliseconds, the only form in the API. */
+/** The API has no other form than RFC 3339 in UTC with milliseconds. */
 export const timestampSchema: JsonSchema = {
   type: 'string',
   format: 'date-time',
@@ -282,10 +282,10 @@ export function fieldType(type: FieldType): FieldTypeRow {
 export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
 export type IdType = (typeof idTypes)[number];
 
-/** As PostgreSQL prints it; not null. */
+/** The value is not null, and PostgreSQL prints it so. */
 export const textOf = (value: unknown): string => (typeof value === 'boolean' ? (value ? 't' : 'f') : String(value));
 
-/** Significant digits and exponent: 1.50, 15e-1 and 1.5 give the same text. */
+/** Gives significant digits and exponent: 1.50, 15e-1 and 1.5 have the same text. */
 export function decimal(literal: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
   if (match === null) return literal; // Infinity
@@ -298,7 +298,7 @@ export function decimal(literal: string): string {
   return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }
 
-/** YYYY-MM-DD in the proleptic Gregorian calendar, years 0001 to 9999. */
+/** Accepts YYYY-MM-DD in the proleptic Gregorian calendar, years 0001 to 9999. */
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith('0000')) return false;
   const date = new Date(`${text}T00:00:00Z`);
@@ -306,10 +306,10 @@ function isDate(text: string): boolean {
 }
 
 const printedForm = /^(\d{4}|[1-9]\d{4,6})(-\d{2}-\d{2})( (?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,6})?\+00)?( BC)?$/;
-/** The last years, and the first year before Christ (PostgreSQL 8.5, Table 8.9). */
+/** PostgreSQL's last years, and its first year before Christ (8.5, Table 8.9), bound a value. */
 const years = { date: 5_874_897, timestamp: 294_276, beforeChrist: 4713 };
 
-/** As PostgreSQL prints it in UTC: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity, 2026-03-29 01:59:59.123456+00. */
+/** Accepts what PostgreSQL prints in UTC: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity, 2026-03-29 01:59:59.123456+00. */
 export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   if (text === 'infinity' || text === '-infinity') return true;
   const [, digits, day, time, era] = printedForm.exec(text) ?? [];
@@ -320,7 +320,7 @@ export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   return isDate(`${2000 + (fromZero < 0 ? fromZero + 400 : fromZero)}${day}`);
 }
 
-/** RFC 3339 with its offset, without leap seconds; PostgreSQL rounds to microseconds. */
+/** Accepts RFC 3339 with its offset, without leap seconds; PostgreSQL rounds to microseconds. */
 export function isInstant(text: string): boolean {
   const time = /^[Tt]([01]\d|2[0-3])(:[0-5]\d){2}(\.\d{1,9})?([Zz]|[+-](0\d|1[0-4]):[0-5]\d)$/;
   return isDate(text.slice(0, 10)) && time.test(text.slice(10));

@@ -4,22 +4,22 @@ import { type FieldType, fieldType, idTypes, type QueryForm } from './field-type
 
 interface FilterKindRow {
   readonly columnTypes: readonly FieldType[];
-  /** Values in the query string; absent: the values of the column's type. */
+  /** The query string has such values; absent: the column's type decides. */
   readonly form?: QueryForm;
   /** The condition is `column operator value`; the value is SQL of `:given`, and of the same as the column's type. */
   readonly operator: '=' | '>=' | '<';
   readonly value: (given: string, typed: string, type: FieldType) => string;
-  /** Whether the value is a list of values, separated by commas. */
+  /** Commas separate the values of a list. */
   readonly isList?: true;
-  /** Which end of a range it gives: of two filters on one column, the lower must not be above the upper. */
+  /** The filter gives this end of a range: of two filters on one column, the lower must not be above the upper. */
   readonly end?: 'lower' | 'upper';
-  /** Whether the value can be a day, of a timestamp in the gateway's time zone. */
+  /** The value can be a day, of a timestamp in the gateway's time zone. */
   readonly takesDays?: true;
 }
 
 const formOf = (type: FieldType): QueryForm => fieldType(type).query as QueryForm;
 
-/** A date or an instant; PostgreSQL tells them apart by the length of a date. */
+/** PostgreSQL tells a date and an instant apart by the length of a date. */
 const dateOrInstant: QueryForm = {
   schema: { type: 'string', anyOf: [formOf('date').schema, formOf('timestamp').schema] },
   isValue: (text) => formOf('date').isValue(text) || formOf('timestamp').isValue(text),
@@ -29,12 +29,13 @@ const dateOrInstant: QueryForm = {
   },
 };
 
-/** A date as it is compared with a column of the type: of a timestamp it is the first moment of the day. */
+/** Compares a date with a column of the type: with a timestamp as the first moment of the day. */
 const startOf = (date: string, type: FieldType): string => (type === 'date' ? date : firstMoment(`${date}::timestamp`));
 
 /**
- * Of a midnight that comes twice PostgreSQL takes the second, in standard time. The first is where the clock of the day before shows it,
- * unless the clock went back before it was reached. No subquery, so that PostgreSQL still prunes partitions before it runs.
+ * Finds the first of a midnight that comes twice, because PostgreSQL takes the second, in standard time. The first is where the clock of
+ * the day before shows it, unless the clock went back before it was reached. No subquery is used, so that PostgreSQL still prunes
+ * partitions before it runs.
  */
 function firstMoment(midnight: string): string {
   const usual = `(${midnight} at time zone :timeZone)`;
@@ -45,14 +46,14 @@ function firstMoment(midnight: string): string {
 
 export const listValuesMax = 100;
 
-/** The table of filter kinds: SQL, `check`, parsing and JSON Schema derive from it. Days are made instants by PostgreSQL. */
+/** SQL, `check`, parsing and JSON Schema derive from this table. PostgreSQL makes days into instants. */
 export const filterKinds = {
   equals: {
     columnTypes: ['uuid', 'bigint', 'text', 'enum', 'integer', 'boolean', 'date', 'timestamp'],
     operator: '=',
     value: (_, typed) => typed,
   },
-  /** Of every list, and of no definition: a list of ids is no condition, see `rowsByIds` (statements.ts). */
+  /** Every list has it, and no definition: a list of ids is no condition, see `rowsByIds` (statements.ts). */
   ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
   from: {
     columnTypes: ['date', 'timestamp'],
@@ -101,7 +102,7 @@ export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
 }
 
-/** A value as it is compared with a column of the type: no number is out of range. */
+/** Casts a value for a column of the type: no number is out of range. */
 export function typed(type: FieldType, value: string): string {
   const { comparedAs } = fieldType(type);
   return comparedAs === undefined ? value : `${value}::${comparedAs}`;
@@ -120,7 +121,9 @@ export function hasValue(column: string, value: Parameter | Fragment, type: Fiel
   return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
 }
 
-/** At the `farEnd` of a range a row comparison, as `comparison` (statements.ts) says; the second column is the same on both sides. */
+/**
+ * Bounds a range at its `farEnd` by a row comparison, as `comparison` (statements.ts) says; the second column is the same on both sides.
+ */
 export function filterCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },
@@ -142,10 +145,10 @@ export function filterForm({ kind, type }: Filter): QueryForm {
   return isList ? { ...each, schema: { type: 'array', items: each.schema, maxItems: listValuesMax } } : each;
 }
 
-/** A parameter of a query; the values of a list stand apart, because one can have a comma. */
+/** The values of a list are apart, because one can have a comma. */
 export type ParameterText = string | readonly string[];
 
-/** The value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
+/** Returns the value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
 export function parseFilter(name: string, filter: Filter, text: ParameterText, faults: FieldError[]): string | null {
   const { isValue, error } = filterForm(filter);
   if (typeof text !== 'string') {
@@ -157,7 +160,7 @@ export function parseFilter(name: string, filter: Filter, text: ParameterText, f
   return null;
 }
 
-/** The values of a parameter that is a list. Adds a fault for an empty one, and for too many, of which it returns none. */
+/** Checks the values of a list. Adds a fault for an empty one, and for too many, of which it returns none. */
 export function listedValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;
@@ -171,7 +174,7 @@ export function listedValues(name: string, values: readonly string[], faults: Fi
   return values;
 }
 
-/** An array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
+/** Writes an array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
 export function arrayText(values: readonly string[]): string {
   const quoted = values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
   return `{${quoted.join(',')}}`;

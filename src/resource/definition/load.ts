@@ -18,7 +18,7 @@ import { type DefinitionFile, type Field, type Group, leaves, type Resource } fr
 
 const filesMax = 100;
 
-/** Default: config/resources. In the order of their names. Throws SettingsError with every flaw of every file: file, place and remedy. */
+/** Reads config/resources by default, in the order of names. Throws SettingsError with every flaw of every file: file, place and remedy. */
 export function loadResources(dir: string): readonly Resource[] {
   const flaws: string[] = [];
   const addFlaws = (path: string, ...of: readonly string[]): number =>
@@ -75,7 +75,7 @@ export function codecPresets(): Readonly<Record<string, Codec>> {
   return JSON.parse(projectText('config/codecs.json'));
 }
 
-/** In the words of its schema, or in our own. */
+/** Uses the words of its schema, or our own. */
 function flawOf({ instancePath, keyword, params, message, propertyName, parentSchema }: ErrorObject): string {
   if (keyword === 'additionalProperties')
     return `${instancePath}/${params.additionalProperty}: there is no such key; remove it, or correct its spelling after config/resource.schema.json`;
@@ -84,7 +84,7 @@ function flawOf({ instancePath, keyword, params, message, propertyName, parentSc
   return `${at}: ${parentSchema?.errorMessage ?? `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
 }
 
-/** Seen from the working directory, otherwise as it was given. */
+/** Shortens a path as seen from the working directory, if it can. */
 function shortPath(path: string): string {
   const fromHere = relative(process.cwd(), path);
   return fromHere.startsWith('..') ? path : fromHere;
@@ -143,7 +143,7 @@ export function repeatedKeys(json: string, at = ''): string[] {
   });
 }
 
-/** Schemas that differ only in prose are compiled once. */
+/** Compiles schemas once that differ only in prose. */
 function schemaCompiler(): CompileSchema {
   const ajv = new Ajv2020({
     strictTypes: false,

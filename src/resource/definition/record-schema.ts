@@ -100,7 +100,7 @@ export function createSchema(resource: Resource): JsonSchema {
   );
 }
 
-/** A merge patch (RFC 7396). */
+/** Follows RFC 7396, merge patch. */
 export function patchSchema(resource: Resource): JsonSchema {
   return bodyOf(resource, 'Members left out stay as they are, null clears a nullable field.', () => false);
 }

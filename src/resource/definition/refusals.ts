@@ -172,7 +172,7 @@ function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): 
   return flaws;
 }
 
-/** Between the definitions: names given twice, and logs of different shapes. */
+/** Compares the definitions: names given twice, and logs of different shapes. */
 export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: string, flaw: string][] {
   const entries = [...files];
   const twice = (['name', 'record', 'view', 'auditEntity'] as const).flatMap((key) =>

@@ -8,14 +8,14 @@ import type { Filter } from './filter-kinds.js';
 /** Only fields with `write` are in the write scope. */
 export interface WriteRule {
   readonly required?: boolean;
-  /** The view with the record that must have this id; the loader sets it. */
+  /** This view has the record that must have this id; the loader sets it. */
   readonly references?: string;
   readonly auditName?: string;
   readonly schema?: JsonSchema;
 }
 
 export interface Part {
-  /** Absent: as in the API. */
+  /** If it is absent, it is as in the API. */
   readonly column?: string;
   readonly type: FieldType;
   readonly nullable?: boolean;
@@ -26,7 +26,7 @@ export interface Part {
   readonly references?: string;
   readonly items?: Part;
   readonly fields?: Readonly<Record<string, Part>>;
-  /** Pointers of the shown members of free JSON. */
+  /** They point to the shown members of free JSON. */
   readonly show?: readonly string[];
   /** Counted in the register of reads, and shielded in the log. */
   readonly personal?: true;
@@ -36,10 +36,10 @@ export interface Field extends Part {
   readonly column: string;
   readonly pointer?: string;
   readonly description: string;
-  /** Absent: not encoded. */
+  /** A field without it is not encoded. */
   readonly codec?: string;
   readonly clean?: 'audit-diff';
-  /** Of a text: the log shows old and new. */
+  /** The log shows old and new of a text. */
   readonly log?: 'text';
   readonly diff?: DiffShape;
   readonly words?: DiffMemberNames;
@@ -74,19 +74,19 @@ export type AuditColumns = Readonly<
   Record<'entity' | 'entityId' | 'action' | 'actorType' | 'actorId' | 'changes', string>
 >;
 
-/** With the diff of the audit log's definition. */
+/** The diff is of the audit log's definition. */
 export interface LoggedAs extends AuditRule {
   readonly view: string;
   readonly records: string;
   readonly diff: DiffShape;
 }
 
-/** For a column that no trigger of the app moves. */
+/** No trigger of the app moves the column. */
 export type Move = 'increment' | 'now';
 
 export interface ResourceWrite {
   readonly view: string;
-  /** The operator's view below it. */
+  /** It is the operator's view below. */
   readonly records: string;
   readonly ids: 'gateway' | 'database';
   readonly creates: boolean;
@@ -96,7 +96,7 @@ export interface ResourceWrite {
 }
 
 export interface ResourceSync {
-  /** Rows of other tables that a record shows. */
+  /** A record shows these rows of other tables. */
   readonly parts: Readonly<Record<string, { readonly view: string; readonly idType: IdType }>>;
   readonly appendOnly?: { readonly horizonHours: number };
 }
@@ -107,15 +107,15 @@ export interface Resource {
   readonly name: string;
   readonly record: string;
   readonly description: string;
-  /** Over the operator's view of the same name in the schema records. */
+  /** It reads the operator's view of the same name in the schema records. */
   readonly view: string;
   readonly table: string;
-  /** With the codecs of config/codecs.json. */
+  /** It includes the codecs of config/codecs.json. */
   readonly codecs: Readonly<Record<string, Codec>>;
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
   readonly order: readonly OrderColumn[];
-  /** With `ids` of every list. */
+  /** They include `ids` of every list. */
   readonly filters: Readonly<Record<string, Filter>>;
   readonly detail: boolean;
   readonly version?: string;
@@ -146,7 +146,7 @@ export interface Leaf {
   readonly field: Field;
 }
 
-/** In the order of columns in SQL and of members in JSON. */
+/** Keeps the order of columns in SQL and of members in JSON. */
 export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   return Object.entries(fields).flatMap(([name, field]) =>
     'group' in field
@@ -155,12 +155,12 @@ export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   );
 }
 
-/** xmin of the app's row, in views with sync and of parts. */
+/** Views with sync, and of parts, have xmin of the app's row. */
 export const xidColumn = 'row_xid';
-/** A bigint of the row and its parts, in generated views. */
+/** Generated views have a bigint of the row and its parts. */
 export const versionColumn = 'sync_version';
 
-/** In the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
+/** Puts the columns in the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
 export function columnsOf(resource: Resource, members: readonly Leaf[] = leaves(resource)): string[] {
   const shown = members.map(({ field }) => field.column);
   const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [entityColumn(resource)] : [];
@@ -185,13 +185,13 @@ export function codecsInUse(resource: Resource, members: readonly Leaf[] = leave
   });
 }
 
-/** "/fields/adres/group/straat": a field in its file (RFC 6901). */
+/** Names a field in its file (RFC 6901): "/fields/adres/group/straat". */
 export function placeOf([first, second]: readonly string[]): string {
   const group = second === undefined ? '' : `/group${pointer([second])}`;
   return `/fields${pointer([first as string])}${group}`;
 }
 
-/** "/adres/straat" (RFC 6901). */
+/** Writes "/adres/straat" (RFC 6901). */
 export function pointer(path: readonly string[]): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }

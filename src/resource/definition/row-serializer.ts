@@ -23,7 +23,10 @@ import {
   versionColumn,
 } from './resource.js';
 
-/** Scanned, not parsed, so that numbers keep every digit. "null" when missing; throws DecodeError for another type or no JSON. */
+/**
+ * Scans and does not parse, so that numbers keep every digit. Returns "null" when missing; throws DecodeError for another type or no
+ * JSON.
+ */
 function memberReader({ pointer = '', type }: Field): (cell: string) => string {
   const tokens = pointerTokens(pointer);
   return (cell) => {
@@ -39,10 +42,10 @@ function memberReader({ pointer = '', type }: Field): (cell: string) => string {
   };
 }
 
-/** The order columns as PostgreSQL prints them, with microseconds. */
+/** PostgreSQL prints the order columns with microseconds. */
 export type OrderKey = readonly string[];
 
-/** By position, without building objects or strings. */
+/** It works by position, and builds no objects or strings. */
 export interface RowSerializer {
   /** An undecodable value is null, named in `decodeErrors` and observed; nothing throws. */
   readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
@@ -52,7 +55,7 @@ export interface RowSerializer {
   readonly personal: string;
 }
 
-/** Of the buffer of single records; most have some 500 bytes. */
+/** The buffer of single records keeps so much; most have some 500 bytes. */
 const recordBytesKept = 262_144;
 const nullJson = constantJson('null');
 const brace = constantJson('}');
@@ -97,7 +100,7 @@ export function compileSerializer(
     return field.type === 'text' && field.column !== 'id' ? withoutImage(serialize) : serialize;
   });
   const { prefixes, suffix } = punctuation(members);
-  /** Also before a row: our own code may have failed in the one before it. */
+  /** Forgets before a row too: our own code may have failed in the one before it. */
   const forget = (): void => {
     if (cells.size > 0) cells.clear();
     if (failed.length > 0) failed = [];
@@ -134,7 +137,7 @@ export function compileSerializer(
   };
 }
 
-/** Of the JSON of a cell, which `cells` keeps for the other members of the row. */
+/** Reads the JSON of a cell, which `cells` keeps for the other members of the row. */
 function memberOfCell(field: Field, decoded: ValueSerializer, cells: Map<number, string>): ValueSerializer {
   const readMember = memberReader(field);
   const write = field.type === 'json' ? partWriter(field) : null;
@@ -160,7 +163,7 @@ function hexVersion(version: string, seed: bigint): string {
     .padStart(16, '0');
 }
 
-/** An encoded cell that holds JSON. Throws DecodeError. */
+/** Decodes a cell that holds JSON. Throws DecodeError. */
 function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
   const quoted = new JsonBytes(1024);
   decoded(row, at, quoted);
@@ -173,7 +176,7 @@ function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
   }
 }
 
-/** Writers of the encoded columns of the `present` row, by name. */
+/** Compiles writers of the encoded columns of the `present` row, by name. */
 function compileDecoders(
   { codecs, table }: Resource,
   options: ProjectionOptions,

@@ -8,7 +8,7 @@ import { leaves, type Resource } from './resource.js';
 
 export type BodyCheck = (body: unknown) => readonly FieldError[];
 
-/** ajv's keyword → our code and detail. */
+/** A keyword of ajv gets our code and detail. */
 const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErrorCode, string]>> = {
   required: () => ['required', 'This field is required.'],
   type: (error) =>
@@ -33,7 +33,7 @@ const forms: ReadonlyMap<unknown, string> = new Map(
   ),
 );
 
-/** Compiled at the first body: a start does not wait for it. */
+/** Compiles at the first body, so that a start does not wait for it. */
 export function compileBodyChecks(resource: Resource): { readonly create: BodyCheck; readonly patch: BodyCheck } {
   const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
   const check = (schema: JsonSchema): BodyCheck => {

@@ -3,16 +3,16 @@ import { MalformedJson, scanContainer, skipSpace, stringAt, valueEnd } from './j
 export type KeyOrIndex = string | number;
 
 export interface DiffShape {
-  /** Absent: the diff is an object, and its members are the fields. */
+  /** Without it the diff is an object, and its members are the fields. */
   readonly field?: KeyOrIndex;
   readonly old: KeyOrIndex;
   readonly new: KeyOrIndex;
 }
 
-/** Of definitions that name none: [{"field", "old", "new"}]. */
+/** Definitions that name none have [{"field", "old", "new"}]. */
 export const usualDiff: DiffShape = { field: 'field', old: 'old', new: 'new' };
 
-/** As the API shows it: {field, old, new}, or {field, shielded: true}. */
+/** The API shows {field, old, new}, or {field, shielded: true}. */
 export interface DiffMemberNames {
   readonly field: string;
   readonly old: string;
@@ -28,7 +28,7 @@ export interface StoredChange {
   readonly new: string;
 }
 
-/** By position in the text, so that numbers keep every digit; the last of a repeated member counts. Throws MalformedJson. */
+/** Works by position in the text, so that numbers keep every digit; the last of a repeated member counts. Throws MalformedJson. */
 export function storedChanges(json: string, { field, old: oldAt, new: newAt }: DiffShape): StoredChange[] {
   const changes: StoredChange[] = [];
   const places = [field, oldAt, newAt];

@@ -12,20 +12,19 @@ export interface Codec {
   readonly encoding: EncodingName;
   /** With "{keyId}" at most once; absent: none. */
   readonly prefix?: string;
-  /** The only key, or the column that holds the id; absent: the prefix holds it. */
+  /** It is the only key, or the column that holds the id; absent: the prefix holds it. */
   readonly keyId?: string | { readonly column: string };
   /** Order and sizes of nonce, ciphertext and tag. */
   readonly layout?: readonly string[];
-  /** Of associated data (AAD); absent: none. */
+  /** It describes associated data (AAD); absent: none. */
   readonly aad?: string;
-  /** Of values with another prefix, while DECODE_LEGACY is true. */
+  /** Values with another prefix have it, while DECODE_LEGACY is true. */
   readonly older?: Codec;
 }
 
-/** The prefix before the key id. */
 export const headOf = ({ prefix = '' }: Pick<Codec, 'prefix'>): string => templatePieces(prefix)[0] as string;
 
-/** "enc:v2:" → "enc:v": another version of a format begins with it, too. */
+/** Cuts "enc:v2:" to "enc:v": another version of a format begins with it, too. */
 export function formatOf(head: string): string {
   const name = head.replace(/\d+[^\p{L}\d]*$/u, '');
   return name.length < formatMin ? head : name;
@@ -40,7 +39,7 @@ export interface PresentRow {
   readonly id: string;
 }
 
-/** A JSON string of a cell that is not NULL. Throws DecodeError before it writes a byte. */
+/** Writes a JSON string of a cell that is not NULL. Throws DecodeError before it writes a byte. */
 export type CellWriter = (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void;
 
 export interface EncodedColumn {
@@ -51,20 +50,20 @@ export interface EncodedColumn {
 export interface EncodedRows {
   readonly table: string;
   readonly columns: readonly EncodedColumn[];
-  /** By name; some hold key ids or parts of the associated data. */
+  /** Some hold key ids or parts of the associated data. */
   readonly others?: ReadonlyMap<string, number>;
 }
 
 export interface CodecOptions {
   readonly keyring: Keyring;
   readonly legacy: boolean;
-  /** Of CODEC_MODULE; absent: the setting is empty. */
+  /** CODEC_MODULE gives it; absent: the setting is empty. */
   readonly decode?: DecodeFunction | undefined;
 }
 
 const placeholder = /\{([^{}]*)\}/;
 
-/** "a{b}c" → ["a", "b", "c"]: placeholders at odd places. */
+/** Splits "a{b}c" into ["a", "b", "c"]: placeholders are at odd places. */
 export function templatePieces(template: string): string[] {
   return template.split(placeholder);
 }
@@ -88,7 +87,7 @@ export interface StoredHeader {
   readonly keyId: string | null;
 }
 
-/** Null for a value of another form. */
+/** Is null for a value of another form. */
 export function headerReader({ prefix = '' }: Pick<Codec, 'prefix'>): (stored: string) => StoredHeader | null {
   const [head = '', name, tail = ''] = templatePieces(prefix);
   return (stored) => {
@@ -99,7 +98,7 @@ export function headerReader({ prefix = '' }: Pick<Codec, 'prefix'>): (stored: s
   };
 }
 
-/** Codes, which are logged and counted; the value must not be. */
+/** The reasons are logged and counted; the value must not be. */
 export const decodeReasons = ['bad_format', 'unknown_key', 'legacy_refused', 'bad_tag', 'bad_utf8', 'module'] as const;
 export type DecodeReason = (typeof decodeReasons)[number];
 
@@ -116,7 +115,7 @@ export interface CellContext {
   readonly table: string;
   readonly column: string;
   readonly id: string;
-  /** Null when the codec names no key. */
+  /** It is null if the codec names no key. */
   readonly keyId: string | null;
   readonly keys: { get(id: string): KeyObject | undefined };
 }
@@ -124,7 +123,10 @@ export interface CellContext {
 /** Returns the text of a cell, or throws. Gets text if the encoding is text. */
 export type DecodeFunction = (stored: Buffer | string, context: CellContext) => string;
 
-/** The default export of an ES module, by a path relative to the working directory; undefined for ''. Throws what is wrong with it. */
+/**
+ * Imports the default export of an ES module, by a path relative to the working directory; undefined for ''. Throws what is wrong with
+ * it.
+ */
 export async function loadCodecModule(path: string): Promise<DecodeFunction | undefined> {
   if (path === '') return undefined;
   const loaded = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {

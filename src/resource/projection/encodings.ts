@@ -18,7 +18,7 @@ const padding = 0x3d; // "="
 /** A value has one form in each: no line breaks, no spaces, unused bits zero. */
 export const encodings: Readonly<Record<EncodingName, StoredEncoding>> = {
   text: { decode: (from, start, end, into, at) => from.copy(into, at, start, end), bytesMax: (textBytes) => textBytes },
-  /** RFC 4648 §4, padded. */
+  /** RFC 4648 §4 with padding. */
   base64: { decode: decodeBase64, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },
   /** RFC 4648 §5, padded or not. */
   base64url: { decode: decodeBase64Url, bytesMax: (textBytes) => Math.ceil(textBytes / 4) * 3 },
@@ -57,7 +57,7 @@ function decodeBase64Url(from: Buffer, start: number, end: number, into: Buffer,
   return into.toString('base64url', at, at + length) === bare ? length : -1;
 }
 
-/** Canonical only. On short values faster than Buffer.write plus a comparison, which a strict check would need. */
+/** Accepts canonical text only. On short values it is faster than Buffer.write plus a comparison, which a strict check would need. */
 function decodeBase64(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {
   if (((end - start) & 3) !== 0) return -1;
   if (end === start) return 0;

@@ -8,7 +8,7 @@ const imageCharactersMin = 200;
 const pieces = /[A-Za-z0-9+/_-]{60}/g;
 const dataUrl = /^data:|data:image\/|;base64,/i;
 
-/** In hexadecimal: PNG, JPEG, GIF, TIFF; then RIFF with WEBP, BMP with its reserved zeros, HEIC and AVIF, SVG. */
+/** They are in hexadecimal: PNG, JPEG, GIF, TIFF; then RIFF with WEBP, BMP with its reserved zeros, HEIC and AVIF, SVG. */
 const magic =
   /^(?:89504e47|ffd8ff|47494638|49492a00|4d4d002a|52494646.{8}57454250|424d.{8}00000000|.{8}66747970|3c737667|3c3f786d6c)/;
 
@@ -30,7 +30,6 @@ function beginsImage(base64: string): boolean {
   return magic.test(Buffer.from(base64.slice(0, 100), 'base64').toString('hex'));
 }
 
-/** The same of a JSON value. */
 export function isImageJson(json: string): boolean {
   if (json.length <= imageCharactersMin || !json.startsWith('"')) return false;
   return holdsImage(json.includes('\\') ? JSON.parse(json) : json.slice(1, -1));

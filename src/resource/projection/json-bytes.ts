@@ -10,7 +10,7 @@ const wordLoopBytesMax = 192;
 const spill = 3;
 
 export interface ConstantJson {
-  /** With zeros up to a whole word. */
+  /** Zeros fill them up to a whole word. */
   readonly words: Int32Array;
   readonly length: number;
 }
@@ -23,10 +23,10 @@ export function constantJson(json: string): ConstantJson {
   return { words: words.map((_, i) => padded.getInt32(i * 4, true)), length: bytes.length };
 }
 
-/** RFC 8259 §7: quotation mark, backslash, controls. */
+/** RFC 8259 §7 escapes quotation mark, backslash and controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
 
-/** Bytes from the bytes of PostgreSQL: of each value V8 would keep several strings until the socket joined them. */
+/** Makes bytes from the bytes of PostgreSQL: of each value V8 would keep several strings until the socket joined them. */
 export class JsonBytes {
   #bytes: Buffer;
   #words: DataView;
@@ -137,7 +137,7 @@ export class JsonBytes {
     this.#byte(quote);
   }
 
-  /** "2026-03-29 01:59:59.123456" up to its zone → "2026-03-29T01:59:59.123Z" (RFC 3339; cut, not rounded). */
+  /** Turns "2026-03-29 01:59:59.123456" up to its zone into "2026-03-29T01:59:59.123Z" (RFC 3339; cut, not rounded). */
   instant({ bytes, words }: WordSource, start: number, zone: number): void {
     this.#makeRoom(26);
     const into = this.#words;
@@ -162,7 +162,7 @@ export class JsonBytes {
     this.#length += this.#bytes.write(json, this.#length);
   }
 
-  /** Valid until `clear` or the next write. */
+  /** Is valid until `clear` or the next write. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -206,7 +206,7 @@ const spaces = 0x20202020;
 const quotes = 0x22222222;
 const backslashes = 0x5c5c5c5c;
 
-/** Not 0 in `highBits` if a byte must be escaped (Warren, Hacker's Delight, 6-1). */
+/** Sets a bit of `highBits` if a byte must be escaped (Warren, Hacker's Delight, 6-1). */
 function escapedIn(word: number): number {
   const quoted = word ^ quotes;
   const slashed = word ^ backslashes;

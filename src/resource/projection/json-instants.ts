@@ -3,10 +3,10 @@ import type { JsonBytes } from './json-bytes.js';
 
 export type ScalarWriter = (from: WordSource, start: number, end: number, json: JsonBytes) => void;
 
-/** Before 1937 offsets have seconds. */
+/** Offsets before 1937 have seconds. */
 const printed = /^"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?"$/;
 
-/** As to_json prints it → RFC 3339 in UTC with milliseconds. Without a zone it is UTC; infinite and other values are null. */
+/** Turns what to_json prints into RFC 3339 in UTC with milliseconds. A value without a zone is UTC; infinite and other values are null. */
 export const instantFromJson: ScalarWriter = ({ bytes }, start, end, json) => {
   const parts = printed.exec(bytes.toString('latin1', start, end));
   const [, day, time, fraction = '', sign, hours = '0', minutes = '0', seconds = '0'] = parts ?? [];

@@ -18,7 +18,7 @@ export function skipSpace(json: string, at: number): number {
   return next;
 }
 
-/** Just after the string at `start`. Throws MalformedJson. */
+/** Returns the place just after the string at `start`. Throws MalformedJson. */
 function stringEnd(json: string, start: number): number {
   if (json.charCodeAt(start) !== quote) throw new MalformedJson();
   let close = json.indexOf('"', start + 1);
@@ -31,7 +31,7 @@ function stringEnd(json: string, start: number): number {
   throw new MalformedJson();
 }
 
-/** Just after the value at `start`. Throws MalformedJson. */
+/** Returns the place just after the value at `start`. Throws MalformedJson. */
 export function valueEnd(json: string, start: number): number {
   const opening = json[start];
   if (opening === '"') return stringEnd(json, start);
@@ -67,7 +67,7 @@ export function scanContainer(json: string, start: number, onValue: (name: strin
   return at + 1;
 }
 
-/** By name or index, as JSON text. Throws MalformedJson. */
+/** Lists children by name or index, as JSON text. Throws MalformedJson. */
 export function childrenOf(json: string): [name: string, value: string][] {
   const children: [string, string][] = [];
   if (!/^[{[]/.test(json)) return children;

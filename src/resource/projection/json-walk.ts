@@ -88,7 +88,7 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-/** Undefined: there are no more bytes. */
+/** An undefined byte means that there are no more. */
 function endsScalar(byte: number | undefined): boolean {
   return byte === undefined || byte === comma || byte === closingList || byte === closingObject || isSpace(byte);
 }

@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { childrenOf } from './json-scan.js';
 
-/** 256-bit AES keys as KeyObjects, which no log line can print. */
+/** 256-bit AES keys are KeyObjects, which no log line can print. */
 export interface Keyring {
   readonly ids: readonly string[];
   get(id: string): KeyObject | undefined;
@@ -11,7 +11,7 @@ const keyBytes = 32;
 /** A colon ends the key id in a stored value; 40 is too short for a base64 key in its place. */
 const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
 
-/** key id → base64 of 32 bytes. Throws one Error with every fault, by position and well-formed id; no key is in it. */
+/** Reads key ids and base64 of 32 bytes. Throws one Error with every fault, by position and well-formed id; no key is in it. */
 export function parseKeyring(json: string): Keyring {
   const keys = new Map<string, KeyObject>();
   const faults: string[] = [];

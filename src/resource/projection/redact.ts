@@ -9,7 +9,7 @@ import {
 import type { CodecOptions } from './codec.js';
 import { MalformedJson } from './json-scan.js';
 
-/** Whether the log shows JSON, by the app's name of the entity and the name of a field. */
+/** The log shows JSON, by the app's name of the entity and the name of a field. */
 export type RedactionRules = Readonly<Record<string, ReadonlyMap<string, LoggedForm>>>;
 export type LoggedForm = (json: string) => boolean;
 
@@ -47,7 +47,7 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
 }
 
 interface FieldName {
-  /** Undefined: no value of it is shown. */
+  /** If it is undefined, no value is shown. */
   readonly form: LoggedForm | undefined;
   readonly field: string;
 }
@@ -79,7 +79,7 @@ export function spelling(field: string): string {
 }
 
 export interface ProjectionOptions extends CodecOptions {
-  /** Of CODEC_MODULE, which can decode the same value otherwise. */
+  /** CODEC_MODULE can decode the same value otherwise. */
   readonly moduleText?: string | undefined;
   readonly redaction: Redaction;
 }

@@ -1,9 +1,9 @@
 export interface SealPart {
-  /** 0 for the ciphertext. */
+  /** It is 0 for the ciphertext. */
   readonly bytes: number;
-  /** Without the ciphertext before it. */
+  /** It leaves out the ciphertext before it. */
   readonly at: number;
-  /** Whether the ciphertext stands before it. */
+  /** The ciphertext stands before it. */
   readonly behindData: 0 | 1;
 }
 
@@ -16,7 +16,7 @@ export interface SealLayout {
 
 const partPattern = /^(nonce|data|tag)(\d*)$/;
 
-/** ["tag16", "nonce12", "data"] → places; null unless there is each part once. */
+/** Turns ["tag16", "nonce12", "data"] into places; null unless there is each part once. */
 export function sealLayout(layout: readonly string[]): SealLayout | null {
   const parts = new Map<string, SealPart>();
   let at = 0;

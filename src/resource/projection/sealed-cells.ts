@@ -16,7 +16,7 @@ import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
 
-/** Of "{workspace}|{table}|{column}|{id}"; null when a column is NULL. */
+/** Compiles "{workspace}|{table}|{column}|{id}"; null when a column is NULL. */
 function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
   const ids = new Map<string, PieceText>([
     ['workspace', ({ workspace }) => workspace],
@@ -43,7 +43,7 @@ function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
 /** One large value must not hold its memory for ever. */
 const keptBytesMax = 65_536;
 
-/** AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
+/** Opens AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
 export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
   const layout = sealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);
@@ -53,7 +53,7 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
   const aadOf = codec.aad === undefined ? () => undefined : aadTemplate(codec.aad, rows);
   const opener = new Opener(layout);
   let kept = Buffer.alloc(256);
-  /** The header and key of the value before, which most values share. */
+  /** Most values share header and key with the value before. */
   let last: { readonly bytes: Buffer; readonly key: KeyObject; readonly keyId: string | null } | null = null;
   return (json, { name, at }, present) => {
     const { row } = present;
@@ -112,7 +112,7 @@ class Opener {
     this.#options = { authTagLength: layout.tag.bytes };
   }
 
-  /** Null when the tag is wrong. */
+  /** Is null when the tag is wrong. */
   open(key: KeyObject, sealed: Buffer, dataBytes: number, aad: string | undefined): Buffer | null {
     const { decipher, opened } = this.decipher(key, sealed, dataBytes, aad);
     copyPart(sealed, this.layout.tag, dataBytes, this.#tag);

@@ -51,7 +51,7 @@ function placesOf(pointers: readonly string[]): Place {
   return root;
 }
 
-/** "/a~1b/c" → ["a/b", "c"]. */
+/** Turns "/a~1b/c" into ["a/b", "c"]. */
 export function pointerTokens(pointer: string): string[] {
   const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   return tokens;

@@ -7,33 +7,32 @@ export const sql = knex.knex({ client: 'pg' });
 export type Fragment = Knex.Raw;
 export type Query = Knex.QueryBuilder;
 
-/** A value that is bound by its name. Each place has a number of its own, so that PostgreSQL finds a type for each. */
+/** A value is bound by its name. Each place has a number of its own, so that PostgreSQL finds a type for each. */
 export class Parameter {
   readonly [member: string]: unknown; // as knex types a binding
   constructor(readonly name: string) {}
 }
 
-/** The rows of a view or of a subquery that meet all conditions. */
+/** All conditions bound the rows of a view or of a subquery. */
 export const rowsOf = (from: string | Fragment, conditions: readonly Fragment[] = []): Query =>
   conditions.reduce((rows: Query, condition) => rows.where(condition), sql.queryBuilder().from(from));
 
-/** A number of the program's own in `limit` and `offset`, not bound. */
+/** A number of the program's own is not bound in `limit` and `offset`. */
 export const asLiteral = { skipBinding: true } as const;
 
 const limit = (query: Query): Fragment => sql.raw('? limit ?', [query, new Parameter('limit')]);
 
-/** How a query ends. `limit` of knex takes numbers alone; PostgreSQL drops the parentheses around the query. */
+/** A query ends with one of these. `limit` of knex takes numbers alone; PostgreSQL drops the parentheses around the query. */
 export const ends = {
   limit,
   limitAfterSkipped: (query: Query): Fragment => sql.raw('? offset ?', [limit(query), new Parameter('skip')]),
   none: (query: Query): Fragment => sql.raw('?', [query]),
 };
 
-/** Columns as `orderBy` takes them. */
 export const inOrder = (columns: readonly string[], order: 'asc' | 'desc') =>
   columns.map((column) => ({ column, order }));
 
-/** The statement of a query. Throws an error when a value is part of it that has no name. */
+/** Throws an error when a value is part of the query that has no name. */
 export function statement(label: string, query: Fragment | Query, inTableOrder?: true): Statement {
   const { sql: text, bindings } = query.toSQL().toNative();
   const parameters = bindings.map((bound) => {

@@ -6,33 +6,32 @@ import { columnsOf, type Direction, leaves, type OrderColumn, type Resource } fr
 import { asLiteral, ends, type Fragment, inOrder, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
 import { orderFrom, viewInOrder } from './walls.js';
 
-/** Where a chunk begins and ends: nothing, behind a key, up to a key, or both. */
+/** A chunk has no bound, begins after a key, ends at a key, or both. */
 export type Bounds = 'all' | 'after' | 'until' | 'between';
 
-/** The statements of one combination of filters and direction. */
 export interface ListStatements {
-  /** Rows in order. Parameters: filters, after0/after1, until0/until1, limit. */
+  /** The rows are in order. Parameters: filters, after0/after1, until0/until1, limit. */
   readonly rows: Readonly<Record<Bounds, Statement>>;
-  /** Keys behind `skip` others, by an index-only scan. `before` reads backwards, from the row before the key until0/until1. */
+  /** An index-only scan finds keys after `skip` others. `before` reads backwards, from the row before the key until0/until1. */
   readonly keys: Readonly<Record<'all' | 'after' | 'before', Statement>>;
   readonly last: Statement;
   readonly count: Statement;
 }
 
-/** The statements of a resource. Those of a combination of filters and fields are composed when a client first uses it, and kept. */
+/** The statements of a combination of filters and fields are composed when a client first uses it, and kept. */
 export interface ResourceStatements {
   /** The statements for the filters of these names, in any order; ascending and of whole rows unless told otherwise. */
   readonly list: (names: readonly string[], direction?: Direction, selection?: FieldSelection | null) => ListStatements;
   readonly detail: Statement | null;
 }
 
-/** The fields that a client asked for, and the columns of which they are made. */
+/** A client asked for the fields, which are made of these columns. */
 export interface FieldSelection {
   readonly fields: readonly string[];
   readonly columns: readonly string[];
 }
 
-/** How many combinations of filters, order and fields are kept; the least recently used one makes room. */
+/** So many combinations of filters, order and fields are kept; the least recently used one makes room. */
 const combinationsKept = 256;
 
 /** Composes the statements of the resource, each over the view that has its order. */
@@ -54,20 +53,20 @@ export function compileStatements(resource: Resource): ResourceStatements {
   return { list, detail: resource.detail ? detail() : null };
 }
 
-/** The common parts of the statements of a combination of filters and a direction. */
+/** The statements of a combination of filters and a direction share these parts. */
 interface List {
   readonly label: string;
   readonly resource: Resource;
   readonly direction: Direction;
   readonly columns: readonly string[];
-  /** Whether a list of ids names the rows; every other filter is a condition. */
+  /** A list of ids names the rows; every other filter is a condition. */
   readonly hasIds: boolean;
   readonly filters: readonly string[];
   readonly nearlyUniqueFilter: string | undefined;
   readonly ownIndexFilter: string | undefined;
-  /** Filters that no index answers. */
+  /** No index answers these filters. */
   readonly unindexed: readonly string[];
-  /** The order of the view that is read: it names the index of a nearly unique value. */
+  /** The view has this order, which names the index of a nearly unique value. */
   readonly order: readonly string[];
 }
 
@@ -88,9 +87,9 @@ function describeList(resource: Resource, names: string[], direction: Direction,
   };
 }
 
-/** The operators with which a list goes on behind a key, and those with which it ends at one. */
+/** A list goes on after a key with the first operators, and ends at one with the second. */
 const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
-/** The side of a range at which a statement that reads in a direction ends. */
+/** A statement that reads in a direction ends at this side of a range. */
 const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 function compileRows(list: List): ListStatements['rows'] {
@@ -131,7 +130,7 @@ function countRows(list: List): Query {
   return rowsOf(sql.raw('? as found', [selectInOrder(list, keys)])).count();
 }
 
-/** The part of a list that a statement reads, the direction in which it reads, and its end. */
+/** A statement reads this part of a list, in a direction, up to its end. */
 interface ListSection {
   readonly columns: readonly string[];
   readonly bounds: readonly Fragment[];
@@ -160,7 +159,7 @@ function selectInOrder(list: List, reading: ListSection): Fragment | Query {
     .orderBy(inOrder(order, direction));
 }
 
-/** The rows of the filters in the view, for a statement that reads in the direction. */
+/** Selects the rows of the filters in the view, for a statement that reads in the direction. */
 function filteredRows(list: List, view: string, reading: Direction, conditions: readonly Fragment[]): Query {
   const { resource, filters, unindexed, hasIds, columns } = list;
   const indexed = filters.filter((name) => !unindexed.includes(name));
@@ -172,10 +171,9 @@ function filteredRows(list: List, view: string, reading: Direction, conditions: 
 }
 
 /**
- * The condition in a form that no index answers: beside a value that few rows have, PostgreSQL expects one row of every other index, too,
- * and may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it. With
- * `updatedSince`, so explained: as it is: 381 buffers;
- * hidden:   8 buffers.
+ * Puts the condition in a form that no index answers: beside a value that few rows have, PostgreSQL expects one row of every other index,
+ * too, and may read thousands of that one. A column of the list's order is left out, as the index of every filter ends with it. With
+ * `updatedSince`, so explained: as it is: 381 buffers; hidden: 8 buffers.
  */
 const hideFromIndexes = (condition: Fragment): Fragment => sql.raw('coalesce(?, false)', [condition]);
 
@@ -186,9 +184,9 @@ const hideFromIndexes = (condition: Fragment): Fragment => sql.raw('coalesce(?, 
 const fewMax = 1000;
 
 /**
- * The rows of a filter with its own index, if there are few: each branch tests `many`, so PostgreSQL runs exactly one. "order by" its
- * column chooses the index. The keys are sorted and cut first, then each row is found by its whole place in the index: by the id alone
- * PostgreSQL may read the whole workspace for each.
+ * Finds the rows of a filter with its own index, if there are few: each branch tests `many`, so PostgreSQL runs exactly one. "order by"
+ * its column chooses the index. The keys are sorted and cut first, then each row is found by its whole place in the index: by the id
+ * alone PostgreSQL may read the whole workspace for each.
  */
 function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: ListSection): Fragment | Query {
   const { columns, bounds, direction, end } = reading;
@@ -260,18 +258,19 @@ function beyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragm
   return sql.raw(`${first} and ?`, [column, new Parameter(`${end}0`), comparison(order, operator, end)]);
 }
 
-/** The row of an id. By name: the view has the version of a sync pass as well, which costs a look-up of the parts. */
+/**
+ * Finds the row of an id. It names columns, because the view has the version of a sync pass as well, which costs a look-up of the parts.
+ */
 function rowById(resource: Resource, id: Parameter | Fragment, columns = columnsOf(resource)): Query {
   const rows = rowsOf(viewInOrder(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
   return rows.select(columns).orderBy('id');
 }
 
 /**
- * The rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole workspace, and
- * so did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain columns are read,
- * because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So explained: `id =
- * any(…)`: 281 buffers;
- * looked up:     16 buffers.
+ * Finds the rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole
+ * workspace, and so did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain
+ * columns are read, because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So
+ * explained: `id = any(…)`: 281 buffers; looked up: 16 buffers.
  */
 function rowsByIds(resource: Resource, record: readonly string[]): Fragment {
   const { idType, view } = resource;

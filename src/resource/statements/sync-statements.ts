@@ -12,39 +12,38 @@ import { ends, type Fragment, Parameter, type Query, rowsOf, sql, statement } fr
 import { type Bounds, bounded, byBounds, compileStatements } from './statements.js';
 import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
 
-/** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
+/** A pass examines these rows in one order: the rows of the view, or of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
-  /** The key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
+  /** It finds the key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
   /**
-   * Keys of the rows of a range that meet the condition, of a view of parts one for each record. Parameters: as `ahead` has, until0/until1,
-   * and the condition's.
+   * It finds keys of the rows of a range that meet the condition, in a view of parts one for each record. Parameters: as `ahead` has,
+   * until0/until1, and the condition's.
    */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
 }
 
 export interface SyncStatements {
-  /** Rows that changed, by their own xid and by the xids of their parts. Parameter of the condition: since. */
+  /** Rows changed by their own xid or by the xids of their parts. Parameter of the condition: since. */
   readonly changed: readonly Section[];
-  /** Rows whose SHA-256 begins with a prefix. Parameter of the condition: prefixes. */
+  /** The SHA-256 of these rows begins with a prefix. Parameter of the condition: prefixes. */
   readonly hashed: Section;
   /** Count and hash per prefix of a range of `hashed`. Parameter: depth. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
-  /** Ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
+  /** It reads ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
   readonly versions: Readonly<Record<Bounds, Statement>>;
-  /** Null: the list has no filters of a first and a last day. */
+  /** It is null if the list has no filters of a first and a last day. */
   readonly period: PeriodStatements | null;
 }
 
-/** Of the records between two days. */
 export interface PeriodStatements {
-  /** The filters of its first and its last day. */
+  /** These filters of the list take its first and its last day. */
   readonly first: string;
   readonly last: string;
   readonly ahead: Section['ahead'];
-  /** As of a range of `hashed`, without prefixes. Parameters: as the list's rows have. */
+  /** It reads as over a range of `hashed`, without prefixes. Parameters: as the list's rows have. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 
@@ -63,15 +62,15 @@ const changedSince = (): Fragment =>
     { column: xidColumn, since: new Parameter('since') },
   );
 
-/** The first 8 bytes of the SHA-256 of a text, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
+/** Hashes a text to the first 8 bytes of its SHA-256, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
 const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
-/** SHA-256 of a text, 64 hexadecimal digits. */
+/** Hashes a text to 64 hexadecimal digits. */
 const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
 const hasPrefix = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])`, [new Parameter('prefixes')]);
-/** The id as it is shown. A cast would drop the spaces at the end of a character(n). */
+/** Prints the id as it is shown. A cast would drop the spaces at the end of a character(n). */
 const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
-/** The rows of a view in an order; `name` begins the labels of the statements. */
+/** The view is read in an order; `name` begins the labels of the statements. */
 interface OrderedView {
   readonly name: string;
   readonly view: string;
@@ -111,7 +110,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   };
 }
 
-/** The rows of the list with their versions, which look the parts of each record up: parts have no days of their own. */
+/** Selects the rows of the list with their versions, which look the parts of each record up: parts have no days of their own. */
 function periodOf(resource: Resource): PeriodStatements | null {
   const [days] = filterRanges(resource.filters);
   if (days === undefined) return null;
@@ -125,7 +124,7 @@ function periodOf(resource: Resource): PeriodStatements | null {
   return { first: days.lower, last: days.upper, ahead: keys, digest: byBounds((bounds) => digestOf(rows[bounds])) };
 }
 
-/** The rows that meet the condition; `inTableOrder` where it is on a column that no index has. */
+/** Selects the rows that meet the condition; `inTableOrder` if it is on a column that no index has. */
 function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
   const keys = keysOf(order);
@@ -164,7 +163,7 @@ function versioned(
     .havingRaw('bool_or(is_record)');
 }
 
-/** XOR over rows of the first 8 bytes of SHA-256(id, newline, version), as 64 digits 0 and 1. */
+/** Combines the first 8 bytes of SHA-256(id, newline, version) over rows by XOR, as 64 digits 0 and 1. */
 const hashOfAll = (id: string, version: string): string =>
   `bit_xor(('x' || ${shortHashOf(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
 
@@ -177,14 +176,14 @@ function digestOf(resource: Resource, sync: ResourceSync, rows: OrderedView, bou
   return statement(`${rows.name}.digest-${bounds}`, digest, true);
 }
 
-/** Ids and versions of the rows whose hash begins with a prefix. */
+/** Reads ids and versions of the rows whose hash begins with a prefix. */
 function versionsOf(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
   const versions = sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]);
   const found = rowsOf(versions, [hasPrefix(hashOf('id'))]).select('id', 'version');
   return statement(`${rows.name}.versions-${bounds}`, ends.limit(found), true);
 }
 
-/** A version as it is shown: 16 hexadecimal digits. */
+/** Shows a version as 16 hexadecimal digits. */
 const hexVersion = (version: string, seed: bigint): string =>
   `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
 

@@ -18,7 +18,7 @@ import { inOrder, rowsOf, sql } from './sql.js';
 // reads them. A security barrier lets no condition of a statement see a row before the wall does (PostgreSQL, "Rules and Privileges"). It
 // is planned by itself, so an index serves a list in order only where the order stands inside the barrier: hence a view for each order.
 
-/** The views of one definition, or of a log of the app, as SQL to be run by `migrate`. */
+/** `migrate` runs the views of one definition, or of a log of the app, as SQL. */
 export interface Wall {
   readonly name: string;
   /**
@@ -36,47 +36,47 @@ function wall(name: string, statements: readonly string[]): Wall {
 
 const nameBytesMax = 63;
 
-/** A name that PostgreSQL does not cut (NAMEDATALEN - 1 bytes): of a longer one the end becomes a digest of the whole. */
+/** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): its end becomes a digest of the whole. */
 function shortName(name: string): string {
   if (Buffer.byteLength(name) <= nameBytesMax) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
   return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
 }
 
-/** "records.klanten" → "gateway.klanten". */
+/** Turns "records.klanten" into "gateway.klanten". */
 export function walled(records: string, suffix = ''): string {
   return `gateway.${shortName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
 }
 
-/** "records.installaties", and where it is a view for writes alone "records.installaties_write" → "gateway.installaties_write". */
+/** Turns "records.installaties", and a view for writes alone "records.installaties_write", into "gateway.installaties_write". */
 export function walledWrite(records: string): string {
   return walled(records.replace(/_write$/, ''), '_write');
 }
 
-/** "gateway.klanten" → "records.klanten". */
+/** Turns "gateway.klanten" into "records.klanten". */
 export function recordsOf(view: string): string {
   return view.replace(/^gateway\./, 'records.');
 }
 
 type Ordered = Pick<Resource, 'view' | 'order'>;
 
-/** The view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
+/** Names the view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
 export function viewInOrder({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
   const isKey = columns.join() === order.map(({ column }) => column).join();
   return walled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
 }
 
-/** The columns, then the columns of the list's key that are not among them. */
+/** Adds the columns of the list's key that are not among them. */
 export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
   return [...new Set([column, ...order.map((each) => each.column)])];
 }
 
-/** A view that `migrate` makes of another. */
+/** `migrate` makes the view of another. */
 interface GeneratedView {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
-  /** The columns that no statement compares. */
+  /** No statement compares these columns. */
   readonly uncompared?: ReadonlySet<string>;
   readonly computed?: readonly string[];
   readonly order?: ReturnType<typeof inOrder>;
@@ -84,10 +84,10 @@ interface GeneratedView {
   readonly isWrite?: boolean;
 }
 
-/** The column of an operator's view that the wall compares. No login can name it: estimates of the planner would list the workspaces. */
+/** The wall compares this column of an operator's view. No login can name it: estimates of the planner would list the workspaces. */
 const workspaceColumn = 'workspace_id';
 
-/** The views that read a resource: the view of the records, without an order and with each, and the views of their parts. */
+/** Lists the views that read a resource: the view of the records, without an order and with each, and the views of their parts. */
 function readViews(resource: Resource): GeneratedView[] {
   const { view, sync, filters } = resource;
   const columns = columnsOf(resource);
@@ -121,7 +121,7 @@ function readViews(resource: Resource): GeneratedView[] {
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 
-/** Columns of fields that no filter and no order uses. JSON has no order, so that no leakproof operator compares it. */
+/** No filter and no order uses these columns. JSON has no order, so no leakproof operator compares it. */
 function uncomparedOf(resource: Resource): ReadonlySet<string> {
   const compared = [...resource.order, ...Object.values(resource.filters)].map(({ column }) => column);
   const shown = leaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
@@ -131,23 +131,23 @@ function uncomparedOf(resource: Resource): ReadonlySet<string> {
 
 const partColumns = ['id', 'part_id', xidColumn];
 
-/** The view of parts in the order in which a pass reads them. */
+/** Orders the view of parts as a pass reads them. */
 export function partInOrder(view: string): string {
   return walled(view, '_asc');
 }
 
-/** The views of the records and of their parts, without an order. */
+/** Lists the views of the records and of their parts, without an order. */
 export function plainViewsOf({ view, sync }: Resource): string[] {
   return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
 }
 
-/** The views that read a resource, without an order and with each. */
+/** Lists the views that read a resource, without an order and with each. */
 export function viewsOf(resource: Resource): string[] {
   return readViews(resource).map(({ view }) => view);
 }
 
 /**
- * Columns that filters compare as text: equality of enumerated types is not leakproof, so it would come after all that the barrier
+ * Filters compare these columns as text: equality of enumerated types is not leakproof, so it would come after all that the barrier
  * protects.
  */
 function labelColumns({ filters }: Resource): string[] {
@@ -167,7 +167,7 @@ export function wallsOf(resources: readonly Resource[]): Wall[] {
   ];
 }
 
-/** The parameters of an entry of the audit log, by column. */
+/** Names the parameters of an entry of the audit log, by column. */
 export const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
   [columns.entity, 'log.entity'],
   [columns.entityId, 'id'],
@@ -192,9 +192,9 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
 }
 
 /**
- * The version of a row with its parts, a bigint: the XOR of a hash of the row and of each part, which sync combines in any order. A hash is
- * of the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The planner leaves it out of
- * statements that do not ask for it.
+ * Computes the version of a row with its parts, a bigint: the XOR of a hash of the row and of each part, which sync combines in any
+ * order. A hash is of the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The
+ * planner leaves it out of statements that do not ask for it.
  */
 function rowVersion(resource: Resource, sync: ResourceSync): string {
   const parts = Object.values(sync.parts).map((part, kind) =>
@@ -207,7 +207,7 @@ function rowVersion(resource: Resource, sync: ResourceSync): string {
   return `${recordVersion(digestOf(resource))}${parts.join('')} as ${versionColumn}`;
 }
 
-/** Column with a digest of the operator's view, a bigint. */
+/** The column has a digest of the operator's view, a bigint. */
 export const sourceColumn = 'sync_source';
 
 const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;

@@ -16,10 +16,10 @@ const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
 const keys = 'gateway.idempotency';
 const givenKey = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
 
-/** The parameters $1 to $4 of sql/check/refused.sql. */
+/** sql/check/refused.sql takes them as $1 to $4. */
 const refusedParameters = ['column', 'constraint', 'schema', 'table'].map((each) => `refused.${each}`);
 
-/** Whether this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
+/** This transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
 const claimed = (): Query => sql(keys).select('key').where(givenKey()).whereNull('status');
 
 type Value = Parameter | Fragment;
@@ -55,7 +55,7 @@ export function compileWriteStatements(resource: WritableResource) {
   const update = updateOf(view, [...values, ...moved], row, columns);
   const queries = {
     claim: claim(known),
-    /** The row, locked until the transaction ends, if this transaction claimed the key. */
+    /** It locks the row until the transaction ends, if this transaction claimed the key. */
     lock: sql(view).select(columns).whereExists(claimed()).where(row).forUpdate(),
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
     create: stored(resource, 201, create.returning(columns), newId(resource)),
@@ -70,9 +70,9 @@ export function compileWriteStatements(resource: WritableResource) {
   const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(named);
   return {
     ...statements,
-    /** The columns of the write view that PostgreSQL refused. */
+    /** PostgreSQL refused these columns of the write view. */
     refused: prepared(`${resource.name}.refused`, withShown('refused', view), refusedParameters),
-    /** In the order of `recall`. */
+    /** They are in the order of `recall`. */
     references: references.map(({ path }) => path[0] as string),
   };
 }
@@ -98,7 +98,7 @@ function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): 
   });
 }
 
-/** The outcome that is stored under the key, NULLs where it is free, and then for each reference whether its record exists. */
+/** Reads the outcome that is stored under the key, NULLs if it is free, and then for each reference whether its record exists. */
 function recall(resource: WritableResource, known: readonly Fragment[]): Query {
   const { token_id, key } = givenKey();
   const isSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
@@ -110,8 +110,8 @@ function recall(resource: WritableResource, known: readonly Fragment[]): Query {
 }
 
 /**
- * Record, audit entry and stored row in one statement: three took PostgreSQL 4 % and the gateway 7 % longer. Fails with 2201G where the
- * key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
+ * Writes record, audit entry and stored row in one statement: three took PostgreSQL 4 % and the gateway 7 % longer. It fails with 2201G
+ * if the key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
  * must not run then. `written` writes a row, `loggedId` is the id of its audit entry; without it there is none.
  */
 function stored(resource: WritableResource, status: number, written: Query | Fragment, loggedId?: Value): Query {
@@ -144,7 +144,7 @@ function stored(resource: WritableResource, status: number, written: Query | Fra
   return query.with('stored', row).select('record', failIfNone).from('claimed').joinRaw('left join stored on true');
 }
 
-/** The id of a new record in its audit entry. A text that the database made is read as the log's own type, which may be another. */
+/** A new record needs its id in its audit entry. A text that the database made is read as the log's own type, which may be another. */
 function newId({ idType, write }: WritableResource): Value {
   if (write.ids === 'gateway') return new Parameter('id');
   if (idType !== 'text' || !write.audit) return sql.raw('written.id');
@@ -165,7 +165,7 @@ function shapeOf(resource: Resource): string {
     .slice(0, 16);
 }
 
-/** The text of sql/check/NAME.sql, with the CTE of the columns that a view shows. */
+/** Reads sql/check/NAME.sql, with the CTE of the columns that a view shows. */
 export function withShown(name: string, view: string): string {
   const shown = projectText('sql/check/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
   return projectText(`sql/check/${name}.sql`).replace('{shown}', () => shown);

@@ -83,7 +83,7 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   if (!result.allowed) await refuse(deps, 'public', result, detail);
 }
 
-/** Null for a token that was not looked up before, or is missing. */
+/** Is null for a token that was not looked up before, or is missing. */
 function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
   const { authorization = '' } = req.headers;
   return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
@@ -121,7 +121,7 @@ async function mayLookUp({ address: failures, lookUp }: Limits, address: string)
 
 const throttleMs = 200;
 
-/** Late after `quota` refusals, so that clients that ignore Retry-After cannot saturate the event loop. */
+/** Answers late after `quota` refusals, so that clients that ignore Retry-After cannot saturate the event loop. */
 async function refuse(
   { observe }: Admission,
   limit: LimitName,
@@ -133,14 +133,14 @@ async function refuse(
   throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
 }
 
-/** Called before any record is looked up, so that the answer reveals none. */
+/** Must be called before any record is looked up, so that the answer reveals none. */
 export function requireScope(access: Access, scope: string): void {
   if (access.scopes.has(scope)) return;
   const headers = challenges(false, `, error="insufficient_scope", scope="${scope}"`);
   throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
 }
 
-/** Bearer (RFC 6750 §2.1), or the password of Basic (RFC 7617 §2). Throws token_missing or token_invalid. */
+/** Reads Bearer (RFC 6750 §2.1), or the password of Basic (RFC 7617 §2). Throws token_missing or token_invalid. */
 function tokenOf(authorization: string, basicAuth: boolean): string {
   const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization) ?? [];
   const isBasic = scheme.toLowerCase() === 'basic';
@@ -155,7 +155,7 @@ function tokenOf(authorization: string, basicAuth: boolean): string {
 
 const realm = 'realm="workspace-data-api"';
 
-/** Every accepted scheme (RFC 9110 §11.6.1). */
+/** Names every accepted scheme (RFC 9110 §11.6.1). */
 function challenges(basicAuth: boolean, error = ''): Record<string, string> {
   return { 'WWW-Authenticate': `Bearer ${realm}${error}${basicAuth ? `, Basic ${realm}, charset="UTF-8"` : ''}` };
 }
@@ -171,7 +171,7 @@ function tokenInvalid(basicAuth: boolean): Problem {
 
 const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
 
-/** An IPv4 address, or the /64 of an IPv6 address, which one customer holds (RFC 6177). */
+/** Takes an IPv4 address, or the /64 of an IPv6 address, which one customer holds (RFC 6177). */
 export function addressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
   const [text = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client

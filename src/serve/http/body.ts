@@ -33,7 +33,7 @@ export async function bodyReader(bytesMax: number): Promise<BodyReader> {
   };
 }
 
-/** Type and parameters (RFC 9110 §8.3.1). */
+/** It matches type and parameters (RFC 9110 §8.3.1). */
 const mediaType = /^\s*([^\s;]+)\s*((?:;\s*(?:[^\s;=]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)\s*)?)*)$/;
 const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 

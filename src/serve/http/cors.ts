@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { originsIn } from '../settings.js';
 
-/** Headers of responses that a page of another origin may read, beside those that every page may. */
+/** A page of another origin may read these headers, beside those that every page may. */
 export const exposedHeaders =
   'Accept-Patch, Allow, API-Version, Content-Encoding, Data-As-Of, Deprecation, Dry-Run, ETag, Idempotent-Replayed, Link, Location, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, WWW-Authenticate, X-Request-Id';
 

@@ -14,7 +14,7 @@ export function descriptions(resources: readonly Resource[], options: OpenApiOpt
   return {
     index: new FixedBody(async () => ({ text: JSON.stringify(apiIndex(resources, options)) })),
     openapi: new FixedBody(async () => ({ text: JSON.stringify(document()) })),
-    /** `servedByApi`: the page is below the address of the API. */
+    /** `servedByApi` means that the page is below the address of the API. */
     docs: (servedByApi: boolean) =>
       new FixedBody(async () => {
         const { html, policy } = docsPage(document(), servedByApi);
@@ -39,7 +39,7 @@ export class FixedBody {
 
   constructor(private readonly make: () => Promise<FixedText>) {}
 
-  /** 304 if If-None-Match names the representation that Accept-Encoding prefers, otherwise 200. */
+  /** Answers 304 if If-None-Match names the representation that Accept-Encoding prefers, otherwise 200. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding);
     this.#made ??= withHash(this.make()).catch((error) => {

@@ -10,13 +10,13 @@ export interface Encoding {
 /** br has a window of 256 KB: with its default of 4 MB, 75 slow clients took 340 MB. */
 const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_LGWIN]: 18 };
 
-/** In order of preference. */
+/** They are in order of preference. */
 const encodings: readonly Encoding[] = [
   { name: 'br', bytes: 655_360, compressor: () => createBrotliCompress({ params }) },
   { name: 'gzip', bytes: 393_216, compressor: () => createGzip({ level: 3 }) },
 ];
 
-/** By the largest weight (RFC 9110 §12.5.3); undefined for identity. A weight that is no number refuses. */
+/** Chooses the largest weight (RFC 9110 §12.5.3); undefined for identity. A weight that is no number refuses. */
 export function chooseEncoding(header = ''): Encoding | undefined {
   const weights = new Map<string, number>();
   for (const entry of header.toLowerCase().split(',')) {

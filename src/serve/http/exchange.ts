@@ -16,11 +16,11 @@ export function newExchange(request: IncomingMessage, headers: readonly string[]
     headers: [...headers, 'X-Request-Id', id],
     startedMs: performance.now(),
     access: null as Access | null,
-    /** A token that the database has, without rights. */
+    /** The database has the token, without rights. */
     refused: null as TokenRefusal['token'] | null,
     authMs: 0,
     code: null as string | null,
-    /** Null for other responses than lists. */
+    /** It is null for other responses than lists. */
     page: null as PageSize | null,
     bytesBefore: request.socket.bytesWritten,
   };
@@ -33,7 +33,7 @@ export function exchangeOf(ctx: Context): Exchange {
 /** It can be logged and sent back unchanged. */
 const validRequestId = /^[A-Za-z0-9._:+/=-]{1,128}$/;
 
-/** The client's X-Request-Id when it is valid, otherwise a new id. Ids are logged, so a token is refused. */
+/** Takes the client's X-Request-Id if it is valid, otherwise a new id. Ids are logged, so a token is refused. */
 export function requestId(request?: IncomingMessage): string {
   const sent = request?.headers['x-request-id'];
   const isKept = typeof sent === 'string' && validRequestId.test(sent) && !sent.includes(tokenPrefix);

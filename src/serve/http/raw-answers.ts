@@ -8,7 +8,7 @@ import { renderWhole } from './render.js';
 
 const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
 
-/** By llhttp's reason or by the error's code. */
+/** A key is llhttp's reason or the error's code. */
 const parseProblems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: new Problem('headers_too_large', 'The request header is too large.'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new Problem('payload_too_large', 'The chunk extensions are too large.'),
@@ -99,7 +99,7 @@ export class ResponseOrder {
   }
 }
 
-/** RFC 9112 §9.6: closing with unread bytes resets the connection and loses the answer. */
+/** Follows RFC 9112 §9.6: closing with unread bytes resets the connection and loses the answer. */
 function halfCloseThenDestroy(socket: Duplex): void {
   socket.end();
   socket.resume();
@@ -107,7 +107,7 @@ function halfCloseThenDestroy(socket: Duplex): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** 405: Node's parser does not know the method, but the request is well-formed. */
+/** Answers 405 if Node's parser does not know the method of a well-formed request. */
 function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
   if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return undefined;
   const text = rawPacket.toString('latin1');
@@ -116,7 +116,7 @@ function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Proble
   return line ? notAllowed(line[1] as string) : undefined;
 }
 
-/** Whether it is a HEAD, whose answer has no body; the packet can begin with the body of the request before. */
+/** It is a HEAD, whose answer has no body; the packet can begin with the body of the request before. */
 function isHead({ rawPacket }: ParseError): boolean {
   return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }

@@ -11,7 +11,7 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** RFC 9457; every error response is rendered here. */
+/** Renders every error response (RFC 9457). */
 export function renderProblem(problem: Problem, requestId: string) {
   const { status, title } = problems[problem.code];
   const body = JSON.stringify({

@@ -22,7 +22,7 @@ export function refuseRepeated(request: IncomingMessage, names: readonly string[
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** With or without a port (RFC 3986 §3.2.2), so that links built with it lead to that host. */
+/** Accepts a host with or without a port (RFC 3986 §3.2.2), so that links built with it lead to that host. */
 function isHost(host: string): boolean {
   const match = /^(?:\[([^\]]*)\]|[A-Za-z0-9._~-]+)(?::(\d{0,5}))?$/.exec(host);
   if (match === null || host.length > 255) return false;
@@ -54,7 +54,7 @@ const queryBytesMax = 5120;
 const targetBytesMax = 9216;
 /** Clients send them as they are; links percent-encode them. */
 const encodedInLinks = /["<>\\^`{|}]/g;
-/** Visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
+/** A target is visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
 /** An unreserved character may be percent-encoded (RFC 3986 §6.2.2.2). */
@@ -78,7 +78,7 @@ export function checkTarget(request: IncomingMessage): void {
   request.url = target.replace(/^[^?]*%[^?]*/, (segments) => segments.replace(/%[2-7][\dA-F]/gi, decodeUnreserved));
 }
 
-/** `publicUrl`, otherwise the host that the client addressed; no trailing slash. */
+/** Takes `publicUrl`, otherwise the host that the client addressed, without a trailing slash. */
 export function origin(ctx: Context, publicUrl: string): string {
   if (publicUrl !== '') return publicUrl;
   const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host passes the same check as Host

@@ -68,7 +68,7 @@ async function respondInPieces(
   }
 }
 
-/** One call with all headers, and one write: both saved a tenth of a detail's processor time. */
+/** Makes one call with all headers, and one write: both saved a tenth of a detail's processor time. */
 export function send(ctx: Context, status: number, body: string | Buffer | null, headers: Headers = {}): void {
   if (body === null) return void sendHead(ctx, status, headers).end();
   const response = sendHead(ctx, status, headers, Buffer.byteLength(body));

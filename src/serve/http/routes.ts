@@ -37,18 +37,18 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
-  /** Null if DOCS puts the page elsewhere, or has none. */
+  /** It is null if DOCS puts the page elsewhere, or has none. */
   readonly docs: FixedBody | null;
   readonly writes: (WriteDeps & { readonly readBody: BodyReader }) | null;
 }
 
 const apiPrefix = '/api/v1';
 
-/** Case-sensitive; a trailing slash is another path, except for the index. */
+/** Paths are case-sensitive; a trailing slash is another path, except for the index. */
 const newRouter = (): Router => new Router({ sensitive: true, strict: true });
 const resourceIn = /^\/api\/v1\/(?:sync\/)?([^/]+)/;
 
-/** A router per resource, because a router tries its paths one after another. */
+/** Each resource has a router, because a router tries its paths one after another. */
 export function routes(deps: RouteDeps): Middleware {
   const byResource = new Map(deps.compiled.map((each) => [each.resource.name, resourceRoutes(deps, each)]));
   const others = otherRoutes(deps);
@@ -93,7 +93,7 @@ interface Rules {
   readonly compressible: boolean;
 }
 
-/** The path of a request with a token: limits → scope → Accept → its own stages → respond. */
+/** A request with a token passes limits → scope → Accept → its own stages → respond. */
 function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: Access) => Promise<Reply>): Middleware {
   const { kind, scope, compressible } = rules;
   return async (ctx) => {
@@ -212,7 +212,7 @@ function tokenRoute(deps: RouteDeps): Middleware {
   });
 }
 
-/** The path of a document without a token: limit per address → Accept → respond. */
+/** A request for a document without a token passes limit per address → Accept → respond. */
 function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
@@ -225,7 +225,7 @@ function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middl
   };
 }
 
-/** OPTIONS → 204, another method of a known path → 405, otherwise 404; within the limit of the address. */
+/** Answers OPTIONS with 204, another method of a known path with 405, and 404 otherwise; within the limit of the address. */
 export async function answerUnrouted(deps: Admission, ctx: Context): Promise<void> {
   await admitPublic(deps, ctx);
   const matched = (ctx.matched ?? []) as { methods: string[] }[];

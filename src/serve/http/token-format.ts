@@ -7,7 +7,7 @@ const shape = /^wdg_[0-9A-Za-z]{49}$/;
 /** Lets scanners recognize a token in logs and source code. */
 export const tokenPrefix = 'wdg_';
 
-/** 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
+/** A token has 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
 export function newToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
   return `wdg_${secret}${checksum(`wdg_${secret}`)}`;
@@ -17,7 +17,7 @@ export function wellFormed(token: string): boolean {
   return shape.test(token) && token.slice(47) === checksum(token.slice(0, 47));
 }
 
-/** Stored in its place; 256 random bits need no salt and no stretching. */
+/** The hash is stored in its place; 256 random bits need no salt and no stretching. */
 export function tokenHash(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }

@@ -14,16 +14,16 @@ export interface Access {
   readonly name: string;
   readonly workspace: WorkspaceId;
   readonly scopes: ReadonlySet<string>;
-  /** Epoch milliseconds; Infinity: it does not expire. */
+  /** It is in epoch milliseconds; Infinity means that it does not expire. */
   readonly expiresAtMs: number;
-  /** Undefined: the default. */
+  /** It is undefined for the default. */
   readonly requestsPerMinute: number | undefined;
-  /** `no owner`: its workspace or its user is gone. Null for a valid token, until it expires. */
+  /** With `no owner` its workspace or its user is gone. It is null for a valid token, until it expires. */
   readonly refusal: 'revoked' | 'no owner' | null;
 }
 
 export interface TokenRefusal {
-  /** The client's address, the hash of a token that was looked up, or both. */
+  /** They are the client's address, the hash of a token that was looked up, or both. */
   readonly failureKeys: readonly string[];
   readonly token?: { readonly id: string; readonly reason: string };
 }
@@ -32,9 +32,9 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
   readonly gate: Gate;
-  /** While no replica can be used. */
+  /** It is asked while no replica can be used. */
   readonly primary: () => ReadTarget | null;
-  /** Whether the database fits, so that a token that it does not know is unknown; with `now` it is looked at again. */
+  /** If the database fits, a token that it does not know is unknown; with `now` it is looked at again. */
   readonly mayRefuse: (now: boolean) => boolean | Promise<boolean>;
   /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
@@ -50,7 +50,7 @@ const findToken = prepared(
     from gateway.find_token($1)`,
   ['hash'],
 );
-/** Short, because a new token reaches the replica late. */
+/** It is short, because a new token reaches the replica late. */
 const refusalMs = 1000;
 /** A failed renewal leaves the cached result to its end. */
 const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
@@ -58,7 +58,7 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 /** Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
-  /** The workspaces of tokens that worked in the last ten minutes. */
+  /** They have the workspaces of tokens that worked in the last ten minutes. */
   readonly #known = new LRUCache<string, WorkspaceId>({ ...atMost(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
 
@@ -142,7 +142,7 @@ function refusalOf(access: Access | null): Reason | null {
   return refusal ?? (expiresAtMs <= Date.now() ? 'expired' : null);
 }
 
-/** The absence of a row, for which a fault of the database can be the reason, too. */
+/** A row is missing, which can be a fault of the database, too. */
 function isLoss(reason: Reason | null): reason is 'no owner' | 'unknown' {
   return reason === 'no owner' || reason === 'unknown';
 }

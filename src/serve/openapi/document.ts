@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../resource/definition/field-types.js';
 
 export interface OpenApiDocument {
   readonly openapi: string;
-  /** In which the days of filters by moments begin: a day of the API is not a day in UTC. */
+  /** The days of filters by moments begin in this zone: a day of the API is not a day in UTC. */
   readonly 'x-time-zone': string;
   readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & {
     readonly contact?: object;
@@ -28,7 +28,7 @@ export interface Components {
   readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
 }
 
-/** An alias, so that a reference is a JsonSchema as well. */
+/** The alias makes a reference a JsonSchema as well. */
 export type RefObject = { readonly $ref: string };
 
 export interface Operation {
@@ -52,7 +52,7 @@ export type MediaType = { readonly schema: JsonSchema; readonly example?: unknow
 
 export interface Header extends MediaType {
   readonly description: string;
-  /** For `required`, which OpenAPI 2.0 refuses in a header of a response. */
+  /** It stands for `required`, which OpenAPI 2.0 refuses in a header of a response. */
   readonly 'x-always-sent'?: boolean;
 }
 

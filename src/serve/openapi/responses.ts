@@ -14,7 +14,7 @@ const compressed = ['NegotiatedVary', 'Content-Encoding'];
 /** A valid token counts for documents and unknown paths, too, instead of its address. */
 const documentNotModified = [...countedWithToken, 'Server-Timing', 'NegotiatedVary', 'DocumentETag'];
 
-/** Components of the headers of successful responses. */
+/** Successful responses have these components of headers. */
 export const successHeaders = {
   page: [...read, 'Link', ...compressed],
   sync: [...read, ...compressed],
@@ -30,7 +30,7 @@ export const successHeaders = {
 
 export type SuccessKind = keyof typeof successHeaders;
 
-/** Components that describe a header in another case than the component of its name. */
+/** These components describe a header in another case than the component of its name. */
 export const headerOf: Readonly<Record<string, string>> = {
   NegotiatedVary: 'Vary',
   RateLimitWithToken: 'RateLimit',
@@ -47,7 +47,7 @@ export function headersOf(names: readonly string[]): ApiResponse['headers'] {
 
 type ErrorRow = readonly [codes: readonly ProblemCode[], headers?: readonly string[]];
 
-/** Codes of one status, and headers. */
+/** Codes share one status, and headers. */
 const errors = {
   BadRequest: [['invalid_request', 'if_match_invalid'], countedWithToken],
   BadWrite: [
@@ -103,7 +103,7 @@ const create: readonly ErrorName[] = [
 ];
 const ofAddress: readonly ErrorName[] = ['PublicTooManyRequests', ...transport, 'PublicUnavailable'];
 
-/** Errors of an operation, by its kind. */
+/** An operation has the errors of its kind. */
 const errorSets = {
   token: ['BadRequest', ...ofToken, 'ReadUnavailable'],
   list,

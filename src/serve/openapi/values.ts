@@ -23,7 +23,7 @@ export function apiIndex(resources: readonly Resource[], { version, publicUrl }:
   return { name: apiTitle, version, links };
 }
 
-/** Of the texts and the components in config/openapi. */
+/** The texts and the components in config/openapi take these values. */
 export function documentValues(resources: readonly Resource[], options: OpenApiOptions): TemplateValues {
   const { version, publicUrl, rateLimitPerMinute, writesPerMinute, perPageMax, perPageDefault, skipRowsMax } = options;
   const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
@@ -49,7 +49,7 @@ export function isWritable({ write }: Resource, { primaryUrls }: OpenApiOptions)
   return write !== undefined && primaryUrls !== '';
 }
 
-/** "Help desk, help@example.com": the parts differ by their form. */
+/** Splits "Help desk, help@example.com": the parts differ by their form. */
 export function contactOf(text: string): Readonly<Record<string, string>> {
   const memberOf = (part: string): string => (part.includes('://') ? 'url' : part.includes('@') ? 'email' : 'name');
   return Object.fromEntries(text.split(/, */).map((part) => [memberOf(part), part]));

@@ -10,12 +10,14 @@ import { apiVersion } from '../http/render.js';
 
 export interface EventLog {
   add(event: Event): void;
-  /** For how long stdout has taken nothing of what waits. */
+  /** Says for how long stdout has taken nothing of what waits. */
   stuckMs(): number;
   close(): Promise<void>;
 }
 
-/** `level` as a word, `time` by ISO 8601, `msg` the type of the event. `observe` learns of lines that stdout does not take. */
+/**
+ * Writes `level` as a word, `time` by ISO 8601, and `msg` as the type of the event. `observe` learns of lines that stdout does not take.
+ */
 export function logEvents(level: string, observe: Observe, destination?: DestinationStream): EventLog {
   const options: LoggerOptions = {
     level,
@@ -44,10 +46,10 @@ function traceOf(): object {
   return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
 }
 
-/** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
+/** These parts of a database error hold no stored value; message, detail, hint, context and statement can hold one. */
 const safeParts = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
-/** Without messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
+/** Leaves out messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
 function errorFields(error: Error): Record<string, unknown> {
   const chain = causesOf(error);
   const quotesValues = chain.some((link) => sqlStateOf(link) !== undefined || link instanceof SyntaxError);
@@ -69,7 +71,7 @@ function causesOf(error: Error): Error[] {
   return chain;
 }
 
-/** Without the message at its head; undefined when the message is not found in it. */
+/** Cuts the message at its head; undefined when the message is not found in it. */
 function framesOf(stack: string | undefined, message: string): string | undefined {
   const at = stack?.indexOf(message) ?? -1;
   if (at < 0) return undefined;
@@ -80,15 +82,15 @@ function framesOf(stack: string | undefined, message: string): string | undefine
     .join('\n');
 }
 
-/** Characters. */
+/** It is in characters. */
 const waitingMax = 500_000;
 const collectMs = 10;
-/** Before a write is tried again, for example because the pipe is full. */
+/** A write is tried again after so long, for example because the pipe is full. */
 const retryMs = 100;
 const endMsMax = 1000;
 const nothing = Buffer.alloc(0);
 const stdoutDescriptor = 1;
-/** PIPE_BUF (pipe(7)): a pipe takes so much at once or not at all, so that workers do not write into each other's lines. */
+/** A pipe takes PIPE_BUF (pipe(7)) at once or not at all, so that workers do not write into each other's lines. */
 const writeBytesMax = 4096;
 
 /**
@@ -100,7 +102,7 @@ class LogOutput {
   #waiting = 0;
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
-  /** Since when the first of what waits is tried; null while nothing waits. */
+  /** The first of what waits is tried since then; null while nothing waits. */
   #stuckSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #dropped = 0;
@@ -190,11 +192,11 @@ function shortLine(line: string): string {
 }
 
 export interface Repetition {
-  /** Since the kind's last line, with this one. */
+  /** It counts since the kind's last line, with this one. */
   readonly repeated: number;
   readonly firstAt: string;
   readonly lastAt: string;
-  /** The first 20. */
+  /** They are the first 20. */
   readonly rows?: readonly string[];
 }
 
@@ -267,8 +269,8 @@ function writeRepeated({ last, repeated, firstMs, lastMs, rows }: RepeatedKind, 
 const exportMsMax = 3000;
 
 /**
- * OTLP over HTTP; returns the function that sends the spans that wait. Imported here, so that a gateway without tracing does not pay for
- * the SDK.
+ * Exports OTLP over HTTP; returns the function that sends the spans that wait. It imports here, so that a gateway without tracing does
+ * not pay for the SDK.
  */
 export async function startTraces(endpoint: string): Promise<() => Promise<void>> {
   const [{ BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }, { resourceFromAttributes }] =

@@ -29,7 +29,7 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
-/** A registry of its own, so that two gateways in one process have separate metrics. */
+/** Two gateways in one process have separate metrics. */
 export function metricsEvents(sources: GaugeSources): Metrics {
   const metrics = eventMetrics(knownLabels(sources));
   const { registry } = metrics;
@@ -53,7 +53,7 @@ export function metricsEvents(sources: GaugeSources): Metrics {
 
 const pendingMax = 128;
 
-/** Without gauges, for a parent of workers. Events are counted together: one by one each took a twentieth of a detail's time. */
+/** Leaves out gauges, for a parent of workers. Events are counted together: one by one each took a twentieth of a detail's time. */
 export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
   const registry = new Registry();
   const counts = new Map<Event['type'], CountEvent[]>();
@@ -106,7 +106,7 @@ function register(
   };
 }
 
-/** Empty when a label's values are not known. */
+/** Is empty if a label's values are not known. */
 function combinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
   return Object.entries(labels).reduce<Labels[]>(
     (all, [label, values]) => all.flatMap((others) => (values ?? []).map((value) => ({ ...others, [label]: value }))),
@@ -114,7 +114,6 @@ function combinations(labels: Readonly<Record<string, readonly string[] | null>>
   );
 }
 
-/** By name of the counter. */
 function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<string, Labels[]>> {
   const routes = resources.flatMap(({ name, detail }) => [
     { route: `/api/v1/${name}` },
@@ -138,7 +137,7 @@ function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<str
 /** Read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
-  /** Null without a primary, or before the first look. */
+  /** It is null without a primary, or before the first look. */
   readonly storedAnswersBytes: () => number | null;
   readonly largePages: () => number;
   readonly requestsInFlight: () => number;
@@ -150,12 +149,12 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 interface GaugeRow {
   readonly help: string;
   readonly labels: readonly string[];
-  /** How the values of workers become one. */
+  /** The values of workers become one so. */
   readonly ofWorkers: 'sum' | 'min' | 'max' | 'first';
   readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
 }
 
-/** No series while the value is unknown: 0 would say that all is well. */
+/** Has no series while the value is unknown: 0 would say that all is well. */
 const replicaGauge = (
   help: string,
   ofWorkers: GaugeRow['ofWorkers'],
@@ -181,7 +180,7 @@ const poolGauge = (help: string, read: (pool: Replica['short']) => number): Gaug
     ),
 });
 
-/** Absent if none is configured. */
+/** Is absent if none is configured. */
 const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
   help,
   labels: [],
@@ -198,7 +197,7 @@ const plainGauge = (
   read: (sources: GaugeSources) => number | Promise<number>,
 ): GaugeRow => ({ help, labels: [], ofWorkers, samples: async (sources) => [[{}, await read(sources)]] });
 
-/** The one table of gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
+/** No other table has gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
 export const gauges = {
   replica_healthy: replicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',

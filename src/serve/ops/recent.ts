@@ -5,7 +5,7 @@ import { own } from '../../base/own.js';
 
 export interface RecentCount {
   readonly kind: string;
-  /** Route, resource or server. */
+  /** It names a route, resource or server. */
   readonly about: string;
   readonly count: number;
   readonly workspaces: Readonly<Record<string, number>>;
@@ -17,7 +17,7 @@ const isFault = (faults: object): faults is Fault => 'sentence' in faults;
 const faultsOf = (type: Event['type']): Fault | Readonly<Record<string, Fault>> =>
   (events[type] as { readonly faults?: Fault }).faults ?? {};
 
-/** By the type of an event or a code. */
+/** The type of an event or a code is the key. */
 const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
   (Object.keys(events) as Event['type'][]).flatMap((type): (readonly [string, Fault])[] => {
     const faults = faultsOf(type);
@@ -84,7 +84,7 @@ export function sumOfCounts(all: readonly RecentCount[]): RecentCount[] {
 
 const namedMax = 3;
 
-/** A sentence for each kind, the gravest first. */
+/** Writes a sentence for each kind, the gravest first. */
 export function recentFaults(
   counts: readonly RecentCount[],
 ): (Pick<Fault, 'level' | 'remedy'> & { sentence: string })[] {

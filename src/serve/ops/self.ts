@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import type { EventLoop } from '../../base/flow/event-loop.js';
 
-/** A bound that the process itself has reached. It is named before any server is judged. */
+/** The process itself has reached a bound. It is named before any server is judged. */
 export interface Lack {
   readonly what: keyof typeof lacks;
   readonly sentence: string;
@@ -10,11 +10,11 @@ export interface Lack {
 
 export interface OwnSources {
   readonly loop: Pick<EventLoop, 'lateMs'>;
-  /** For how long the log has taken no byte of what waits. */
+  /** The log has taken no byte of what waits for so long. */
   readonly logStuckMs: () => number;
 }
 
-/** Of the last minute. */
+/** The loop was late for so long in the last minute. */
 const lateMsMax = 12_000;
 const logStuckMsMax = 10_000;
 const shareMax = 0.9;
@@ -53,7 +53,7 @@ export function canJudge(all: readonly Lack[]): boolean {
   return !all.some(({ what }) => blinding.includes(what));
 }
 
-/** Null where the system does not tell. Node raises the soft limit to the hard one as it starts. */
+/** Is null if the system does not tell. Node raises the soft limit to the hard one as it starts. */
 export function descriptorsMax(): number | null {
   try {
     const [, soft = ''] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

@@ -10,12 +10,12 @@ import type { Settings } from '../settings.js';
 import type { Readiness, StatusReport } from './status.js';
 
 export interface OpsDeps {
-  /** False when only a restart can help. */
+  /** It is false when only a restart can help. */
   readonly alive: () => boolean;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly status: () => StatusReport;
-  /** Null if DOCS puts the page elsewhere, or has none. */
+  /** It is null if DOCS puts the page elsewhere, or has none. */
   readonly docs: () => FixedBody | null;
 }
 
@@ -95,7 +95,7 @@ export function opsServer(deps: OpsDeps, settings: OpsNames): Server {
 const text = (status: number, sentence: string): Answer => ({ status, type: 'text/plain', body: `${sentence}\n` });
 
 /**
- * Against DNS rebinding, by which a hostile page sends its own name as Host. An IP address cannot be rebound; browsers do not use
+ * Prevents DNS rebinding, by which a hostile page sends its own name as Host. An IP address cannot be rebound; browsers do not use
  * HTTP/1.0, which needs no Host.
  */
 function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {

@@ -11,7 +11,7 @@ function handle<M extends Message, From extends unknown[]>(handlers: Handlers<M,
   handlers[message?.type as M['type']]?.(message as never, ...from);
 }
 
-/** In the parent. */
+/** Listens in the parent. */
 export function onWorkers<M extends Message>(handlers: Handlers<M, [Worker]>): void {
   cluster.on('message', (worker: Worker, message: M) => handle<M, [Worker]>(handlers, message, [worker]));
 }
@@ -21,7 +21,7 @@ export function sendToWorker<M extends Message>(worker: Worker, message: M): voi
   worker.send(message, () => undefined);
 }
 
-/** In a worker. Returns the function that ends it. */
+/** Listens in a worker. Returns the function that ends it. */
 export function onParent<M extends Message>(handlers: Handlers<M, []>): () => void {
   const listen = (message: M): void => handle<M, []>(handlers, message, []);
   process.on('message', listen);

@@ -10,7 +10,7 @@ type Question =
   | { readonly key: string; readonly known: LocalWindow; readonly requests: number }
   | { readonly workspace: string; readonly position: string };
 
-/** All of a turn of the event loop: a message costs more than a detail. */
+/** It has all of a turn of the event loop: a message costs more than a detail. */
 interface WorkerMessage {
   readonly type: 'questions';
   readonly questions: readonly (readonly [id: number, asked: Question])[];

@@ -4,11 +4,11 @@ import type { RawRequest } from './parse.js';
 
 type Asked = Pick<RawRequest, 'compiled' | 'caller'>;
 
-/** Capacity of new buffers, and of those that are kept: short lists would be copied out of large ones. */
+/** New buffers, and kept ones, have this capacity: short lists would be copied out of large ones. */
 const buffers = { atFirst: 65_536, short: { kept: 8, bytesMax: 262_144 }, long: { kept: 4, bytesMax: 2_097_152 } };
 /** chunkRowsMax of lighter rows are less than a first chunk. */
 const heavyRowBytes = 2048;
-/** For all large pages: their chunks, and compressors up to two thirds of it. */
+/** All large pages share it: their chunks, and compressors up to two thirds of it. */
 const largePageBytes = 12_582_912;
 
 /** Buffers are used again: with new ones a page of 100,000 rows made V8 collect its whole heap twenty times. */
@@ -17,7 +17,7 @@ export class ChunkMemory {
   readonly #used = { chunks: 0, compressors: 0 };
   readonly #heavy = new LRUCache<string, number>({ max: 1000 });
 
-  /** So that the next first chunk has as many rows as fit. Light ones count half. */
+  /** Teaches the next first chunk how many rows fit. Light ones count half. */
   learn({ caller, compiled }: Asked, bytes: number, rows: number): void {
     const key = `${caller.workspace} ${compiled.resource.name}`;
     const [now, before] = [bytes / Math.max(1, rows), this.#heavy.get(key) ?? 0];
@@ -35,7 +35,7 @@ export class ChunkMemory {
     return this.#spare[pool].pop() ?? new JsonBytes(buffers.atFirst);
   }
 
-  /** Until `release`. A small chunk is copied, so that a slow client keeps no large buffer. */
+  /** Lends the buffer until `release`. A small chunk is copied, so that a slow client keeps no large buffer. */
   lend(json: JsonBytes, pool: 'short' | 'long'): { readonly json: JsonBytes; readonly release: () => void } {
     const giveBack = (): void => {
       const { kept, bytesMax } = buffers[pool];
@@ -48,7 +48,7 @@ export class ChunkMemory {
     return { json: copy, release: () => {} };
   }
 
-  /** A part of what is left, so that many pages get small chunks and the last still gets some. */
+  /** Is a part of what is left, so that many pages get small chunks and the last still gets some. */
   get share(): number {
     return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
   }

@@ -16,7 +16,7 @@ import { type ReadDeps, withReadTarget } from './routing.js';
 export interface DetailRequest {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
-  /** Null when no record can have the id. */
+  /** It is null if no record can have the id. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[] | '*' | null;
   readonly ifNoneMatch: readonly EntityTag[] | '*' | null;
@@ -38,7 +38,7 @@ export function parseDetail(
   return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
 }
 
-/** One statement on one replica. Throws Problem not_found, precondition_failed. */
+/** Runs one statement on one replica. Throws Problem not_found, precondition_failed. */
 export async function readDetail(deps: ReadDeps, request: DetailRequest): Promise<Reply> {
   const { compiled, caller } = request;
   const startedMs = performance.now();

@@ -70,7 +70,7 @@ async function findStart(reader: Reader, request: ListRequest): Promise<{ number
   return { number, after };
 }
 
-/** Retried as long as chunks are: a failure would break a large page. */
+/** Retries as long as chunks are retried: a failure would break a large page. */
 async function countRows(reader: Reader, { statements, values }: ListRequest, { asOfMs }: PageEnd): Promise<number> {
   const { resumeMs } = reader.deps;
   const { rows } = await reader.rows(statements.count, values, { asOfMs, resumeMs }, resumeMs);
@@ -80,7 +80,7 @@ async function countRows(reader: Reader, { statements, values }: ListRequest, { 
 /** Proxies take a head of 8 KB. */
 const linkBytesMax = 4096;
 
-/** RFC 8288. Left out where it is too long for the head: the body has `next`. */
+/** Follows RFC 8288. A link too long for the head is left out: the body has `next`. */
 function links(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
   const first = `<${listUrl(request, {})}>; rel="first"`;
   const next = end && `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", `;

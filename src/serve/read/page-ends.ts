@@ -9,7 +9,7 @@ import type { OrderKey } from '../../resource/definition/row-serializer.js';
 /** The next page starts after its key, on a server at least as current. */
 export interface PageEnd {
   readonly key: OrderKey | null;
-  /** Epoch milliseconds by the gateway's clock; null when unknown. */
+  /** It is in epoch milliseconds by the gateway's clock; null when unknown. */
   readonly asOfMs: number | null;
 }
 
@@ -28,7 +28,7 @@ export function cursorContext(
   return JSON.stringify([workspace, resource, Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
-/** base64url of a digest, the moment and the key. No text of PostgreSQL holds NUL. */
+/** Encodes a digest, the moment and the key as base64url. No text of PostgreSQL holds NUL. */
 export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
   return encodeParts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
 }
@@ -41,7 +41,7 @@ export function encodeBytes(context: string, payload: Buffer): string {
   return Buffer.concat([digest(context, payload), payload]).toString('base64url');
 }
 
-/** Undefined when damaged or of another context. */
+/** Is undefined if damaged or of another context. */
 export function decodeBytes(context: string, encoded: string): Buffer | undefined {
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
@@ -49,7 +49,7 @@ export function decodeBytes(context: string, encoded: string): Buffer | undefine
   return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
 }
 
-/** Undefined when damaged or of another list. A moment in the future counts as now. */
+/** Is undefined if damaged or of another list. A moment in the future counts as now. */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
   const text = decodeBytes(context, cursor)?.toString('utf8');
   if (text === undefined) return undefined;
@@ -73,7 +73,7 @@ export function isWholeNumber(text: string, max: bigint | number): boolean {
   return /^\d{1,20}$/.test(text) && BigInt(text) <= max;
 }
 
-/** Epoch milliseconds, or empty for none. */
+/** Accepts epoch milliseconds, or empty for none. */
 export function isMoment(text: string): boolean {
   return text === '' || isWholeNumber(text, momentMax);
 }
@@ -93,10 +93,10 @@ interface NumberedEnd {
 }
 
 const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
-/** As many as a token reads in ten minutes. */
+/** A token reads so many in ten minutes. */
 const endsPerSeriesMax = 600;
 
-/** By token: page N+1 seeks to the end of page N, and other pages skip from the nearest end. */
+/** Remembers by token: page N+1 seeks to the end of page N, and other pages skip from the nearest end. */
 export class PageMemory {
   readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
 
@@ -133,7 +133,7 @@ export class PageMemory {
   }
 }
 
-/** A digest: contexts are as long as URLs, and V8 keeps the parts of a joined text beside it. */
+/** Makes a digest: contexts are as long as URLs, and V8 keeps the parts of a joined text beside it. */
 function nameOf({ caller, context, perPage }: PageSeries): string {
   return hash('sha256', `${caller.tokenId} ${perPage} ${context}`, 'base64url');
 }

@@ -15,15 +15,15 @@ export interface Plan {
   readonly reader: Reader;
   readonly serializer: RowSerializer;
   readonly perPage: number;
-  /** As many as it can have. */
+  /** It can have so many. */
   readonly rowsMax: number;
   readonly chunks: Chunks;
-  /** Null: the chunks end by themselves. Otherwise the headers name the next page, so its end is looked for. */
+  /** If it is null, the chunks end by themselves. Otherwise the headers name the next page, so its end is looked for. */
   readonly list: Listed | null;
   readonly requirement: Requirement;
   /** A page that ends with a sync token completes this step of a copy. */
   readonly copy?: CopyStep;
-  /** When its first rows are there. */
+  /** It is called when its first rows are there. */
   readonly describe: (page: PageStart) => PageEnding;
 }
 
@@ -31,7 +31,7 @@ export type Listed = { readonly statements: ListStatements; readonly values: Val
 
 export interface PageStart {
   readonly asOfMs: number | null;
-  /** Of the first rows. */
+  /** It is of the first rows. */
   readonly last: OrderKey | null;
   readonly until: OrderKey | null;
   readonly hasMore: boolean;
@@ -40,19 +40,19 @@ export interface PageStart {
 export interface PageEnding {
   readonly asOfMs: number | null;
   readonly headers?: Reply['headers'];
-  /** Members of `pagination`. */
+  /** They become members of `pagination`. */
   readonly pagination: (count: number, last: OrderKey | null) => Promise<object>;
 }
 
-/** The statement of a chunk of so many rows, and what follows it; null at the end. */
+/** Gives the statement of a chunk of so many rows, and what follows it; null at the end. */
 export type Chunks = (rows: number) => {
   readonly statement: Statement;
   readonly values: Values;
-  /** `isMore`: a row more came. */
+  /** `isMore` says that a row more came. */
   readonly rest: (isMore: boolean, last: OrderKey | null) => Chunks | null;
 };
 
-/** Behind a key, up to and including a key; null is no bound. */
+/** Reads from after a key up to and including a key; null is no bound. */
 export function byKeys({ statements, values }: Listed, after: OrderKey | null, until: OrderKey | null = null): Chunks {
   const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
   const bound = { ...values, ...rangeValues(after, until) };
@@ -72,14 +72,14 @@ export function byIds(statement: Statement, ids: readonly string[]): Chunks {
   });
 }
 
-/** after0, after1, … until0, until1, … */
+/** Names the values after0, after1, … until0, until1, … */
 export function rangeValues(after: OrderKey | null, until: OrderKey | null): Values {
   const named = (end: string, key: OrderKey | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
   return Object.fromEntries([...named('after', after), ...named('until', until)]);
 }
 
 interface Chunk {
-  /** After the start of the page or a comma. Must not be used after `release`. */
+  /** It follows the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
   /** To be called when the bytes were sent or copied. */
   readonly release: () => void;
@@ -87,7 +87,7 @@ interface Chunk {
   readonly last: OrderKey | null;
   readonly rest: Chunks | null;
   readonly target: ReadTarget;
-  /** Of the server before it was asked, epoch milliseconds. */
+  /** It is the server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
   readonly failures: number;
   readonly continuation: Requirement;
@@ -95,11 +95,11 @@ interface Chunk {
 
 interface Page extends PageStart {
   readonly first: Chunk;
-  /** When the end was found, epoch milliseconds; 0 if the next page does not begin there. */
+  /** The end was found then, in epoch milliseconds; 0 if the next page does not begin there. */
   readonly foundMs: number;
 }
 
-/** Few, so that the first byte is sent early. */
+/** They are few, so that the first byte is sent early. */
 const firstChunkRows = 100;
 /** Pages of up to chunkRowsMax usual rows are one chunk. */
 const firstChunkBytes = 4_194_304;
@@ -163,7 +163,7 @@ function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
   return readChunk(plan, chunks, { rows, bytes: firstChunkBytes }, pool, requirement);
 }
 
-/** One statement on one server; a second one if the rows exceed `bytes`. Another replica can repeat it. */
+/** Runs one statement on one server; a second one if the rows exceed `bytes`. Another replica can repeat it. */
 async function readChunk(
   { reader, serializer }: Pick<Plan, 'reader' | 'serializer'>,
   chunks: Chunks,
@@ -186,7 +186,7 @@ async function readChunk(
       if (!isContinuation) borrowed.raw(pageOpening);
       return borrowed;
     };
-    /** Each byte a character: decoding each row's texts would take a fifth of a list's processor time. */
+    /** Each byte is a character: decoding each row's texts would take a fifth of a list's processor time. */
     const last: string[] = [];
     let count = 0;
     let isMore = false;
@@ -279,7 +279,7 @@ async function* streamPage(
     chunkMemory.release('chunks', bytesHeld);
   }
 }
-/** Judged by the chunk before; about as many as are left of a page at its end. */
+/** Judges by the chunk before; about as many as are left of a page at its end. */
 function nextRows(
   { chunkRowsMax }: Reader['deps'],
   rows: number,

@@ -12,25 +12,25 @@ export interface RawRequest {
   readonly compiled: CompiledRows;
   readonly caller: Caller;
   readonly query: string;
-  /** Such as https://example.com/api/v1. */
+  /** It is such as https://example.com/api/v1. */
   readonly baseUrl: string;
-  /** When the client has closed the connection. */
+  /** It aborts when the client has closed the connection. */
   readonly signal: AbortSignal;
 }
 
-/** The part of a request that the statements of a list, or of a sync pass, share. */
+/** The statements of a list, or of a sync pass, share this part of a request. */
 export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signal'> {
   readonly statements: ListStatements;
   readonly serializer: RowSerializer;
-  /** As bound; null matches nothing. */
+  /** They are bound so; null matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
   readonly perPage: number;
 }
 
 export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
-  /** As given, for links. */
+  /** Links repeat them as the client gave them. */
   readonly fields: readonly string[] | undefined;
-  /** As given, for links. */
+  /** Links repeat them as the client gave them. */
   readonly filters: Parameters;
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
@@ -93,7 +93,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
 
 type ParsedQuery = ReturnType<typeof parseQuery>;
 
-/** As given, and as they are bound. */
+/** Returns filters as the client gave them, and as they are bound. */
 export function parseFilters(
   { resource, filterRanges }: CompiledRows,
   { single, lists }: ParsedQuery,
@@ -115,7 +115,7 @@ export function parseFilters(
   return { filters, values };
 }
 
-/** The fields that are asked for; a sync pass names its version as well. Null: all. */
+/** Returns the fields that are asked for; a sync pass names its version as well. Null: all. */
 export function parseFields(
   { select, resource }: CompiledRows,
   texts: readonly string[] | undefined,
@@ -134,7 +134,7 @@ export function parseFields(
   return faults.length > 0 ? null : select(asked);
 }
 
-/** Of a write, which alone knows the parameter. Throws invalid() naming the parameters. */
+/** Reads the parameter of a write, which alone knows it. Throws invalid() naming the parameters. */
 export function parseDryRun(query: string, known: readonly string[] = ['dryRun']): boolean {
   const faults: FieldError[] = [];
   const value = parseQuery(query, known, faults).single.get('dryRun');
@@ -156,7 +156,7 @@ export function sizeOf(
   return integer('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 
-/** From 1 to `max`; adds a fault for anything else. */
+/** Accepts 1 to `max`; adds a fault for anything else. */
 function integer(
   parameter: string,
   single: SingleParameters,
@@ -245,7 +245,7 @@ const synonyms: ReadonlyMap<string, string> = new Map(
   }).flatMap(([name, others]) => others.split(' ').map((other) => [other, name] as const)),
 );
 
-/** JSON:API's "filter[status]" and "fields[klanten]" → "status" and "fields". */
+/** Turns JSON:API's "filter[status]" and "fields[klanten]" into "status" and "fields". */
 function filtered(name: string): string {
   return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
 }

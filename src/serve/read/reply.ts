@@ -10,14 +10,14 @@ export interface PageSize {
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
+  /** It is null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
   /** To be called when the response is closed. */
   readonly release?: () => void;
   readonly page?: PageSize;
   /** For the register of reads; absent: no record. */
   readonly shown?: ReadContent;
-  /** Waiting for the database before the first byte. */
+  /** The reply waited so long for the database before the first byte. */
   readonly databaseMs: number;
 }
 
@@ -30,7 +30,7 @@ export interface EntityTag {
   readonly opaque: string;
 }
 
-/** The version, with a digest of the JSON columns. The same from replica, primary, detail and write. */
+/** Adds a digest of the JSON columns to the version. It is the same from replica, primary, detail and write. */
 export function etagOf(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
   const version = `v${textAt(versionAt)}`;
   if (documentsAt.length === 0) return `"${version}"`;
@@ -38,7 +38,7 @@ export function etagOf(textAt: (at: number) => string | null, { versionAt, docum
   return `"${version}-${digest.slice(0, 16)}"`;
 }
 
-/** Undefined when it is neither tags nor `*` (RFC 9110 §8.8.3, §13.1; §5.6.1 allows empty elements). */
+/** Is undefined if the header is neither tags nor `*` (RFC 9110 §8.8.3, §13.1; §5.6.1 allows empty elements). */
 export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: EntityTag[] = [];
@@ -52,7 +52,7 @@ export function parseEntityTags(header: string): readonly EntityTag[] | '*' | un
   return tags.length > 0 ? tags : undefined;
 }
 
-/** RFC 9110 §8.8.3.2: weak tags never match. */
+/** Weak tags never match (RFC 9110 §8.8.3.2). */
 export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string): boolean {
   return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
 }

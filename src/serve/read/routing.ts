@@ -17,7 +17,7 @@ import type { RawRequest } from './parse.js';
 type ReadBound = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
 
 export interface ReadDeps extends Required<Servers>, Pick<Settings, ReadBound> {
-  /** Through any gateway; undefined when there is none. */
+  /** The write can be through any gateway; undefined when there is none. */
   readonly lastWrite: WritePositions['lastWriteOf'];
   readonly heartbeat: Heartbeat;
   /** Its views no longer fit. */
@@ -89,7 +89,7 @@ function requireLastWrite(
     : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
-/** Not repeated: the same read would take as long. */
+/** The read is not repeated: it would take as long. */
 function queryTimeout(): Problem {
   const detail =
     'The read took longer than the operator of this API allows. Ask for less: fewer rows, or more filters.';

@@ -52,7 +52,7 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
 
 type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
 
-/** In the order of the list. */
+/** Reads in the order of the list. */
 function wholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
   return { rowsMax: request.perPage, chunks: byKeys(request, place?.after ?? null), list: request };
 }
@@ -87,7 +87,7 @@ function findIds(read: ReadInPass, request: FeedRequest, since: SyncPlace['since
   return scan(read, sectionsOf(request, prefix), request.place ?? { section: 0, after: null }, values, perPage);
 }
 
-/** Of the oldest records that the pass before can have missed, as a timestamptz. */
+/** Finds the oldest records that the pass before can have missed, as a timestamptz. */
 function horizonOf({ compiled }: FeedRequest, since: SyncPlace['since']): string {
   const { horizonHours } = compiled.resource.sync?.appendOnly ?? {};
   if (horizonHours === undefined || since?.replayedAtMs == null) return '-infinity';
@@ -95,12 +95,12 @@ function horizonOf({ compiled }: FeedRequest, since: SyncPlace['since']): string
 }
 
 const idsMax = 100_000;
-/** Per range: hashing is most of the work. */
+/** A range has so many: hashing is most of the work. */
 const hashedRows = 50_000;
-/** Of a range, to which rows can be added after its end was found. */
+/** Rows can be added to a range after its end was found. */
 const allRows = 2 ** 31;
 
-/** By the first digits of SHA-256(id), or by period: count, and XOR of the first 8 bytes of SHA-256(id, newline, version). */
+/** Counts by the first digits of SHA-256(id), or by period, with the XOR of the first 8 bytes of SHA-256(id, newline, version). */
 export async function readDigest(deps: SyncDeps, request: DigestRequest): Promise<Reply> {
   const { sync, depth, periods } = request;
   const { digest, hashed } = sync;
@@ -141,7 +141,7 @@ function withRow(group: Digest = none, [count, bits]: TextRow): Digest {
 
 const shown = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
 
-/** Records whose SHA-256(id) begins with one of the prefixes. Throws invalid() when there are too many. */
+/** Reads records whose SHA-256(id) begins with one of the prefixes. Throws invalid() when there are too many. */
 export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   const { hashed, versions } = request.sync;
   const values = { prefixes: arrayText(request.prefixes), limit: idsMax + 1 };
@@ -156,7 +156,7 @@ export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   });
 }
 
-/** The rows of a statement, range by range. */
+/** Reads the rows of a statement, range by range. */
 type ReadRanges = (
   section: Pick<Section, 'ahead'>,
   statements: Readonly<Record<Bounds, Statement>>,

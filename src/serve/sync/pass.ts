@@ -14,7 +14,7 @@ class NotCurrent extends ServerFault {
 
 export type LatestTimeline = (mark: WalHistory) => string;
 
-/** Of any server: a replica whose receiver has ended shows the timeline of its control file again. */
+/** Asks any server: a replica whose receiver has ended shows the timeline of its control file again. */
 export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
   let seen: WalHistory | undefined;
   return ({ systemIdentifier, timeline }) => {
@@ -86,13 +86,13 @@ export class Pass {
 export interface SyncPosition extends WalHistory {
   /** A later pass must not read an older state. */
   readonly lsn: Lsn;
-  /** The oldest transaction running in the first snapshot: changes of earlier ones are delivered. */
+  /** It is the oldest transaction running in the first snapshot: changes of earlier ones are delivered. */
   readonly xmin: bigint;
-  /** Commit time of the last transaction before the first snapshot, epoch milliseconds. */
+  /** The last transaction before the first snapshot committed then, in epoch milliseconds. */
   readonly replayedAtMs: number | null;
 }
 
-/** The content of a cursor. */
+/** A cursor holds it. */
 export interface SyncPlace {
   readonly pass: SyncPosition;
   readonly asOfMs: number | null;
@@ -104,12 +104,12 @@ export interface SyncPlace {
 
 const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
 
-/** Bound to its workspace and resource by `context`. */
+/** `context` binds the token to its workspace and resource. */
 export function encodeToken(seal: SealedParts, context: string, position: SyncPosition): string {
   return seal.encode(context, positionParts(position));
 }
 
-/** Undefined when it is damaged or of another context. Throws sync_expired when its key was replaced. */
+/** Is undefined if the token is damaged or of another context. Throws sync_expired when its key was replaced. */
 export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
   return positionOf(seal.decode(context, token) ?? []);
 }
@@ -121,7 +121,7 @@ export function encodePlace(seal: SealedParts, context: string, place: SyncPlace
   return seal.encode(context, [...positionParts(pass), ...parts]);
 }
 
-/** Undefined when it is damaged or of another list. `orders` has the order of each section. */
+/** Is undefined if the cursor is damaged or of another list. `orders` has the order of each section. */
 export function decodePlace(
   seal: SealedParts,
   context: string,

@@ -23,9 +23,9 @@ export interface FeedRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
   /** Null at the beginning of a pass. */
   readonly place: SyncPlace | null;
-  /** As given, for links; null: all rows. */
+  /** Links repeat it as the client gave it; null: all rows. */
   readonly prefix: string | null;
-  /** As given, for links; `selection` is null for whole records. */
+  /** Links repeat them as the client gave them; `selection` is null for whole records. */
   readonly fields: readonly string[] | undefined;
   readonly selection: CompiledSelection | null;
   /** Tokens and cursors are bound to them. */
@@ -39,11 +39,11 @@ export interface HashRequest extends SyncCall, Reading {
 
 export interface DigestRequest extends HashRequest {
   readonly depth: number;
-  /** Null: all records. */
+  /** It is null for all records. */
   readonly periods: readonly Period[] | null;
 }
 
-/** Days, both included; a row of a digest shows its days only when it is one of several months. */
+/** Both days are included; a row of a digest shows its days only when it is one of several months. */
 export interface Period {
   readonly from: string;
   readonly to: string;
@@ -143,7 +143,7 @@ const monthsMax = 120;
 /** The API shows no other days, so a record outside them has none. */
 const days = { first: '0001-01-01', last: '9999-12-31' };
 
-/** The months that the period meets, cut at its ends; without `by` the period itself. */
+/** Lists the months that the period meets, cut at its ends; without `by` the period itself. */
 function periodsOf(
   { compiled, sync }: SyncCall,
   parsed: ReturnType<typeof parseQuery>,
@@ -171,7 +171,7 @@ function periodsOf(
   });
 }
 
-/** "2026-02" of the months since the year 0. */
+/** Turns the months since the year 0 into "2026-02". */
 function monthOf(number: number): string {
   const [year, month] = [Math.floor(number / 12), (number % 12) + 1];
   return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;

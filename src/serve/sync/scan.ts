@@ -43,7 +43,7 @@ export async function* rangesOf(
 
 export interface Found {
   readonly ids: readonly string[];
-  /** Of the first search, epoch milliseconds: later changes of places already searched can be missing. */
+  /** The first search began then, in epoch milliseconds: later changes of places already searched can be missing. */
   readonly asOfMs: number | null;
   readonly next: ScanPlace | null;
 }

@@ -6,9 +6,9 @@ import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 /** They hold WAL positions and transaction ids: no client can read or forge them. */
 export interface SealedParts {
   encode(context: string, parts: readonly string[]): string;
-  /** Undefined when damaged or of another context. Throws SealedOtherwise when sealed under a key that is not known here. */
+  /** Is undefined if damaged or of another context. Throws SealedOtherwise when sealed under a key that is not known here. */
   decode(context: string, encoded: string): string[] | undefined;
-  /** Again with the keys of other gateways, where this one does not open a token. */
+  /** Tries again with the keys of other gateways, if this one does not open a token. */
   reading<T>(parse: () => T): Promise<T>;
 }
 
@@ -27,7 +27,7 @@ class SealedOtherwise extends Problem {
 
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
-/** Under a key derived from WALL_KEY: every gateway reads the tokens of the others, also while the key is replaced. */
+/** Seals under a key derived from WALL_KEY: every gateway reads the tokens of the others, also while the key is replaced. */
 export function sealedParts(wallKey: string, learn: () => Promise<readonly Buffer[]> = async () => []): SealedParts {
   const key = deriveKey(wallKey, 'sync');
   let others: readonly Buffer[] = []; // only while a call is read again, so that a retired key opens nothing

@@ -10,11 +10,11 @@ import { onParent, sendToParent } from '../peers/channel.js';
 // All that a parent and its workers say to each other, but for the counts (peers/workers.ts). docs/contribute/workers.md has the picture.
 
 export type FromWorker =
-  /** Once, and first. A gateway without workers says so to the program that started it. */
+  /** It comes once, and first. A gateway without workers says so to the program that started it. */
   | { readonly type: 'ready'; readonly url: string; readonly opsUrl: string; readonly readiness: Readiness | null }
-  /** Instead: the start failed. */
+  /** It comes instead: the start failed. */
   | { readonly type: 'refused'; readonly reason: string }
-  /** Every `reportMs` from then on. */
+  /** It comes every `reportMs` from then on. */
   | { readonly type: 'report'; readonly readiness: Readiness }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: MetricValues };
 

@@ -10,28 +10,27 @@ import { type FromWorker, reportMs, writeStart } from './messages.js';
 
 // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
 
-/** Periods without a report after which readiness no longer counts. */
+/** Readiness no longer counts after so many periods without a report. */
 const periodsReady = 3;
-/** After which a worker is killed: 5 seconds. */
+/** A worker is killed after them: 5 seconds. */
 const periodsAlive = 10;
-/** For a start: two minutes, because databases can be silent. */
+/** A start has two minutes, because databases can be silent. */
 const periodsToStart = 240;
-/** For replicas that answer late: 10 seconds. */
+/** Replicas that answer late have 10 seconds. */
 const periodsUntilReady = 20;
-/** Without a report of any worker, after which the parent is not alive. */
+/** The parent is not alive after so many periods without a report of any worker. */
 const periodsWithoutAny = 20;
-/** Before the restart of a worker that never served; another one is replaced at once. */
+/** A worker that never served restarts after it; another one is replaced at once. */
 const failedStartMs = 1000;
 
 interface Watched {
   readonly worker: Worker;
-  /** Workers that were started with the same definitions. */
   readonly batch: Batch;
   /** Resolves after its last message. */
   readonly ended: Promise<void>;
-  /** Until it has served. */
+  /** It is called once the worker has served. */
   readonly removeStart: () => void;
-  /** Of a start that fails with this worker; null once it has served, and for successors. */
+  /** A start fails with this worker; null once it has served, and for successors. */
   awaited: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | null;
   /** It has served. */
   isReady: boolean;
@@ -44,7 +43,7 @@ interface Watched {
   refusal?: string;
 }
 
-/** Definitions that the parent has validated. A worker that dies is replaced by one with the same, whatever the files are by then. */
+/** The parent has validated these definitions. A worker that dies is replaced by one with the same, whatever the files are by then. */
 interface Batch {
   readonly number: number;
   readonly resources: readonly Resource[];
@@ -58,9 +57,9 @@ export class Supervisor {
   #silentPeriods = 0;
   /** The batch that serves; earlier ones drain, a later one is the first of a reload. */
   #batch: Batch;
-  /** Asked for during a reload. */
+  /** They were asked for during a reload. */
   #next: readonly Resource[] | null = null;
-  /** Null after a reload that succeeded. */
+  /** It is null after a reload that succeeded. */
   reloadRefused: string | null = null;
 
   constructor(
@@ -82,12 +81,10 @@ export class Supervisor {
     setInterval(() => this.#countSilence(), reportMs).unref();
   }
 
-  /** Those that serve. */
   get workers(): Worker[] {
     return [...this.#watched.values()].filter(({ isReady }) => isReady).map(({ worker }) => worker);
   }
 
-  /** The definitions of the workers that serve. */
   get resources(): readonly Resource[] {
     return this.#batch.resources;
   }
@@ -96,7 +93,7 @@ export class Supervisor {
     return this.#heard().length;
   }
 
-  /** Within 10 seconds. */
+  /** A report came within 10 seconds. */
   get alive(): boolean {
     return this.#silentPeriods <= periodsWithoutAny;
   }
@@ -111,7 +108,7 @@ export class Supervisor {
     return url as string;
   }
 
-  /** One worker at a time; if the first is refused, the present ones stay. A call during a reload asks for another. */
+  /** Replaces one worker at a time; if the first is refused, the present ones stay. A call during a reload asks for another. */
   reload(resources: readonly Resource[]): void {
     this.#next = this.#others().length > 0 ? resources : null;
     if (this.#next !== null || this.#isStopping) return;
@@ -124,7 +121,7 @@ export class Supervisor {
     this.observe({ type: 'reload_refused', reason });
   }
 
-  /** Ready while any worker is; all use the same replicas, so one worker's view of them counts. */
+  /** Is ready while any worker is; all use the same replicas, so one worker's view of them counts. */
   readiness(): Readiness {
     const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
@@ -165,7 +162,7 @@ export class Supervisor {
     return watched;
   }
 
-  /** Again in a second if its definitions cannot be written, for example because the disk is full. */
+  /** Tries again in a second if its definitions cannot be written, for example because the disk is full. */
   #forkAnother(): void {
     try {
       this.#fork();
@@ -216,7 +213,7 @@ export class Supervisor {
       void stopWorker(old);
   }
 
-  /** After the end of an old worker, or of the first new one. */
+  /** Continues after the end of an old worker, or of the first new one. */
   #continueReload({ batch, refusal }: Watched, end: string): void {
     if (batch.number > this.#batch.number) this.refuseReload(refusal ?? `A new worker ended with ${end}.`);
     else if (this.#others().length > 0) return this.#replaceNext();
@@ -264,7 +261,7 @@ export class Supervisor {
   }
 }
 
-/** After its last message: the channel can end before the process, or after it. */
+/** Resolves after its last message: the channel can end before the process, or after it. */
 function endOf(worker: Worker): Promise<[code: number | null, signal: string | null]> {
   const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
   return new Promise((resolve) =>

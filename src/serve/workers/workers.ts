@@ -24,7 +24,7 @@ export interface Workers {
   readonly url: string;
   readonly opsUrl: string;
   readonly observe: Observe;
-  /** With settings, definitions, codecs and keys as they are now; an event reports the outcome. */
+  /** Reads settings, definitions, codecs and keys again; an event reports the outcome. */
   reload(): void;
   stop(): Promise<void>;
 }
@@ -93,7 +93,7 @@ function addReloadGauge(registers: Registry[], supervisor: Supervisor): void {
   });
 }
 
-/** If it belongs to the ops listener. */
+/** Makes the page if it belongs to the ops listener. */
 function opsDocs(settings: Settings, resources: readonly Resource[]): FixedBody | null {
   const { docs } = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   return settings.docs === 'ops' ? docs(false) : null;

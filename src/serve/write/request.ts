@@ -11,7 +11,7 @@ export interface WriteRequest {
   /** In a dry run another key than the client's, which it neither takes nor meets. */
   readonly key: string;
   readonly isDryRun: boolean;
-  /** SHA-256 of method, path, If-Match and canonical body: equal for repetitions. */
+  /** It hashes method, path, If-Match and canonical body by SHA-256: it is equal for repetitions. */
   readonly fingerprint: Buffer;
   readonly members: Readonly<Record<string, string | null>>;
   /** Null creates a record. */
@@ -21,7 +21,7 @@ export interface WriteRequest {
 }
 
 export interface Target {
-  /** Null when no record can have the id. */
+  /** It is null if no record can have the id. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[];
 }
@@ -36,7 +36,7 @@ export interface RawWrite {
   readonly body: Buffer;
 }
 
-/** Headers, then the body. Throws Problems; the Problem of a body names every fault. */
+/** Parses headers, then the body. Throws Problems; the Problem of a body names every fault. */
 export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolean, raw: RawWrite): WriteRequest {
   const { isDryRun } = raw;
   const clientKey = parseIdempotencyKey(raw.idempotencyKey);
@@ -60,7 +60,7 @@ export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolea
 
 const visibleAscii = /^[\x21-\x7e]{1,255}$/;
 
-/** 1 to 255 visible ASCII characters, bare or as a quoted string (RFC 8941 §3.3.3). */
+/** Accepts 1 to 255 visible ASCII characters, bare or as a quoted string (RFC 8941 §3.3.3). */
 function parseIdempotencyKey({ value, timesSent }: RawWrite['idempotencyKey']): string {
   if (value === undefined)
     throw new Problem('idempotency_key_missing', 'Send an Idempotency-Key header, new for every write.');

@@ -17,7 +17,7 @@ const faultCharactersMax = 65_536;
 const charactersPerFault = 100;
 const quoteMax = 40;
 
-/** I-JSON (RFC 7493), and no NUL, no `__proto__`, no nesting deeper than `depthMax`. A syntax error stands alone. */
+/** Accepts I-JSON (RFC 7493) without NUL, `__proto__`, and nesting deeper than `depthMax`. A syntax error stands alone. */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   if (!isUtf8(bytes))
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };

@@ -70,7 +70,7 @@ const nameOf = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): stri
 
 export interface Outcome {
   readonly status: number;
-  /** The record as the write left it. */
+  /** The write left the record so. */
   readonly row: TextRow;
   /** An answer that was cut to the write scope stays so when it is replayed. */
   readonly mayRead: boolean;
@@ -89,7 +89,7 @@ export function writeOnce(writing: Writing): Promise<Committed<Outcome>> {
   return target === null ? create(writing) : update(writing, target);
 }
 
-/** One round trip; a second finds out why the key was not claimed: PostgreSQL reads all values before it knows. */
+/** Takes one round trip; a second finds out why the key was not claimed: PostgreSQL reads all values before it knows. */
 async function create(writing: Writing): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
   const members = newMembers(write, request);
@@ -211,7 +211,7 @@ function refuseUnknown(references: readonly string[]): void {
   if (faults.length > 0) throw invalid(faults);
 }
 
-/** A refused value → 400 that names the member if it is known. Rethrows what no value of the client causes. */
+/** Answers a refused value with 400, naming the member if it is known. Rethrows what no value of the client causes. */
 async function refuse(writing: Writing, error: unknown): Promise<never> {
   const refusal = refusalOf(error);
   const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // no client gave it: its sequence is behind its table
@@ -223,7 +223,7 @@ async function refuse(writing: Writing, error: unknown): Promise<never> {
   throw invalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
 }
 
-/** Of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
+/** Finds members of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
 async function findMembersRefused(
   { transaction, write: { members, statements }, request: { members: given, target } }: Writing,
   error: pg.DatabaseError,
@@ -243,7 +243,7 @@ async function findMembersRefused(
   return members.filter(({ name, type }) => (types === 'all' || types.includes(type)) && textOf(given, name) !== null);
 }
 
-/** In PostgreSQL's text form. */
+/** Values are in PostgreSQL's text form. */
 type MemberTexts = Readonly<Record<string, string | null>>;
 
 const textOf = (members: MemberTexts, name: string): string | null => own(members, name) ?? null;
@@ -271,7 +271,7 @@ function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entr
   return { 'log.entity': entity, 'log.action': name, 'log.actorType': actorType, 'log.changes': changes };
 }
 
-/** In PostgreSQL's text form → as an audit diff has it. */
+/** Turns PostgreSQL's text form into the form of an audit diff. */
 function auditValue(type: FieldType, text: string | null): unknown {
   return text === null ? null : (fieldType(type).auditValue?.(text) ?? text);
 }
