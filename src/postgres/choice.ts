@@ -11,11 +11,11 @@ import type { Lsn } from './wal-position.js';
 export interface Servers {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
-  /** For the few reads for which no replica is current enough; null when there is none to spare. */
+  /** The few reads go there for which no replica is current enough; null when there is none to spare. */
   readonly primary?: () => ReadTarget | null;
   /** The primary is asked to show the workspace's last write after so long. */
   readonly freshnessWaitMs?: number;
-  /** For a begun page to find a replica, and for a read to find one as current as the page before. */
+  /** A begun page has so long to find a replica, and a read to find one as current as the page before. */
   readonly resumeMs?: number;
 }
 
@@ -92,7 +92,7 @@ export function choose<R extends Candidate>(
 
 /** A vacuum can conflict with a read on two replicas at once. More replicas get one attempt each, and one a second. */
 const attemptsMax = 3;
-/** Between two searches, and after a failure of the primary, whose few reads all share. */
+/** A search pauses before the next one, and longer after a failure of the primary, whose few reads all share. */
 const pauseMs = 20;
 const primaryPauseMs = 100;
 

@@ -146,7 +146,7 @@ export class ConnectionPool {
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
-  /** For several round trips. Destroys the connection when more than statementTimeoutMs passed since `atMs`. Rejects as `run` does. */
+  /** Serves several round trips. Destroys the connection when more than statementTimeoutMs passed since `atMs`. Rejects as `run` does. */
   hold<T>({ workspace, resource: name, waitMs, atMs }: Held, work: Begin<T>): Promise<T> {
     const resource = this.#of(name);
     const { connections, onOwed } = this.limits;

@@ -237,7 +237,7 @@ export class Connection {
     for (const { move } of others) move?.();
   }
 
-  /** For several round trips from `atMs` on. Closes the connection if `work` threw or called `close`. */
+  /** Serves several round trips from `atMs` on. Closes the connection if `work` threw or called `close`. */
   async hold<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
     const started: Started = { atMs, isOverdue: false, resource };
     this.#started.add(started);

@@ -58,7 +58,7 @@ export interface OtherGateways {
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
-/** For read-your-writes. Positions only move forward. Earlier writes of any gateway lie at or before the floor, the first sample. */
+/** Read-your-writes needs them. Positions only move forward. Earlier writes of any gateway lie at or before the floor, the first sample. */
 export class WritePositions {
   readonly #last = new LRUCache<string, WritePosition>({ ...atMost(10_000), ttl: 3_600_000 });
   #others: OtherGateways | null = null;

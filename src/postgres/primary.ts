@@ -42,7 +42,7 @@ const nothingWaits: WriteWaits = { pids: null };
 /** The status names a refused login for so long. */
 const refusedLoginMs = 60_000;
 
-/** For reads when no replica is fresh enough; their number per second is capped. */
+/** They serve reads when no replica is fresh enough; the reads per second are capped. */
 export const primaryReadConnections = 2;
 
 /** Has a small pool and a deadline for each transaction, and decides which failures are repeated. */

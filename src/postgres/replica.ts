@@ -19,7 +19,7 @@ export interface ReplicaState {
   readonly isPrimary: boolean;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
-  /** Null without a position of the primary, or without an answer. */
+  /** It is null without a position of the primary, or without an answer. */
   readonly lagMs: number | null;
 }
 

@@ -71,7 +71,7 @@ export class ServerHealth {
     return [...this.locks].map(([resource, foundMs]) => this.#describe(resource, foundMs));
   }
 
-  /** After a lock_timeout: asks `isLocked` until it is not. One statement at a time looks for the end of a lock. */
+  /** Asks `isLocked` after a lock_timeout until it is not. One statement at a time looks for the end of a lock. */
   async outwait(resource: string, isLocked: () => Promise<boolean>): Promise<void> {
     if (this.locks.has(resource)) return;
     const foundMs = performance.now();

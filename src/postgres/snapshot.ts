@@ -16,7 +16,7 @@ export interface SnapshotOrigin {
   readonly takenAt: string;
 }
 
-/** Of one workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
+/** It shows one workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
 export interface Snapshot {
   readonly origin: SnapshotOrigin;
   readonly cursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;

@@ -26,7 +26,7 @@ interface StepResult {
 export interface Transaction {
   /** Takes one round trip. After an error PostgreSQL skips the rest. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
-  /** With its end in the same round trip: COMMIT, or the ROLLBACK of a dry run. Later statements have a transaction of their own. */
+  /** Sends the end in the same round trip: COMMIT, or the ROLLBACK of a dry run. Later statements have a transaction of their own. */
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
 }
 

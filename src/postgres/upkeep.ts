@@ -36,7 +36,7 @@ interface UpkeepSettings {
 export class Upkeep {
   readonly #used = new Set<string>();
   readonly #register = new ReadRegister();
-  /** Of the stored answers, with their index; null: not asked yet. */
+  /** The stored answers take so much, with their index; null: not asked yet. */
   answersBytes: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;

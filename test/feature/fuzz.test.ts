@@ -26,7 +26,7 @@ test('1,000 requests of every kind: no 5xx, no value of another workspace, no va
   t.true(run.logLines > run.requests);
 });
 
-/** Of the others 1,000 requests do not meet each. */
+/** 1,000 requests do not meet each of the others. */
 const expectedCodes = [
   ...['invalid_request', 'malformed_json', 'idempotency_key_missing', 'idempotency_key_invalid', 'if_match_invalid'],
   ...['token_missing', 'token_invalid', 'insufficient_scope', 'not_found', 'method_not_allowed', 'uri_too_long'],

@@ -242,7 +242,7 @@ test('the digest of a month changes exactly if its records do, and the months ad
   const workspace = database.workspaces[0]?.id;
   const digest = async (query: string): Promise<readonly DigestRow[]> =>
     (await client.get(`/sync/werkbonnen/digest?${query}`)).json<{ data: DigestRow[] }>().data;
-  /** From the records of a pass, by their dates. */
+  /** Computes it from the records of a pass, by their dates. */
   const model = async (): Promise<readonly DigestRow[]> => {
     const { rows } = await pass(t, 'werkbonnen', 'perPage=10000&fields=id,datum');
     return Array.from({ length: 6 }, (_, i) => {

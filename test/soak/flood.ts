@@ -7,7 +7,7 @@ import type { Figures } from './figures.js';
 const victimRequests = 600;
 const floodTokens = 20;
 
-/** How one workspace fares alone and while another floods the gateway: under the limit everybody has, and with it lifted. */
+/** Measures one workspace alone and while another floods the gateway: under the usual limit, and with it lifted. */
 export async function soakFlood(): Promise<Figures> {
   const setUp = await faultCluster({ replicas: 2 });
   const figures: Record<string, number | string> = {};

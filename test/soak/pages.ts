@@ -118,7 +118,7 @@ function faultOf(page: PageRead, undisturbed: string): string | null {
   return page.longestGapMs >= 2500 ? `a pause of ${Math.round(page.longestGapMs)} ms` : null;
 }
 
-/** On both replicas, so that the other one's idle connections are dead as well. */
+/** Ends them on both replicas, so that the other one's idle connections are dead as well. */
 async function terminateBackends({ cluster }: FaultCluster): Promise<void> {
   const text = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'workspace-data-gateway'`;
   await Promise.all(cluster.replicas.map((node) => node.query(text)));

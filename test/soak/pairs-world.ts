@@ -49,7 +49,7 @@ export interface World {
 const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken', 'write:installaties'];
 /** Statuses that a client repeats. */
 const repeated = new Set([429, 503]);
-/** After which a walk or a write counts as one without an end. */
+/** A walk or a write counts as one without an end after it. */
 const walkMsMax = 90_000;
 
 /** `kinds` of verdicts that the gateway has about servers now. */
@@ -70,7 +70,7 @@ export async function verdictsOf({ serving }: World): Promise<{ readonly kind: V
   ];
 }
 
-/** Until it succeeds, for as long as a failover may take. */
+/** Tries until it succeeds, for as long as a failover may take. */
 export async function again<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++)
     try {

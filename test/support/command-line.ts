@@ -36,7 +36,7 @@ export function programLine(
   );
 }
 
-/** Of the reference app, unless there are others. */
+/** Adds the views of the reference app, unless there are others. */
 export function withViews(args: string[]): string[] {
   const isWithout = (args[0] === 'migrate' || args.includes('--create')) && !args.includes('--views');
   return isWithout && !args.includes('--help') ? [...args, '--views', defaultViewsDir] : args;

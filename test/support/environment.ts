@@ -5,7 +5,7 @@ import { environmentName, type Settings } from '../../src/serve/settings.js';
 
 const resourcesDir = join(projectRoot, 'config/resources');
 
-/** With the definitions of the reference app, unless there are others. */
+/** Adds the definitions of the reference app, unless there are others. */
 export function environmentOf(settings: Partial<Settings>): Record<string, string> {
   const whole = { ...settings, resourcesDir: settings.resourcesDir || resourcesDir };
   const given = Object.entries(whole).filter(([name]) => !Object.hasOwn(tuning, name));

@@ -32,7 +32,7 @@ interface Waiter extends Pick<Waiting, 'group'> {
 /** Bounds what each key holds; the excess waits in a bounded queue, lanes in turn, until a deadline. */
 export class Gate {
   readonly #held = new Map<string, number>();
-  /** In the order of their turns, so that a thousand waiters delay another lane by one. */
+  /** They are in the order of their turns, so that a thousand waiters delay another lane by one. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   waiting = 0;
 

@@ -34,7 +34,7 @@ export interface Column {
   readonly refers: boolean;
   /** A BEFORE UPDATE trigger of the app moves it. */
   readonly moved: boolean;
-  /** By a BEFORE INSERT trigger of the app. */
+  /** A BEFORE INSERT trigger of the app fills it. */
   readonly filled: boolean;
   /** A serial has one; an identity needs no privilege on its own. */
   readonly sequence: string | null;

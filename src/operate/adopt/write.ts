@@ -27,7 +27,7 @@ interface Stamp {
   readonly of: Column;
   /** No field shows it. */
   readonly isAdded: boolean;
-  /** Absent: the owner of the token. */
+  /** If it is absent, the owner of the token is set. */
   readonly value?: string;
 }
 

@@ -200,7 +200,7 @@ function compileWrite(
       write ? [{ name, column, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
     ),
     fullRecord: serializer,
-    /** For tokens without the read scope: writable members, id, version and timestamps. */
+    /** Tokens without the read scope see it: writable members, id, version and timestamps. */
     writeScopeRecord: compileSerializer(resource, options, observe, shown),
   };
 }

@@ -118,7 +118,7 @@ const textFromJson: ScalarWriter = (from, start, end, json) => {
   else if (first < openingList) json.quoted(from, start, end);
   else json.constant(nullJson);
 };
-/** Null unless the test of its first byte, or of its ends, holds. */
+/** Writes null unless the test of its first byte, or of its ends, holds. */
 const kept =
   (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
   (from, start, end, json) => {

@@ -66,7 +66,7 @@ export function recordSchema(resource: Resource): JsonSchema {
   return { ...record, properties: { ...(record.properties as object), decodeErrors } };
 }
 
-/** With the version of a sync pass. `x-record` names the record, for programs that make tables. */
+/** Adds the version of a sync pass. `x-record` names the record, for programs that make tables. */
 export function versionedSchema(resource: Resource): JsonSchema {
   const { required, properties, ...schema } = recordSchema(resource) as { required: string[]; properties: object };
   return {

@@ -10,7 +10,7 @@ import type { Keyring } from './keyring.js';
 export interface Codec {
   readonly cipher: 'none' | 'aes-256-gcm' | 'module';
   readonly encoding: EncodingName;
-  /** With "{keyId}" at most once; absent: none. */
+  /** It has "{keyId}" at most once; absent: none. */
   readonly prefix?: string;
   /** It is the only key, or the column that holds the id; absent: the prefix holds it. */
   readonly keyId?: string | { readonly column: string };

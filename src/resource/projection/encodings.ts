@@ -34,7 +34,7 @@ export const encodings: Readonly<Record<EncodingName, StoredEncoding>> = {
   },
 };
 
-/** From the start to the end; null for text of another form. */
+/** Decodes from the start to the end; null for text of another form. */
 export function decoded(name: EncodingName, from: Buffer, start = 0): Buffer | null {
   const { decode, bytesMax } = encodings[name];
   const bytes = Buffer.alloc(bytesMax(from.length));

@@ -42,7 +42,7 @@ export function valueEnd(json: string, start: number): number {
   return end;
 }
 
-/** Between its quotes, escapes resolved. Throws MalformedJson. */
+/** Reads between its quotes and resolves escapes. Throws MalformedJson. */
 export function stringAt(json: string, start: number, end: number): string {
   const raw = json.slice(start + 1, end - 1);
   if (!raw.includes('\\')) return raw;

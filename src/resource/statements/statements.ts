@@ -121,7 +121,7 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
 const within = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
   bounded(resource.order, bounds, operators[direction], comparison);
 
-/** By its own index alone all rows are counted faster than in their order, which a nearly unique value needs all the same. */
+/** Counts all rows by their own index alone, faster than in their order, which a nearly unique value needs all the same. */
 function countRows(list: List): Query {
   const { resource, direction, nearlyUniqueFilter, ownIndexFilter, filters } = list;
   const isAlone = ownIndexFilter === undefined || filters.length === 1;

@@ -2,7 +2,7 @@ import { type Problem, problems, problemType } from '../../base/errors.js';
 
 export const apiVersion = '1.0.0';
 
-/** Of every response, also to requests that are not HTTP. */
+/** Every response has them, also to requests that are not HTTP. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   'API-Version': apiVersion,
   'Cache-Control': 'no-store',
@@ -26,7 +26,7 @@ export function renderProblem(problem: Problem, requestId: string) {
   return { status, headers: { 'Content-Type': 'application/problem+json', ...problem.headers }, body };
 }
 
-/** With all headers, for requests that never reach the app. */
+/** Adds all headers, for requests that never reach the app. */
 export function renderWhole(problem: Problem, requestId: string) {
   const { status, headers, body } = renderProblem(problem, requestId);
   const own = { 'X-Request-Id': requestId, 'Content-Length': String(Buffer.byteLength(body)) };

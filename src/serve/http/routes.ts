@@ -32,7 +32,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly listLimits: ListLimits;
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
-  /** For the register of reads; a page that broke counts what it showed. */
+  /** It fills the register of reads; a page that broke counts what it showed. */
   readonly noteRead: (tokenId: string, shown: ReadContent) => void;
   readonly gates: Gates;
   readonly index: FixedBody;

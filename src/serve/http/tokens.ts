@@ -36,7 +36,7 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly primary: () => ReadTarget | null;
   /** If the database fits, a token that it does not know is unknown; with `now` it is looked at again. */
   readonly mayRefuse: (now: boolean) => boolean | Promise<boolean>;
-  /** Once per look-up of a valid token: at most twice in tokenCacheMs. */
+  /** It is called once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
 
@@ -83,7 +83,7 @@ export class Tokens {
     });
   }
 
-  /** Null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
+  /** Is null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
   cached(token: string): Access | null {
     const key = tokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;

@@ -12,7 +12,7 @@ export interface OpenApiDocument {
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Paths;
   readonly components: Components;
-  /** Of OPTIONS (204) and of requests that match no operation. */
+  /** OPTIONS (204) has them, and requests that match no operation. */
   readonly 'x-other-responses': Responses;
 }
 

@@ -2,7 +2,7 @@ import { projectText } from '../../base/paths.js';
 
 export type TemplateValues = Readonly<Record<string, unknown>>;
 
-/** With values in the place of their names, as {{name}}. */
+/** Puts values in the place of their names, as {{name}}. */
 export function fill(text: string, values: TemplateValues): string {
   return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(valueNamed(name, values)));
 }

@@ -16,7 +16,7 @@ interface WorkerMessage {
   readonly questions: readonly (readonly [id: number, asked: Question])[];
 }
 
-/** With the writes since the last message, as a request is counted before it reads. */
+/** It has the writes since the last message, as a request is counted before it reads. */
 interface ParentMessage {
   readonly type: 'answers';
   readonly answers: readonly (readonly [id: number, count: Count | null])[];
@@ -62,7 +62,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
 }
 
 export function serveWorkers(): void {
-  /** With its number among all writes, the newest first. */
+  /** A write has its number among all writes; the newest is the first. */
   const writes = new LRUCache<string, { readonly position: string; readonly number: number }>({
     ...atMost(10_000),
     ttl: 3_600_000,

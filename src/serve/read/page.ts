@@ -81,7 +81,7 @@ export function rangeValues(after: OrderKey | null, until: OrderKey | null): Val
 interface Chunk {
   /** It follows the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
-  /** To be called when the bytes were sent or copied. */
+  /** Must be called when the bytes were sent or copied. */
   readonly release: () => void;
   readonly count: number;
   readonly last: OrderKey | null;

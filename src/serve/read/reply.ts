@@ -12,10 +12,10 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>;
   /** It is null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
-  /** To be called when the response is closed. */
+  /** Must be called when the response is closed. */
   readonly release?: () => void;
   readonly page?: PageSize;
-  /** For the register of reads; absent: no record. */
+  /** The register of reads gets it; absent: no record. */
   readonly shown?: ReadContent;
   /** The reply waited so long for the database before the first byte. */
   readonly databaseMs: number;

@@ -134,7 +134,7 @@ interface Digest {
 
 const none: Digest = { count: 0, hash: 0n };
 
-/** Of no row, PostgreSQL's XOR is NULL. */
+/** PostgreSQL's XOR of no row is NULL. */
 function withRow(group: Digest = none, [count, bits]: TextRow): Digest {
   return { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits ?? 0}`) };
 }

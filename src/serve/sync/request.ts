@@ -21,7 +21,7 @@ export interface SyncCall extends RawRequest {
 
 export interface FeedRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
-  /** Null at the beginning of a pass. */
+  /** It is null at the beginning of a pass. */
   readonly place: SyncPlace | null;
   /** Links repeat it as the client gave it; null: all rows. */
   readonly prefix: string | null;

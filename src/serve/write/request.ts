@@ -8,7 +8,7 @@ import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
 export interface WriteRequest {
   readonly caller: Caller;
-  /** In a dry run another key than the client's, which it neither takes nor meets. */
+  /** A dry run has another key than the client's, which it neither takes nor meets. */
   readonly key: string;
   readonly isDryRun: boolean;
   /** It hashes method, path, If-Match and canonical body by SHA-256: it is equal for repetitions. */

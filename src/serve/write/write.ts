@@ -248,7 +248,7 @@ type MemberTexts = Readonly<Record<string, string | null>>;
 
 const textOf = (members: MemberTexts, name: string): string | null => own(members, name) ?? null;
 
-/** By their names in the audit log; `before` is null for a new record. */
+/** Names the members as the audit log does; `before` is null for a new record. */
 export function diffOfMembers(
   { members }: Pick<CompiledWrite, 'members'>,
   before: MemberTexts | null,

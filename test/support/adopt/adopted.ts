@@ -44,7 +44,7 @@ export interface Adopted {
   readonly resources: ReadonlyMap<string, Resource>;
   readonly settings: Partial<Settings>;
   readonly run: (...args: string[]) => Promise<CommandResult>;
-  /** As the admin. */
+  /** Runs as the admin. */
   readonly query: (sql: string) => Promise<pg.QueryResult>;
 }
 
