@@ -100,14 +100,13 @@ export type ShedBound = (typeof shedBounds)[number];
 
 /** An outcome other than success, thrown anywhere; http/render answers it with its `headers`. */
 export class Problem extends Error {
-  readonly code: ProblemCode;
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
   readonly bound: ShedBound;
 
   /** `cause`: an error of PostgreSQL, for the log. */
   constructor(
-    code: ProblemCode,
+    readonly code: ProblemCode,
     detail: string,
     extra: {
       faults?: readonly FieldError[];
@@ -118,7 +117,6 @@ export class Problem extends Error {
   ) {
     super(detail, 'cause' in extra ? { cause: extra.cause } : {});
     this.name = 'Problem';
-    this.code = code;
     this.fieldErrors = extra.faults ?? [];
     this.bound = extra.bound ?? 'connections';
     const { retryAfterSeconds }: ProblemRow = problems[code];
@@ -167,14 +165,6 @@ export interface Refusal {
  * later; a person who mends the database; other values or a smaller question.
  */
 export type Help = 'repeat' | 'new connection' | 'other server' | 'ask the operator' | 'ask the client';
-
-const kinds: Readonly<Record<Help, DatabaseErrorKind>> = {
-  repeat: 'retry',
-  'new connection': 'retry',
-  'other server': 'retry',
-  'ask the operator': 'permanent',
-  'ask the client': 'permanent',
-};
 
 interface SqlStateRow {
   readonly helps: Help;
@@ -343,7 +333,7 @@ export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   const row = rowOf(error);
   if (row === sqlStates[queryCanceled]) return 'timeout';
   if (row?.isLacking) return isOfApp(error) ? 'permanent' : 'unfit'; // no look at the views finds a function of the app
-  return kinds[helpOf(error) ?? 'ask the client'];
+  return /^ask/.test(helpOf(error) ?? 'ask the client') ? 'permanent' : 'retry';
 }
 
 /** Undefined for a bug of the gateway. */

@@ -68,6 +68,11 @@ interface WorkerDied {
   restartMs: number;
 }
 
+export interface ServerStatus {
+  readonly healthy: boolean;
+  readonly reason: string | null;
+}
+
 export interface UnfitServer {
   readonly server: string;
   readonly item: string;

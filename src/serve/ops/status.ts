@@ -1,4 +1,4 @@
-import type { RefusedResource, UnfitServer } from '../../base/events.js';
+import type { RefusedResource, ServerStatus, UnfitServer } from '../../base/events.js';
 import type { Replica } from '../../postgres/replica.js';
 import type { LockedResource } from '../../postgres/resource-health.js';
 import { apiVersion } from '../http/render.js';
@@ -30,11 +30,6 @@ export interface Readiness {
   readonly redis: ServerStatus | null;
 }
 
-interface ServerStatus {
-  readonly healthy: boolean;
-  readonly reason: string | null;
-}
-
 interface ReplicaStatus {
   readonly name: string;
   /** `lagging`: used, with a third of the allowed lag. `primary`: listed among replicas, and no fault. */
@@ -45,16 +40,15 @@ interface ReplicaStatus {
   readonly dataAgeSeconds: number | null;
 }
 
-export interface ReadinessSources {
+export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
   readonly replicas: readonly Replica[];
   /** Null without PRIMARY_URLS. */
   readonly primary: { readonly reachable: boolean; readonly reason: string | null; readonly server?: string } | null;
   readonly writesObstacle?: () => string | undefined;
-  readonly unfit: readonly UnfitServer[];
-  readonly refused: () => readonly RefusedResource[];
-  readonly lacks: () => readonly Lack[];
-  readonly recent: () => readonly RecentCount[];
-  readonly redis: () => ServerStatus | null;
+  readonly refused: () => Readiness['refused'];
+  readonly lacks: () => Readiness['lacks'];
+  readonly recent: () => Readiness['recent'];
+  readonly redis: () => Readiness['redis'];
   readonly lagMaxMs: number;
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServerStatus } from '../../base/events.js';
 import { drainSocketReads } from '../../base/flow/event-loop.js';
 import { type Count, type Limiter, type LocalWindow, rateLimiter } from '../../base/flow/rate-limiter.js';
 import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
@@ -9,13 +10,8 @@ export interface Peers {
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
   /** Undefined when there is none, or no answer within about 250 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
-  redis(): RedisState | null;
+  redis(): ServerStatus | null;
   close(): void;
-}
-
-export interface RedisState {
-  readonly healthy: boolean;
-  readonly reason: string | null;
 }
 
 export const standalone: Peers = {

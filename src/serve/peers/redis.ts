@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
-import type { Observe } from '../../base/events.js';
-import { type Peers, peersOf, type RedisState, type SharedStore, SilenceDetector } from './peers.js';
+import type { Observe, ServerStatus } from '../../base/events.js';
+import { type Peers, peersOf, type SharedStore, SilenceDetector } from './peers.js';
 
 /** By then every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
@@ -138,7 +138,7 @@ const replicaAnswers = /READONLY|MASTERDOWN/;
  * count, as a replica does.
  */
 function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
-  let state: RedisState | null = null; // before the first answer there is no verdict
+  let state: ServerStatus | null = null; // before the first answer there is no verdict
   let wasHealthy = true; // a Redis that answers the first question is no event
   let lastError = 'no connection';
   let asked: Promise<string | null> | null = null;
