@@ -1,3 +1,4 @@
+import type { JsonSchema } from '../../resource/definition/field-types.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import {
   type ApiParameter,
@@ -9,7 +10,7 @@ import {
   type Responses,
   resolve,
 } from './document.js';
-import { operation, resourcePart } from './operations.js';
+import { operation, resourcePart, type Words } from './operations.js';
 import { errorResponses, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
 import { fillFile, mapValues, readData, type TemplateValues } from './texts.js';
 import { apiTitle, contactOf, documentValues, type OpenApiOptions } from './values.js';
@@ -19,6 +20,7 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
   const { version, publicUrl, apiContact, timeZone } = options;
   const values = documentValues(resources, options);
   const fixed = readData('components.json', values) as Omit<Components, 'securitySchemes'>;
+  const texts = readData('api.json', values) as Texts;
   const parts = resources.map((resource) => resourcePart(resource, options));
   const merged = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
     Object.assign({}, ...parts.map((part) => part[kind])) as (typeof parts)[number][Kind];
@@ -34,11 +36,11 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
       ...(apiContact !== '' && { contact: contactOf(apiContact) }),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: `${publicUrl}/api/v1`, description: publicUrl ? 'Version 1 of the API.' : unnamedHost }],
-    tags: [documentTag, ...parts.map(({ tag }) => tag), ...(hasSync ? [syncTag] : [])],
-    paths: { ...merged('paths'), ...fixedPaths(options) },
+    servers: [{ url: `${publicUrl}/api/v1`, ...(publicUrl ? { description: 'Version 1 of the API.' } : texts.server) }],
+    tags: [texts.documentTag, ...parts.map(({ tag }) => tag), ...(hasSync ? [texts.syncTag] : [])],
+    paths: { ...merged('paths'), ...fixedPaths(options, texts) },
     components: {
-      securitySchemes: securitySchemes(options, values),
+      securitySchemes: { bearer: texts.bearer, ...(options.basicAuth && { basic: texts.basic }) },
       schemas: { Problem, Pagination, ...merged('schemas'), ...ofSync } as Components['schemas'],
       parameters: { ...fixed.parameters, ...merged('parameters') },
       headers: fixed.headers,
@@ -49,60 +51,23 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
   return withUsedComponents(withSamples(document));
 }
 
-const unnamedHost =
-  'Version 1, on the host from which you read this description. The operator names the host by PUBLIC_URL.';
-const documentTag = {
-  name: 'Token and description',
-  description: 'The token of the request, the index of the API, and this description.',
-};
-const syncTag = {
-  name: 'Sync',
-  description:
-    'Keeps a copy of a resource and misses no change: a full sync, then passes over what changed, and a digest that finds deletions.',
-};
+type Tag = OpenApiDocument['tags'][number];
+type Path = '/' | '/token' | '/openapi.json';
+type Texts = Readonly<Record<Path, Words> & Record<'documentTag' | 'syncTag', Tag>> &
+  Readonly<Record<'server', { description: string }> & Record<'bearer' | 'basic', JsonSchema>>;
 
-function securitySchemes(
-  { basicAuth }: OpenApiOptions,
-  { rateLimitPerMinute, writeLimit }: TemplateValues,
-): Components['securitySchemes'] {
-  const bearer = {
-    type: 'http',
-    scheme: 'bearer',
-    bearerFormat: 'wdg_ and 49 letters and digits',
-    description: `An access token of a workspace, in the Authorization header only. Each operation names the scope that the token must have (\`x-required-scope\`). A token has ${rateLimitPerMinute} requests a minute, over all operations${writeLimit}.`,
-  };
-  const basic = { type: 'http', scheme: 'basic', description: 'The same token as password, with any user name.' };
-  return { bearer, ...(basicAuth && { basic }) };
-}
-
-function fixedPaths(options: OpenApiOptions) {
-  const describe = (operationId: string, summary: string, description: string, response: string) => {
+function fixedPaths(options: OpenApiOptions, texts: Texts) {
+  const describe = (path: Path, response: string) => {
     const isDocument = response !== 'Token';
     const get = operation(options, {
-      ...{ operationId, summary, description, tag: documentTag.name, ...(isDocument && { scope: null }) },
+      ...{ ...texts[path], tag: texts.documentTag.name, ...(isDocument && { scope: null }) },
       parameters: isDocument ? ['ifNoneMatch'] : [],
       responses: { 200: response, ...(isDocument && { 304: 'DocumentNotModified' }) },
       errors: isDocument ? 'public' : 'token',
     });
-    return { get };
+    return { [path]: { get } };
   };
-  return {
-    '/': describe(
-      ...(['getIndex', 'Read the index of the API'] as const),
-      'The name and the version of the API, and the addresses of its lists, with and without the slash. It needs no token.',
-      'Index',
-    ),
-    '/token': describe(
-      ...(['getToken', 'Read the token'] as const),
-      'The name, the workspace, the scopes, the expiry and the limits of the token that the request carries.',
-      'Token',
-    ),
-    '/openapi.json': describe(
-      ...(['getOpenapi', 'Read this document'] as const),
-      'The OpenAPI 3.1 description of this API. It needs no token.',
-      'OpenApi',
-    ),
-  };
+  return { ...describe('/', 'Index'), ...describe('/token', 'Token'), ...describe('/openapi.json', 'OpenApi') };
 }
 
 /** Of the responses in config/openapi/components.json. */

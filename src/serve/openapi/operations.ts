@@ -14,14 +14,16 @@ import {
   component,
   type MediaType,
   type Operation,
+  type Parameter,
   type Paths,
 } from './document.js';
 import { type ErrorSet, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
+import { readData } from './texts.js';
 import { examplesOf, isWritable, type OpenApiOptions } from './values.js';
 
-type Own = Pick<Operation, 'operationId' | 'summary' | 'description' | 'requestBody'>;
+export type Words = Pick<Operation, 'operationId' | 'summary' | 'description'>;
 
-interface Described extends Own {
+interface Described extends Words, Pick<Operation, 'requestBody'> {
   readonly tag: string;
   /** Absent: the operation needs no scope; null: nor a token. */
   readonly scope?: string | null;
@@ -49,26 +51,33 @@ export function operation(options: OpenApiOptions, described: Described): Operat
   };
 }
 
+type Kind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 'periods' | 'ids';
+/** The words for the operations of a resource, and its parameter `fields`. */
+type Texts = Readonly<Record<Kind, Words>> & { readonly fields: Parameter };
+
 /** All that the document has of a resource. */
 export function resourcePart(resource: Resource, options: OpenApiOptions) {
-  const { name, description } = resource;
+  const { name, record, description, fields, filters } = resource;
+  const [{ lower, upper } = { lower: '', upper: '' }] = filterRanges(filters);
+  const texts = readData('resource.json', {
+    ...{ name, record, description, lower, upper, Name: capital(name), Record: capital(record) },
+    order: orderProse(resource),
+    fieldNames: Object.keys(fields),
+  }) as Texts;
   return {
     tag: { name: spaced(name), description },
-    paths: pathsOf(resource, options),
+    paths: pathsOf(resource, options, texts),
     schemas: schemasOf(resource, options),
-    parameters: parametersOf(resource, options),
+    parameters: parametersOf(resource, options, texts),
     responses: responsesOf(resource, options),
   };
 }
 
-function pathsOf(resource: Resource, options: OpenApiOptions): Paths {
+function pathsOf(resource: Resource, options: OpenApiOptions, texts: Texts): Paths {
   const { name, record, detail, version, sync, filters } = resource;
   const common = { tag: spaced(name), scope: `read:${name}` };
   const list = operation(options, {
-    ...common,
-    operationId: `list${capital(name)}`,
-    summary: `List ${name}`,
-    description: `${resource.description} In the order of ${orderProse(resource)}, ascending unless \`order=desc\`. Filters combine with AND.`,
+    ...{ ...common, ...texts.list },
     parameters: [
       ...['perPage', 'page', 'cursor', 'total', 'order', `${name}.fields`],
       ...Object.keys(filters).map((filter) => `${name}.${filter}`),
@@ -77,23 +86,20 @@ function pathsOf(resource: Resource, options: OpenApiOptions): Paths {
     errors: 'list',
   });
   const get = operation(options, {
-    ...common,
-    operationId: `get${capital(record)}`,
-    summary: `Read one ${record}`,
-    description: 'An identifier that is unknown, malformed or of another workspace gives the same 404.',
+    ...{ ...common, ...texts.get },
     parameters: version === undefined ? ['id'] : ['id', 'ifNoneMatch', 'ifMatch'],
     responses: { 200: record, ...(version !== undefined && { 304: 'NotModified', 412: 'PreconditionFailed' }) },
     errors: 'detail',
   });
-  const { post, patch } = isWritable(resource, options) ? writesOf(resource, options) : {};
+  const { post, patch } = isWritable(resource, options) ? writesOf(resource, options, texts) : {};
   return {
     [`/${name}`]: { get: list, ...(post && resource.write?.creates && { post }) },
     ...(detail && { [`/${name}/{id}`]: { get, ...(patch && { patch }) } }),
-    ...(sync && syncPaths(resource, options)),
+    ...(sync && syncPaths(resource, options, texts)),
   };
 }
 
-function writesOf(resource: Resource, options: OpenApiOptions) {
+function writesOf(resource: Resource, options: OpenApiOptions, texts: Texts) {
   const { name, record } = resource;
   const common = { tag: spaced(name), scope: `write:${name}` };
   const { createExample, patchExample } = examplesOf(resource);
@@ -107,21 +113,14 @@ function writesOf(resource: Resource, options: OpenApiOptions) {
     ),
   });
   const post = operation(options, {
-    ...common,
-    operationId: `create${capital(record)}`,
-    summary: `Create one ${record}`,
-    description: 'Repeat it with the same `Idempotency-Key` after a lost or a 5xx answer: it takes effect once.',
+    ...{ ...common, ...texts.create },
     parameters: ['dryRun', 'idempotencyKey'],
     requestBody: body('Create', createExample, 'application/json'),
     responses: { 201: `${record}.created` },
     errors: 'create',
   });
   const patch = operation(options, {
-    ...common,
-    operationId: `update${capital(record)}`,
-    summary: `Change one ${record}`,
-    description:
-      'Changes the record only if the version in `If-Match` is still the current version. Repeat it with the same `Idempotency-Key` and `If-Match` after a lost or a 5xx answer: it takes effect once. An empty object changes nothing.',
+    ...{ ...common, ...texts.update },
     parameters: ['id', 'dryRun', 'idempotencyKey', 'ifMatchRequired'],
     requestBody: body('Patch', patchExample, 'application/json', 'application/merge-patch+json'),
     responses: { 200: `${record}.updated` },
@@ -130,40 +129,26 @@ function writesOf(resource: Resource, options: OpenApiOptions) {
   return { post, patch };
 }
 
-function syncPaths(resource: Resource, options: OpenApiOptions): Paths {
-  const { name, filters } = resource;
-  const Name = capital(name);
+function syncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: Texts): Paths {
+  const { sync, digest, periods, ids } = texts;
   const [days] = filterRanges(filters);
   const describe = (described: Omit<Described, 'tag' | 'scope' | 'errors'>) => ({
     get: operation(options, { ...described, tag: 'Sync', scope: `read:${name}`, errors: 'sync' }),
   });
   const ofPeriod = days === undefined ? [] : [`${name}.${days.lower}`, `${name}.${days.upper}`, 'by'];
-  const periodProse = days
-    ? ` With \`${days.lower}\` and \`${days.upper}\` it counts and hashes the records of that period, with \`by=month\` month by month: a month whose hash differs from an earlier one has records that were added, changed, moved or deleted.`
-    : '';
+  const description = digest.description + (days ? periods.description : '');
   return {
     [`/sync/${name}`]: describe({
-      operationId: `sync${Name}`,
-      summary: `Sync ${name}`,
-      description:
-        'Without `since` it returns every record. With the `since` of an earlier pass it returns the records that were inserted or changed after it, however late that was committed. A record can come twice; keep its last appearance. The last page has the `since` of the next pass. The digest finds deleted records.',
+      ...sync,
       parameters: ['perPage', 'since', 'syncCursor', 'prefix', `${name}.fields`],
       responses: { 200: `${name}.sync` },
     }),
     [`/sync/${name}/digest`]: describe({
-      operationId: `digest${Name}`,
-      summary: `Sync digest of ${name}`,
-      description: `Groups all records by the first hexadecimal digits of the SHA-256 of their identifiers, and gives the count and the hash of the ids and versions of each group. A group that differs from the client's copy has records that were changed or deleted, or that the copy lacks.${periodProse}`,
+      ...{ ...digest, description },
       parameters: ['depth', ...ofPeriod, 'since'],
       responses: { 200: 'Digest' },
     }),
-    [`/sync/${name}/ids`]: describe({
-      operationId: `ids${Name}`,
-      summary: `Sync identifiers of ${name}`,
-      description: 'The identifiers whose SHA-256 begins with one of the prefixes, at most 100,000, in no order.',
-      parameters: ['prefix', 'since'],
-      responses: { 200: 'Ids' },
-    }),
+    [`/sync/${name}/ids`]: describe({ ...ids, parameters: ['prefix', 'since'], responses: { 200: 'Ids' } }),
   };
 }
 
@@ -194,24 +179,13 @@ function schemasOf(resource: Resource, options: OpenApiOptions): Components['sch
   };
 }
 
-function parametersOf(resource: Resource, options: OpenApiOptions): Components['parameters'] {
-  const { name, fields, filters } = resource;
+function parametersOf(resource: Resource, options: OpenApiOptions, { fields }: Texts): Components['parameters'] {
+  const { name, filters } = resource;
   const ofFilters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
     filterParameter(filter, each, resource, options),
   ]);
-  return {
-    [`${name}.fields`]: {
-      name: 'fields',
-      in: 'query',
-      description:
-        'Only these fields of each record, separated by commas or in repeated parameters. `id` always comes, and in a pass `syncVersion`. Fields that were not asked for are missing from the response, although the schema of a record requires them: a client that validates responses must not use `fields`, or must make all fields optional.',
-      style: 'form',
-      explode: false,
-      schema: { type: 'array', minItems: 1, items: { type: 'string', enum: Object.keys(fields) } },
-    },
-    ...Object.fromEntries(ofFilters),
-  };
+  return { [`${name}.fields`]: fields, ...Object.fromEntries(ofFilters) };
 }
 
 function responsesOf(resource: Resource, options: OpenApiOptions): Components['responses'] {
