@@ -14,6 +14,7 @@ COPY bundle bundle
 # The session of a login is that of the roles.
 COPY sql/core sql/core
 COPY sql/check sql/check
+COPY sql/migrate sql/migrate
 RUN npm run bundle
 
 FROM ${NODE_IMAGE}
@@ -33,6 +34,7 @@ COPY package.json LICENSE ./
 COPY sql/core sql/core
 COPY sql/views sql/views
 COPY sql/check sql/check
+COPY sql/migrate sql/migrate
 COPY sql/adopt sql/adopt
 USER node
 # The ops listener stays on the container's loopback unless OPS_HOST says otherwise; the health check asks it there.

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { projectText } from '../../base/paths.js';
 import { inTransaction, type SqlFile } from './sql-files.js';
 
 type States = Readonly<Record<string, Readonly<Record<'text' | 'owner' | 'privileges', unknown>>>>;
@@ -13,29 +14,6 @@ const repeated: readonly (readonly [RegExp, (statement: string) => string])[] = 
   ],
   [/^(grant|revoke|alter (function|view|table)|set local) /, (statement) => statement],
 ];
-
-/** Their owner is the admin at first, and PUBLIC has what it has by default, as for objects that have just been made. */
-const asNew = `do $$
-  declare
-    each record;
-    taken text;
-  begin
-    for each in
-      select case when c.relkind = 'v' then 'view' else 'table' end as kind, c.oid::regclass::text as name
-        from pg_class c where relnamespace = 'gateway'::regnamespace and relkind in ('r', 'v') and concat(case relkind when 'v' then 'view' else 'table' end, ' gateway.', quote_ident(relname)) = any (array[{objects}])
-      union all
-      select 'function', p.oid::regprocedure::text
-        from pg_proc p where pronamespace = 'gateway'::regnamespace and (select concat(o.type, ' ', o.identity) from pg_identify_object('pg_proc'::regclass, p.oid, 0) o) = any (array[{objects}])
-    loop
-      execute format('alter %s %s owner to current_user', each.kind, each.name);
-      for taken in
-        select rolname::text from pg_roles where rolname ~ '^gateway_(owner|reader|writer|issuer)$' union select 'public'
-      loop
-        execute format('revoke all on %s %s from %s', replace(each.kind, 'view', 'table'), each.name, taken);
-      end loop;
-      if each.kind = 'function' then execute format('grant execute on function %s to public', each.name); end if;
-    end loop;
-  end $$`;
 
 const statesText = `select gateway.states_of($1) || jsonb_build_object('schema gateway', jsonb_build_object('privileges', array(
     select concat_ws(' ', grantee::regrole, privilege_type) from aclexplode(nspacl) order by 1))) as states
@@ -59,9 +37,8 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
     const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
     for (const statement of states) await client.query(statement); // it says what the others change
     const before = await statesNow();
-    await client.query(
-      asNew.replaceAll('{objects}', objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ')),
-    );
+    const quoted = objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ');
+    await client.query(projectText('sql/migrate/as-new.sql').replaceAll('{objects}', () => quoted));
     for (const statement of statements) await client.query(statement);
     const after = await statesNow();
     return Object.keys(after).flatMap((object) => {

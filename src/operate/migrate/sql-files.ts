@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { projectRoot, readFault, readText } from '../../base/paths.js';
+import { projectRoot, projectText, readFault, readText } from '../../base/paths.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { wallsOf } from '../../resource/statements/walls.js';
 
@@ -82,32 +82,10 @@ export async function prepare(client: pg.Client): Promise<void> {
   await createObjects(client, `create schema if not exists gateway; ${tables}`);
 }
 
-/** Takes back what default privileges of the app give its roles on the objects of both schemas: `records` shows all workspaces. */
-const ungrantDefaults = `do $$
-  declare
-    taken text;
-  begin
-    for taken in
-      select distinct format('revoke all on %s %s from %s', kind, name, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end)
-      from (
-        select 'schema', quote_ident(nspname), nspacl, nspowner from pg_namespace where nspname in ('gateway', 'records')
-        union all
-        select 'table', c.oid::regclass::text, relacl, relowner from pg_class c join pg_namespace n on n.oid = relnamespace where nspname in ('gateway', 'records')
-        union all
-        select 'function', p.oid::regprocedure::text, proacl, proowner from pg_proc p join pg_namespace n on n.oid = pronamespace where nspname in ('gateway', 'records')
-      ) o (kind, name, acl, owner) cross join aclexplode(acl) a
-      where a.grantee <> owner and pg_get_userbyid(a.grantee) !~ '^gateway_' and (a.grantee, kind) in (
-        select g.grantee, case defaclobjtype when 'n' then 'schema' when 'f' then 'function' else 'table' end from pg_default_acl, aclexplode(defaclacl) g
-        where g.grantee <> 0 or defaclobjtype <> 'f')
-    loop
-      execute taken;
-    end loop;
-  end $$`;
-
 /** Runs SQL that creates objects. */
 export async function createObjects(client: pg.ClientBase, sql: string): Promise<void> {
   await client.query(sql);
-  await client.query(ungrantDefaults);
+  await client.query(projectText('sql/migrate/ungrant-defaults.sql'));
 }
 
 /** Reads only. A file whose objects are gone, as by DROP … CASCADE, is pending. */
@@ -147,17 +125,7 @@ export async function noteApplied(
 
 /** The wall is no better than the gateway's own objects, so their states are kept with the last core file. */
 export async function noteCoreObjects(client: pg.ClientBase): Promise<void> {
-  await client.query(`
-    with own (objects) as (
-      select coalesce(array_agg(object order by object), '{}')
-      from pg_depend d, pg_identify_object(d.classid, d.objid, 0) o, concat(o.type, ' ', o.identity) object
-      where d.refclassid = 'pg_namespace'::regclass and d.deptype = 'n' and d.refobjid = 'gateway'::regnamespace and o.type in ('function', 'table', 'view')
-        and object <> 'table gateway.migration_lock' -- which the running migration holds
-        and not exists (select from gateway.applied_files f where f.root in ('views', 'gateway') and object = any (f.objects))
-    )
-    update gateway.applied_files f set objects = case when f.name = last then own.objects else '{}' end,
-      digest = case when f.name = last then '' end, sources = case when f.name = last then gateway.states_of(own.objects) end
-    from own, (select max(name) as last from gateway.applied_files where root = 'core') newest where f.root = 'core'`);
+  await client.query(projectText('sql/migrate/note-core-objects.sql'));
 }
 
 export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
