@@ -9,12 +9,12 @@ import {
 import { leaves, type Resource } from '../../resource/definition/resource.js';
 import { bodyDepthMax } from '../write/strict-json.js';
 import {
+  type ApiParameter,
   type ApiResponse,
   type Components,
   component,
   type MediaType,
   type Operation,
-  type Parameter,
   type Paths,
 } from './document.js';
 import { type ErrorSet, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
@@ -53,7 +53,7 @@ export function operation(options: OpenApiOptions, described: Described): Operat
 
 type Kind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 'periods' | 'ids';
 /** The words for the operations of a resource, and its parameter `fields`. */
-type Texts = Readonly<Record<Kind, Words>> & { readonly fields: Parameter };
+type Texts = Readonly<Record<Kind, Words>> & { readonly fields: ApiParameter };
 
 /** All that the document has of a resource. */
 export function resourcePart(resource: Resource, options: OpenApiOptions) {
