@@ -10,7 +10,7 @@ import {
   type Responses,
   resolve,
 } from './document.js';
-import { operation, resourcePart, type Words } from './operations.js';
+import { type OperationWords, operation, resourcePart } from './operations.js';
 import { errorResponses, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
 import { fillFile, mapValues, readData, type TemplateValues } from './texts.js';
 import { apiTitle, contactOf, documentValues, type OpenApiOptions } from './values.js';
@@ -20,7 +20,7 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
   const { version, publicUrl, apiContact, timeZone } = options;
   const values = documentValues(resources, options);
   const fixed = readData('components.json', values) as Omit<Components, 'securitySchemes'>;
-  const texts = readData('api.json', values) as Texts;
+  const texts = readData('api.json', values) as ApiTexts;
   const parts = resources.map((resource) => resourcePart(resource, options));
   const merged = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
     Object.assign({}, ...parts.map((part) => part[kind])) as (typeof parts)[number][Kind];
@@ -51,13 +51,13 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
   return withUsedComponents(withSamples(document));
 }
 
-type Tag = OpenApiDocument['tags'][number];
-type Path = '/' | '/token' | '/openapi.json';
-type Texts = Readonly<Record<Path, Words> & Record<'documentTag' | 'syncTag', Tag>> &
+type ApiTag = OpenApiDocument['tags'][number];
+type FixedPath = '/' | '/token' | '/openapi.json';
+type ApiTexts = Readonly<Record<FixedPath, OperationWords> & Record<'documentTag' | 'syncTag', ApiTag>> &
   Readonly<Record<'server', { description: string }> & Record<'bearer' | 'basic', JsonSchema>>;
 
-function fixedPaths(options: OpenApiOptions, texts: Texts) {
-  const describe = (path: Path, response: string) => {
+function fixedPaths(options: OpenApiOptions, texts: ApiTexts) {
+  const describe = (path: FixedPath, response: string) => {
     const isDocument = response !== 'Token';
     const get = operation(options, {
       ...{ ...texts[path], tag: texts.documentTag.name, ...(isDocument && { scope: null }) },

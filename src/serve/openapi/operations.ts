@@ -21,9 +21,9 @@ import { type ErrorSet, errorsOf, headersOf, type SuccessKind, successHeaders } 
 import { readData } from './texts.js';
 import { examplesOf, isWritable, type OpenApiOptions } from './values.js';
 
-export type Words = Pick<Operation, 'operationId' | 'summary' | 'description'>;
+export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'description'>;
 
-interface Described extends Words, Pick<Operation, 'requestBody'> {
+interface Described extends OperationWords, Pick<Operation, 'requestBody'> {
   readonly tag: string;
   /** Absent: the operation needs no scope; null: nor a token. */
   readonly scope?: string | null;
@@ -51,9 +51,9 @@ export function operation(options: OpenApiOptions, described: Described): Operat
   };
 }
 
-type Kind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 'periods' | 'ids';
+type OperationKind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 'periods' | 'ids';
 /** The words for the operations of a resource, and its parameter `fields`. */
-type Texts = Readonly<Record<Kind, Words>> & { readonly fields: ApiParameter };
+type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonly fields: ApiParameter };
 
 /** All that the document has of a resource. */
 export function resourcePart(resource: Resource, options: OpenApiOptions) {
@@ -63,7 +63,7 @@ export function resourcePart(resource: Resource, options: OpenApiOptions) {
     ...{ name, record, description, lower, upper, Name: capital(name), Record: capital(record) },
     order: orderProse(resource),
     fieldNames: Object.keys(fields),
-  }) as Texts;
+  }) as ResourceTexts;
   return {
     tag: { name: spaced(name), description },
     paths: pathsOf(resource, options, texts),
@@ -73,7 +73,7 @@ export function resourcePart(resource: Resource, options: OpenApiOptions) {
   };
 }
 
-function pathsOf(resource: Resource, options: OpenApiOptions, texts: Texts): Paths {
+function pathsOf(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { name, record, detail, version, sync, filters } = resource;
   const common = { tag: spaced(name), scope: `read:${name}` };
   const list = operation(options, {
@@ -99,7 +99,7 @@ function pathsOf(resource: Resource, options: OpenApiOptions, texts: Texts): Pat
   };
 }
 
-function writesOf(resource: Resource, options: OpenApiOptions, texts: Texts) {
+function writesOf(resource: Resource, options: OpenApiOptions, texts: ResourceTexts) {
   const { name, record } = resource;
   const common = { tag: spaced(name), scope: `write:${name}` };
   const { createExample, patchExample } = examplesOf(resource);
@@ -129,7 +129,7 @@ function writesOf(resource: Resource, options: OpenApiOptions, texts: Texts) {
   return { post, patch };
 }
 
-function syncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: Texts): Paths {
+function syncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { sync, digest, periods, ids } = texts;
   const [days] = filterRanges(filters);
   const describe = (described: Omit<Described, 'tag' | 'scope' | 'errors'>) => ({
@@ -179,7 +179,11 @@ function schemasOf(resource: Resource, options: OpenApiOptions): Components['sch
   };
 }
 
-function parametersOf(resource: Resource, options: OpenApiOptions, { fields }: Texts): Components['parameters'] {
+function parametersOf(
+  resource: Resource,
+  options: OpenApiOptions,
+  { fields }: ResourceTexts,
+): Components['parameters'] {
   const { name, filters } = resource;
   const ofFilters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
