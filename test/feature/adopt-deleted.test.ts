@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import type { ResourceLedger } from '../../src/operate/adopt/rows.js';
-import { type Adopted, type Ask, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
+import { type Adopted, type Ask, adopted, adoptedShop, apiOf, newDatabase, shopOf } from '../support/adopt/adopted.js';
 import { gatewayTest } from '../support/workspace.js';
 
 // Rows that the app has deleted and that stay in its tables: by any mark, through records above them, and as workspaces and users.
@@ -32,6 +32,8 @@ const app = shopOf(`
   create table marks ($own, title text not null, lifecycle_state text, record_status char(1), row_status text check (row_status in ('A', 'D')), deleted_yn char(1),
     gmt_deleted timestamp, tombstone boolean, deleted_by bigint, dr smallint not null default 0, archive_status text, is_visible boolean, valid_to date, kind text, i integer, value text, life_cycle smallint,
     created_at timestamptz not null default now());
+  create table stays (company_id bigint not null references companies, room text not null, "from.Day" date not null, title text not null, deleted_at timestamptz,
+    primary key (company_id, room, "from.Day"));
   create table job_lines (job_id bigint not null references jobs, no integer, title text not null, removed boolean not null default false, trashed_at date, primary key (job_id, no));
   insert into jobs (company_id, title, is_deleted, deleted_at) values (1, 'kept', false, null), (1, 'kept', null, null),
     (1, 'gone', true, null), (1, 'gone', false, now()), (1, 'gone', true, now()), (2, 'gone', null, null);
@@ -55,6 +57,7 @@ const app = shopOf(`
     (1, 'gone', null, 'D', null, null, null), (1, 'gone', null, null, 'Y', null, null), (1, 'gone', null, null, null, now(), null), (1, 'gone', null, null, null, null, true);
   insert into marks (company_id, title, deleted_by, dr, archive_status, is_visible, valid_to, kind) values (1, 'kept', 1, 0, null, null, null, null),
     (1, 'kept', null, 1, null, null, null, null), (1, 'kept', null, 0, 'archived', null, null, null), (1, 'kept', null, 0, null, false, '2020-01-01', 'void');
+  insert into stays select 1, room, '2026-01-01', case room when 'a''t.x' then 'gone' else 'kept' end, case room when 'a''t.x' then now() end from unnest(array['a''t.x', 'b']) room;
   insert into job_lines values (1, 1, 'kept', false, null), (1, 2, 'gone', true, null), (1, 3, 'gone', false, '2026-01-01')`);
 
 async function compareLedgers(
@@ -94,6 +97,7 @@ async function compareLedgers(
     hidden: [],
     shownAlthough: [{ by: 'deleted_at', rows: 1, ids: ['2'] }],
   });
+  t.like(ledgerOf('stays'), { rows: 2, shown: 1, hidden: [{ by: 'deleted_at', rows: 1, ids: ["1767225600-a't.x"] }] });
   const by = 'another condition of the view';
   t.like(ledgerOf('visits'), { rows: 2, shown: 1, hidden: [{ by, rows: 1, ids: ['1'] }] });
 }
@@ -105,7 +109,7 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
   const names = [...draft.resources.keys()];
   t.is(
     names.join(' '),
-    'codes documents folders jobs line-notes marks orders places projects recipients task-lines tasks visits',
+    'codes documents folders jobs line-notes marks orders places projects recipients stays task-lines tasks visits',
   );
   t.like(draft.resources.get('tasks')?.fields.status, { values: ['live', 'deleted'] });
   t.like(draft.resources.get('marks')?.fields.rowStatus, { values: ['A', 'D'] });
@@ -145,6 +149,22 @@ const barred = shopOf(`
   insert into staff values (3, 3, 'gone@shop.example', true, null), (4, 1, 'left@shop.example', true, now()), (5, 1, 'idle@shop.example', true, null);
   update staff set is_active = false where id = 5;
   create table jobs ($own, title text); insert into jobs (company_id, title) values (1, 'a'), (2, 'b')`);
+
+test('rows are counted for views whose workspace nothing but the views tells', async (t) => {
+  const settings = await newDatabase(t, 'orgs', (client) =>
+    client.query(`create schema shop; create table shop.notes (c_refid bigint primary key, c_orgid text not null, deleted_at timestamptz);
+      insert into shop.notes values (1, 'a', null), (2, 'b', now())`),
+  );
+  const { run, query } = await adopted(t, settings, '--schema', 'shop', '--tenant', 'c_orgid');
+  const counted = async (): Promise<unknown> => JSON.parse((await run('check', '--rows', '--json')).stdout).rows;
+  t.like(await counted(), [
+    { resource: 'notes', rows: 2, shown: 1, hidden: [{ by: 'deleted_at', rows: 1, ids: ['2'] }] },
+  ]);
+  await query(
+    `create or replace view records.notes as select 'main' as workspace_id, c_refid as id, xmin as row_xid from shop.notes`,
+  );
+  t.deepEqual(await counted(), []); // nothing can draft it, and the other items of check go on
+});
 
 test('a workspace or a user that the app has deleted gets no token, and a token that it had is refused', async (t) => {
   const draft = await adoptedShop(t, barred);

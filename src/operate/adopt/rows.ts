@@ -6,14 +6,16 @@ import { asAdmin } from '../../postgres/admin.js';
 import { leaves, type Resource } from '../../resource/definition/resource.js';
 import { recordsOf } from '../../resource/statements/walls.js';
 import { emptiedBy, ledgerOf, ledgerText, oddities, type View } from './ledger.js';
-import type { Emptied, Ledger } from './schema.js';
-import { survey } from './survey.js';
+import { AdoptRefused, type Emptied, type Ledger, type Subject } from './schema.js';
+import { type SurveyOptions, survey } from './survey.js';
+import { mostFrequent } from './tenant.js';
 
 export type ResourceLedger = Ledger & { readonly resource: string };
 
 interface Source {
   readonly schema: string;
   readonly table: string;
+  readonly tenantColumn?: string | undefined;
   readonly view: View;
 }
 
@@ -28,7 +30,8 @@ export function countRows(
     const ledgers: ResourceLedger[] = [];
     for (const schema of new Set([...sources.values()].flatMap((source) => source?.schema ?? []))) {
       const names = [...sources.values()].flatMap((source) => (source?.schema === schema ? [source.table] : []));
-      const { subjects } = await survey(client, { schema, keep: names });
+      const columns = [...sources.values()].flatMap((source) => source?.tenantColumn ?? []);
+      const subjects = await subjectsOf(client, { schema, keep: names, tenantColumn: mostFrequent(columns) });
       for (const [resource, source] of sources) {
         const subject = subjects.find(({ table }) => source?.schema === schema && table.name === source.table);
         if (source === undefined || subject === undefined) continue;
@@ -36,7 +39,7 @@ export function countRows(
         ledgers.push({ resource: resource.name, ...counted, emptied: await emptiedOf(client, resource) });
       }
     }
-    const uncounted = 'They are not counted: its id is no column of a table that `adopt` would draft.';
+    const uncounted = 'They are not counted: its id comes from no columns of a table that `adopt` would draft.';
     const items = resources.map(({ name }): Item => {
       const ledger = ledgers.find((each) => each.resource === name);
       if (ledger === undefined) return warning('rows', uncounted, name);
@@ -47,28 +50,50 @@ export function countRows(
   });
 }
 
-/** Asks the plan from which column the view has its id. */
+/** A person can have written the views, such as for an app of one company, which `adopt` cannot draft. */
+async function subjectsOf(client: pg.Client, options: SurveyOptions): Promise<readonly Subject[]> {
+  try {
+    return (await survey(client, options)).subjects;
+  } catch (error) {
+    if (error instanceof AdoptRefused) return [];
+    throw error;
+  }
+}
+
+/** Texts, and the aliases before columns, of an expression that PostgreSQL prints. */
+const aliases = /'(?:[^']|'')*'|("(?:[^"]|"")+"|\b[a-z_]\w*)\.(?=["a-z_])/g;
+
+const isOfSeveralRows = (node: QueryPlan): boolean => /Agg|ProjectSet/.test(node['Node Type']);
+
+const unquoted = (name = ''): string => name.replace(/^"|"$/g, '').replaceAll('""', '"');
+
+/** Asks the plan from which columns of a table the view has its id: one, or the texts of several. */
 async function sourceOf(client: pg.Client, name: string): Promise<Source | undefined> {
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(
-    `explain (verbose, costs off, format json) select id from ${name}`,
+    `explain (verbose, costs off, format json) select id, workspace_id from ${name}`,
   );
   const plan = rows[0]?.['QUERY PLAN'][0].Plan as QueryPlan;
-  const [, alias, column] =
-    /^\(*(?:("(?:[^"]|"")+"|\w+)\.)?("(?:[^"]|"")+"|\w+)\)*(?:::[\w ]+\)?)*$/.exec(plan.Output?.[0] ?? '') ?? [];
-  const unquoted = alias?.replace(/^"|"$/g, '').replaceAll('""', '"');
-  const source = allNodes(plan).find(
-    (node) => node['Relation Name'] !== undefined && (unquoted === undefined || node.Alias === unquoted),
-  );
+  const [id = '', workspace = ''] = plan.Output ?? [];
+  const [alias, ...others] = new Set([...id.matchAll(aliases)].flatMap(([, before]) => before ?? []));
+  const source = allNodes(plan).find((node) => node['Relation Name'] !== undefined && node.Alias === unquoted(alias));
   const { Schema: schema, 'Relation Name': table } = source ?? {};
-  if (column === undefined || schema === undefined || table === undefined) return undefined;
+  const isOfRow = !/SubPlan/.test(id) && !(/\w\(/.test(id) && allNodes(plan).some(isOfSeveralRows));
+  if (others.length > 0 || !isOfRow || schema === undefined || table === undefined) return undefined;
   const asked = [name, schema, table];
   const { rows: facts } = await client.query<{ type: string; policies: string | null }>(
     projectText('sql/adopt/source.sql'),
     asked,
   );
   const { type = 'text', policies = null } = facts[0] ?? {};
-  const own = name.replace(/^records\./, '"records".'); // not one that the ledger replaces by its draft
-  return { schema, table, view: { name: own, id: `(t.${column})::${type}`, policies } };
+  const viewName = name.replace(/^records\./, '"records".'); // not one that the ledger replaces by its draft
+  const ofTable = id.replace(aliases, (text: string, before?: string) => (before === undefined ? text : 't.'));
+  const [, of, column] = /^\(*("(?:[^"]|"")+"|\w+)\.("(?:[^"]|"")+"|\w+)/.exec(workspace) ?? [];
+  return {
+    schema,
+    table,
+    tenantColumn: of === alias ? unquoted(column) : undefined,
+    view: { name: viewName, id: `(${ofTable})::${type}`, policies },
+  };
 }
 
 const valuesMax = 1000;
