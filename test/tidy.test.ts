@@ -138,6 +138,9 @@ const vagueWords = [
 ];
 /** A noun again says more than a pronoun; in the program and its SQL. */
 const emptyPronouns = /\b(?:that|those) of\b/;
+/** A comment is a sentence; a noun phrase may define a type, a field or a constant. */
+const fragments =
+  /\/\*\*\s(?:\s*\* )?(?:Of|By(?! then)|Whether|How|As|Those|Such as|Undefined|Absent|Null (?:for|if|when|without))\b/;
 const ofProgram = /^(?:src|pull\/src|client\/src|sql)\//;
 /** Syntax of another language, and words that say more than is true, in texts for readers: help, errors, advice, descriptions, pages. */
 const mendedWords =
@@ -148,7 +151,7 @@ const forReaders =
 /** The exception names the Unix user `nobody`. Add none. */
 const withVagueWords: ReadonlySet<string> = new Set(['demo/cluster/binaries.ts']);
 
-test('comments, messages and docs name the actor and avoid vague words', (t) => {
+test('comments, messages and docs are sentences, name the actor and avoid vague words', (t) => {
   const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'].map((path) => ({
     path,
     text: readFileSync(join(projectRoot, path), 'utf8'),
@@ -164,7 +167,11 @@ test('comments, messages and docs name the actor and avoid vague words', (t) => 
   const found = texts
     .filter(({ path }) => path !== 'test/tidy.test.ts' && !withVagueWords.has(path))
     .flatMap(({ path, text }) =>
-      [...vagueWords, ...(forReaders.test(path) ? [mendedWords] : []), ...(ofProgram.test(path) ? [emptyPronouns] : [])]
+      [
+        ...vagueWords,
+        ...(forReaders.test(path) ? [mendedWords] : []),
+        ...(ofProgram.test(path) ? [emptyPronouns, fragments] : []),
+      ]
         .flatMap((words) => words.exec(text)?.[0] ?? [])
         .map((word) => `${path}: ${word}`),
     );

@@ -97,7 +97,6 @@ export interface Dangling {
 }
 
 export interface Destination {
-  /** The number of change files that count. */
   readonly changeFiles: number;
   /** Takes the destination for this origin. Throws Unusable where it has copies of another; with `isReplaced` these are replaced. */
   claim(origin: Origin, isReplaced: boolean): Promise<void>;

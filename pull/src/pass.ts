@@ -4,7 +4,6 @@ import { type Copy, type Groups, OutOfMemory, type Progress, Widened } from './d
 import type { Resource } from './document.js';
 import { PageText } from './json-text.js';
 
-/** The outcome of a pass. */
 export interface PassReport {
   readonly resource: string;
   /** The pass read everything. */
@@ -25,7 +24,6 @@ export interface PassProgress {
   readonly recordsLeft: number | null;
 }
 
-/** Dependencies of a pass. */
 export interface PassDeps {
   readonly api: Api;
   readonly changes: ChangeFiles;

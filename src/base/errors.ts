@@ -47,7 +47,7 @@ export function problemType(code: string): string {
   return `urn:workspace-data-api:problem:${code}`;
 }
 
-/** Every code of `errors[]`, and its meaning for the parameter, header or member beside it. */
+/** Each code of `errors[]` says what is wrong with the parameter, header or member beside it. */
 export const fieldErrors = {
   unknown_parameter: 'the endpoint has no such parameter',
   repeated_parameter: 'the parameter is given more than once',
@@ -95,16 +95,16 @@ export type FieldError = ({ pointer: string } | { parameter: string } | { header
 
 export const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
 
-/** The bound at which a request was refused with 503 overloaded. */
+/** A request was refused with 503 overloaded at this bound. */
 export type ShedBound = (typeof shedBounds)[number];
 
-/** An outcome other than success, thrown anywhere; http/render answers it with its `headers`. */
+/** Any code can throw an outcome other than success; http/render answers it with its `headers`. */
 export class Problem extends Error {
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
   readonly bound: ShedBound;
 
-  /** `cause`: an error of PostgreSQL, for the log. */
+  /** `cause` is an error of PostgreSQL, for the log. */
   constructor(
     readonly code: ProblemCode,
     detail: string,
@@ -125,14 +125,14 @@ export class Problem extends Error {
   }
 }
 
-/** 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
+/** Answers 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
 export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request', cause?: Error): Problem {
   const detail =
     faults.length === 1 ? (faults[0] as FieldError).detail : `The request has ${faults.length} errors; see errors.`;
   return new Problem(code, detail, { faults, ...(cause && { cause }) });
 }
 
-/** 404 of a record: unknown, malformed and foreign ids look the same. */
+/** Answers 404 for a record: unknown, malformed and foreign ids look the same. */
 export function notFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
@@ -142,21 +142,21 @@ export class StartRefused extends Error {
   override readonly name: string = 'StartRefused';
 }
 
-/** Unusable settings or definitions; the message names no secret. Exit code 2: another start fails too. */
+/** The settings or definitions are unusable; the message names no secret. Exit code 2: another start fails too. */
 export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
 
 /**
- * 'retry': it can succeed elsewhere or later. 'unfit': an object or a privilege is missing, as during a release of the app. 'permanent': it
- * fails until a person mends something.
+ * A 'retry' can succeed elsewhere or later, an object or a privilege is missing for 'unfit', as during a release of the app, and
+ * 'permanent' fails until a person mends something.
  */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'unfit' | 'permanent';
 
 export interface Refusal {
   readonly code: FieldErrorCode;
   readonly detail: string;
-  /** Types of the fields that it can be about, if no column is known. */
+  /** It can be about fields of these types, if no column is known. */
   readonly types: readonly string[] | 'all';
 }
 
@@ -172,13 +172,13 @@ interface SqlStateRow {
   readonly isLacking?: true;
   /** The server closes the connection. */
   readonly endsConnection?: true;
-  /** For the operator, where the login or the probe of a server fails. */
+  /** The operator reads it if the login or the probe of a server fails. */
   readonly reason?: string;
-  /** Its meaning for the values of a write; absent: no value is the reason. */
+  /** It says what the values of a write did; absent: no value is the reason. */
   readonly refusal?: Refusal;
-  /** Fault and remedy for the operator; absent: a bug of the gateway, or a passing fault. */
+  /** It names fault and remedy for the operator; absent: a bug of the gateway, or a passing fault. */
   readonly correction?: string | undefined;
-  /** The remedy if a function of the app met the error. */
+  /** It is the remedy if a function of the app met the error. */
   readonly correctionOfApp?: string | undefined;
 }
 
@@ -207,10 +207,10 @@ const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejec
 export const hiddenRowsRemedy =
   'Create a policy there whose condition is true for gateway_owner, bind restrictive policies to the roles of the app, or give the view to a role that may read every row.';
 
-/** Those that the code of other files tells apart. */
+/** Other files tell these apart. */
 export const queryCanceled = '57014';
 export const lockNotAvailable = '55P03';
-/** The wall: sealed by a key that the database does not have, or in another hour. */
+/** The wall was sealed by a key that the database does not have, or in another hour. */
 export const wallRefusal = 'WG006';
 export const noPreparedStatement = '26000';
 export const protocolViolation = '08P01';
@@ -219,7 +219,7 @@ export const undefinedTable = '42P01';
 export const internalError = 'XX000'; // "could not open relation with OID": a catalog that changes while it is read
 export const insufficientPrivilege = '42501';
 
-/** By SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
+/** A key is an SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': ended, // connection exceptions
   '08P01': {
@@ -301,7 +301,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   P0: ruleOfApp, // of PL/pgSQL
 };
 
-/** Classes of PostgreSQL's own SQLSTATEs; any other is raised by the app. */
+/** PostgreSQL's own SQLSTATEs have these classes; the app raises any other. */
 const ownClasses = /^(0[0-3089ABFLPZ]|10|2[0-8BDF]|34|3[89BDF]|4[024]|5[34578]|72|F0|HV|P0|XX)$/;
 
 export const unfitSqlStates: readonly string[] = Object.entries(sqlStates)
@@ -323,7 +323,7 @@ export class ServerFault extends Error {
 /** Carries no address and no credentials. */
 export class ConnectionLost extends ServerFault {}
 
-/** Cancelled before its time limit, by an administrator or by a limit that the gateway does not know. */
+/** An administrator, or a limit that the gateway does not know, cancelled it before its time limit. */
 export class StatementEnded extends ServerFault {
   override readonly helps = 'other server';
   readonly code = queryCanceled;
@@ -336,22 +336,22 @@ export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   return /^ask/.test(helpOf(error) ?? 'ask the client') ? 'permanent' : 'retry';
 }
 
-/** Undefined for a bug of the gateway. */
+/** Is undefined for a bug of the gateway. */
 export function helpOf(error: unknown): Help | undefined {
   return error instanceof ServerFault ? error.helps : rowOf(error)?.helps;
 }
 
-/** Whether the connection has ended, or ends now. */
+/** Is true if the connection has ended, or ends now. */
 export function endsConnection(error: unknown): boolean {
   return error instanceof ServerFault ? error.helps === 'repeat' : rowOf(error)?.endsConnection === true;
 }
 
-/** How the app's database refuses the values of a write; undefined for all other errors. */
+/** Says how the app's database refuses the values of a write; undefined for all other errors. */
 export function refusalOf(error: unknown): Refusal | undefined {
   return rowOf(error)?.refusal;
 }
 
-/** Fault and remedy for the operator; undefined for a bug of the gateway. */
+/** Names fault and remedy for the operator; undefined for a bug of the gateway. */
 export function correctionOf(error: unknown): string | undefined {
   const row = rowOf(error);
   if (databaseErrorKind(error) === 'retry' || databaseErrorKind(error) === 'timeout' || !isOfApp(error))
@@ -372,13 +372,13 @@ function rowOf(error: unknown): SqlStateRow | undefined {
   return row ?? (ownClasses.test(stateClass) ? undefined : ruleOfApp);
 }
 
-/** Whether a function of the app raised it: PostgreSQL names the innermost function first, in any locale. */
+/** A function of the app raised it: PostgreSQL names the innermost function first, in any locale. */
 export function isOfApp(error: unknown): boolean {
   const [innermost] = /PL\/\w.*/.exec((error as Origin).where ?? '') ?? [];
   return innermost !== undefined && !/\bgateway\.\w+\(/.test(innermost);
 }
 
-/** Whether a prepared statement was not there, or there already; except in a function of the app, which prepares others. */
+/** A prepared statement was not there, or there already; functions of the app, which prepare others, are left out. */
 export function mixesUpNames(error: unknown): boolean {
   return helpOf(error) === 'new connection' && !/^0A/.test(sqlStateOf(error) ?? '') && !isOfApp(error);
 }
@@ -391,7 +391,7 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 const objectForm = /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/;
 
-/** Such as "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
+/** Gives "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
 export function namedIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
   const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
@@ -400,7 +400,7 @@ export function namedIn(error: unknown): string | null {
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
-/** Why something failed, in words that quote no values. */
+/** Says why something failed, in words that quote no values. */
 export function reasonOf(error: Error): string {
   const state = sqlStateOf(error);
   if (state === undefined) return error.message;

@@ -5,27 +5,27 @@ type WallRefusal = typeof import('./errors.js').wallRefusal;
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
-  /** Members that make a kind, which is logged once a minute; absent: each event is logged. */
+  /** These members make a kind, which is logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
-  /** Faults of the status for a minute; an event with a code is the fault of that code, if it has one. */
+  /** The status shows the fault for a minute; an event with a code is the fault of that code, if it has one. */
   readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | WallRefusal, EventFault<E>>>>;
 }
 
-/** With the row of its remedy in docs/operate/troubleshooting.md. */
+/** docs/operate/troubleshooting.md has the row of its remedy. */
 export interface EventFault<E> {
   readonly level: 'failing' | 'degraded';
   readonly remedy: string;
-  /** Route, resource or server. Absent: all events are one fault. */
+  /** A fault is about a route, resource or server. Absent: all events are one fault. */
   readonly about?: (event: E) => string;
   readonly sentence: (about: string, count: number, workspaces: string) => string;
 }
 
-/** A counter, or a histogram of `seconds`. An event whose label is null is not counted. */
+/** The metric is a counter, or a histogram of `seconds`. An event whose label is null is not counted. */
 export interface EventMetric<E> {
-  /** Without the prefix `gateway_` and the suffix `_total`. */
+  /** The prefix `gateway_` and the suffix `_total` are left out. */
   readonly name: string;
   readonly help: string;
-  /** By member; known values count from 0 on. */
+  /** Known values of a member count from 0 on. */
   readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
   readonly amount?: (event: E) => number;
@@ -42,19 +42,19 @@ interface RequestFinished {
   tokenId: string | null;
   tokenRefused?: string;
   workspace: string | null;
-  /** Of a list that was sent whole; null for other responses. */
+  /** Lists that were sent whole have it; other responses have null. */
   rows: number | null;
   perPage: number | null;
   bytes: number;
   address?: string;
 }
 
-/** Without a stack, which would be the same for each request. */
+/** The log leaves out the stack, which would be the same for each request. */
 interface DatabaseUnfit {
   requestId: string;
   route: string;
   code: string;
-  /** View, column, function or constraint; null if PostgreSQL names none. */
+  /** It names a view, column, function or constraint; null if PostgreSQL names none. */
   object: string | null;
   correction: string;
 }
@@ -89,7 +89,7 @@ const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as c
 
 export type LimitName = (typeof limitNames)[number];
 
-/** Reasons to refuse a token that worked: a row is missing. */
+/** A token that worked is refused because a row is missing. */
 export const tokenLosses = {
   'no owner': "the token's user or workspace is gone, or may have no tokens",
   unknown: 'the token itself is gone',
@@ -118,7 +118,7 @@ const answered = (level: 'failing' | 'degraded', remedy: string, what: string): 
   sentence: (about, count) => `${s(count, 'request', 'were')} answered ${what}: ${about}`,
 });
 
-/** Without personal data and tokens; log, status, metrics and docs/reference/metrics-and-events.md follow it. */
+/** No event has personal data or tokens; log, status, metrics and docs/reference/metrics-and-events.md follow this table. */
 export const events = {
   /** The limit of open files is below what the settings allow. */
   descriptors_few: event<{ max: number; needed: number }>('warn'),

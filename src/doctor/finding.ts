@@ -1,7 +1,7 @@
 import type texts from '../../config/check/advice.json';
 import { projectText } from '../base/paths.js';
 
-/** By the code of a finding; docs/reference/check.md has the meaning of each. */
+/** The code of a finding is the key; docs/reference/check.md has the meaning of each. */
 export const advice = JSON.parse(projectText('config/check/advice.json')) as Readonly<Record<FindingCode, string>>;
 
 export type FindingCode = keyof typeof texts;

@@ -14,14 +14,14 @@ export interface ProbeBounds {
 export interface ServerState {
   readonly inRecovery: boolean;
   readonly systemIdentifier: string;
-  /** Replayed in recovery, flushed otherwise. */
+  /** It is replayed in recovery, and flushed otherwise. */
   readonly lsn: Lsn;
-  /** Out of recovery: where the next record goes. */
+  /** The next record goes there when the server is out of recovery. */
   readonly insertLsn: Lsn;
   readonly timeline: string;
-  /** By the primary's clock, epoch milliseconds; null before the first. */
+  /** The primary's clock counts, in epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
-  /** Whether a process streams WAL from another server. */
+  /** A process streams WAL from another server. */
   readonly receivesWal: boolean;
 }
 
@@ -58,7 +58,7 @@ function stateOf([
   };
 }
 
-/** On a connection of its own, each time within a deadline. */
+/** Uses a connection of its own, each time within a deadline. */
 export class Probe {
   #connection: Promise<Connection> | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -69,7 +69,7 @@ export class Probe {
     private readonly bounds: ProbeBounds,
   ) {}
 
-  /** An interval after each end, until closed. Resolves after the first time. */
+  /** Pauses for an interval after each end, until closed. Resolves after the first time. */
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
     if (this.closed) return;
@@ -128,7 +128,7 @@ export class Probe {
 
 export interface CheckResult {
   readonly refusal: string | null;
-  /** For example because of a lock on a table: they must not be read there. */
+  /** A lock on a table, for example, left them unchecked: they must not be read there. */
   readonly uncheckedViews: ReadonlySet<string>;
 }
 
@@ -147,7 +147,7 @@ export class LateCheck {
     return this.result.refusal === null && this.result.uncheckedViews.size === 0;
   }
 
-  /** Once per pause. Resolves at once if only views are unchecked. */
+  /** Tries once per pause. Resolves at once if only views are unchecked. */
   async repeat(): Promise<void> {
     if (!this.isComplete && performance.now() - this.#checkedMs >= pauseMs) this.#running ??= this.#run();
     if (this.result.refusal !== null) await this.#running;

@@ -6,17 +6,17 @@ import { prepared } from './statement.js';
 const question = projectText('sql/check/write-waits.sql').replace('{application}', applicationName);
 export const waitsStatement = prepared('write-waits', question);
 
-/** By the last look at the primary. */
+/** The last look at the primary found them. */
 export interface WriteWaits {
-  /** The gateway's backends; null behind a pooler, which gives other numbers. */
+  /** The gateway's backends; a pooler, which gives other numbers, makes it null. */
   readonly pids: ReadonlySet<number> | null;
-  /** The cause for which writes have waited a second. */
+  /** Writes have waited a second for this cause. */
   readonly sentence?: string;
 }
 
 type WaitKind = 'sync' | 'lock' | 'work';
 
-/** In the order in which one is the cause of the others. */
+/** The order is by which one is the cause of the others. */
 const sentences: Readonly<Record<WaitKind, (relation: string | null, holder: string | null) => string>> = {
   sync: () => 'commits wait for a synchronous standby: start it, or take it out of synchronous_standby_names',
   lock: (relation, holder) =>

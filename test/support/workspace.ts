@@ -51,7 +51,6 @@ export interface TestDatabase {
   readonly replica: pg.Client;
   readonly workspaces: SharedTemplate['workspaces'];
   readonly settings: Settings;
-  /** Makes a token. */
   token(options?: { workspace?: number; scopes?: readonly string[]; expiresAt?: Date | null }): Promise<string>;
   /** Resolves when the replica has replayed all the primary has written. */
   caughtUp(): Promise<void>;

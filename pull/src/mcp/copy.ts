@@ -10,7 +10,6 @@ const bounds = { rows: 1000, characters: 200_000, refusal: 1000, memoryMb: 512 }
 /** The copy does not run the statement; the message is for the assistant. */
 class NotAnswered extends Error {}
 
-/** The age of the copy, in each answer. */
 interface Age {
   /** The copy has everything that was committed before this moment; null: unknown. */
   readonly data_as_of: string | null;

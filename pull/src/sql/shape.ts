@@ -15,7 +15,6 @@ export interface Need extends Digits {
 interface MadeTable {
   /** Column with the id of the record; null: the table holds the records themselves. */
   readonly owner: string | null;
-  /** A hash of the comments that it has. */
   comments: string;
   readonly columns: Map<string, Need>;
   /** Names of columns that the document no longer has; `*`: the table itself. */

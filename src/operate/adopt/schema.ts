@@ -134,7 +134,6 @@ export interface Tenant {
   readonly root?: Table;
   /** It need not be the primary key. */
   readonly rootId?: Column;
-  /** It is undefined if the table has no such column. */
   readonly columnIn: (table: Table) => Column | undefined;
   readonly column: string;
   readonly reason: string;

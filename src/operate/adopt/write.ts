@@ -9,7 +9,6 @@ import { AdoptRefused, type Column, type Subject, type Survey, type Table } from
 import { as, type Points, sequenceGrant } from './sql.js';
 
 export interface WriteDraft {
-  /** `write` of the fields, by their names. */
   readonly rules: ReadonlyMap<string, FieldJson>;
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;

@@ -15,7 +15,7 @@ import { errorResponses, errorsOf, headersOf, type SuccessKind, successHeaders }
 import { fillFile, mapValues, readData, type TemplateValues } from './texts.js';
 import { apiTitle, contactOf, documentValues, type OpenApiOptions } from './values.js';
 
-/** Of definitions, settings, the table of problems, and the components and texts in config/openapi. */
+/** Composes definitions, settings, the table of problems, and the components and texts in config/openapi. */
 export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
   const { version, publicUrl, apiContact, timeZone } = options;
   const values = documentValues(resources, options);
@@ -70,7 +70,7 @@ function fixedPaths(options: OpenApiOptions, texts: ApiTexts) {
   return { ...describe('/', 'Index'), ...describe('/token', 'Token'), ...describe('/openapi.json', 'OpenApi') };
 }
 
-/** Of the responses in config/openapi/components.json. */
+/** config/openapi/components.json has their responses. */
 const fixedHeaders: Readonly<Record<string, SuccessKind>> = {
   NotModified: 'versioned',
   Options: 'options',
@@ -103,7 +103,7 @@ function withSamples(document: OpenApiDocument): OpenApiDocument {
 
 const samplePerPage = 1000;
 
-/** The variable ID in a path, and a line for a header; without one the language only reads. */
+/** A language has the variable ID in a path, and a line for a header; without one it only reads. */
 type Language = readonly [lang: string, label: string, id: string, header?: (name: string, value: string) => string];
 
 const entry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
@@ -114,7 +114,7 @@ const languages: readonly Language[] = [
   ['powerquery', 'Power Query', '" & ID & "'],
 ];
 
-/** In each language that can make the operation; a list follows `next` to its end. */
+/** Gives each language that can make the operation; a list follows `next` to its end. */
 function samplesOf(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
   const parameters = operation.parameters.map((reference) => resolve<ApiParameter>(document, reference));
   const perPageMax = parameters.find(({ name }) => name === 'perPage')?.schema.maximum;

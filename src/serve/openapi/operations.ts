@@ -25,7 +25,7 @@ export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'descri
 
 interface Described extends OperationWords, Pick<Operation, 'requestBody'> {
   readonly tag: string;
-  /** Absent: the operation needs no scope; null: nor a token. */
+  /** If it is absent, the operation needs no scope; null: nor a token. */
   readonly scope?: string | null;
   readonly parameters: readonly string[];
   readonly responses: Readonly<Record<string, string>>;
@@ -242,7 +242,7 @@ function filterParameter(name: string, filter: Filter, resource: Resource, { tim
   return { name, in: 'query' as const, description, ...(schema.type === 'array' && { explode: false }), schema };
 }
 
-/** "`createdAt`, `id`". */
+/** Writes "`createdAt`, `id`". */
 function orderProse(resource: Resource): string {
   const paths = new Map(leaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
   return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');

@@ -4,7 +4,6 @@ import { type Field, type Leaf, leaves, type Resource } from '../../resource/def
 import type { Settings } from '../settings.js';
 import type { TemplateValues } from './texts.js';
 
-/** The settings that the document shows. */
 export const documentSettings = [
   ...(['publicUrl', 'primaryUrls', 'apiContact', 'basicAuth', 'timeZone', 'perPageDefault', 'perPageMax'] as const),
   ...(['skipRowsMax', 'rateLimitPerMinute', 'writesPerMinute', 'bodyBytesMax'] as const),

@@ -5,44 +5,44 @@ import { apiVersion } from '../http/render.js';
 import { type RecentCount, recentFaults } from './recent.js';
 import { canJudge, type Lack } from './self.js';
 
-/** Body of /readyz. */
+/** /readyz has it as its body. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
   readonly reasons: readonly (keyof typeof reasonSentences)[];
   readonly lacks: readonly Lack[];
   readonly replicas: readonly ReplicaStatus[];
-  /** Null without a primary. */
+  /** It is null without a primary. */
   readonly primary: ServerStatus | null;
-  /** The cause for which writes wait, or have no connection. */
+  /** Writes wait, or have no connection, for this cause. */
   readonly writesObstacle?: string | undefined;
-  /** Host and port of all servers, none of which can be used. */
+  /** All servers have this host and port, and none can be used. */
   readonly onlyAddress?: string | undefined;
-  /** Faults of the start that did not refuse it. */
+  /** They did not refuse the start. */
   readonly unfit: readonly UnfitServer[];
-  /** Answered 503. */
+  /** They are answered 503. */
   readonly refused: readonly RefusedResource[];
-  /** Resources that are answered 503 while a lock holds them on a replica. */
+  /** They are answered 503 while a lock holds them on a replica. */
   readonly locked: readonly LockedResource[];
   readonly recent: readonly RecentCount[];
-  /** Null after a success, and without workers. */
+  /** It is null after a success, and without workers. */
   readonly reloadRefused: string | null;
-  /** Null without Redis. While it is unreachable reads are answered, and limits go by each gateway's share. */
+  /** It is null without Redis. While it is unreachable reads are answered, and limits go by each gateway's share. */
   readonly redis: ServerStatus | null;
 }
 
 interface ReplicaStatus {
   readonly name: string;
-  /** `lagging`: used, with a third of the allowed lag. `primary`: listed among replicas, and no fault. */
+  /** A `lagging` replica is used, with a third of the allowed lag; a `primary` is listed among replicas, and no fault. */
   readonly state: 'used' | 'lagging' | 'not used' | 'primary';
   readonly reason: string | null;
   readonly lagSeconds: number | null;
-  /** Since the moment up to which its data is known to be current. */
+  /** It counts since the moment up to which its data is known to be current. */
   readonly dataAgeSeconds: number | null;
 }
 
 export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
   readonly replicas: readonly Replica[];
-  /** Null without PRIMARY_URLS. */
+  /** It is null without PRIMARY_URLS. */
   readonly primary: { readonly reachable: boolean; readonly reason: string | null; readonly server?: string } | null;
   readonly writesObstacle?: () => string | undefined;
   readonly refused: () => Readiness['refused'];
@@ -52,7 +52,7 @@ export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
   readonly lagMaxMs: number;
 }
 
-/** Ready while a replica is healthy: reads are answered without primary and Redis. */
+/** Is ready while a replica is healthy: reads are answered without primary and Redis. */
 export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
   const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
@@ -89,7 +89,7 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
   };
 }
 
-/** Where the primary cannot be used either: servers of one address are behind a pooler or a proxy. */
+/** Returns the address if the primary cannot be used either: servers of one address are behind a pooler or a proxy. */
 function addressOfAll({ replicas, primary }: ReadinessSources): string | undefined {
   if (primary === null || primary.reachable || primary.server === undefined) return undefined;
   const [address, ...others] = new Set(
@@ -98,38 +98,38 @@ function addressOfAll({ replicas, primary }: ReadinessSources): string | undefin
   return others.length === 0 ? address : undefined;
 }
 
-/** While another one can be read. */
+/** It is no fault while another replica can be read. */
 export function isPrimaryAmongReplicas({ isPrimary }: Replica['state'], replicas: readonly Replica[]): boolean {
   return isPrimary && replicas.some(({ state }) => state.healthy);
 }
 
-/** Three digits; JSON has no Infinity. */
+/** Rounds to three digits; JSON has no Infinity. */
 function seconds(ms: number | null): number | null {
   return ms !== null && Number.isFinite(ms) ? Number((ms / 1000).toPrecision(3)) : null;
 }
 
-/** Body of /status.json. */
+/** /status.json has it as its body. */
 export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | 'redis'> {
   readonly at: string;
   readonly version: string;
-  /** `failing`: reads or writes fail. `degraded`: something else is wrong. */
+  /** `failing` means that reads or writes fail, and `degraded` that something else is wrong. */
   readonly level: 'well' | CurrentFault['level'];
   readonly summary: string;
   readonly faults: readonly CurrentFault[];
   /** A replica with more is not used. */
   readonly lagSecondsMax: number;
-  /** Null without workers. */
+  /** It is null without workers. */
   readonly workers: WorkersStatus | null;
 }
 
 interface CurrentFault {
   readonly level: 'degraded' | 'failing';
   readonly sentence: string;
-  /** The row of the troubleshooting page, relative to status.json. */
+  /** It leads to the row of the troubleshooting page, relative to status.json. */
   readonly link: string;
 }
 
-/** A current fault: the row of its remedy, and its sentence. */
+/** A current fault has the row of its remedy, and its sentence. */
 type Named = readonly [remedy: string, sentence: string];
 
 interface WorkersStatus {
@@ -203,7 +203,7 @@ function failures({ reasons, primary, writesObstacle, onlyAddress, refused, lock
   return [...pooler, ...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
 }
 
-/** The part of the page that has a reason for which a replica is not used; the first that fits counts. */
+/** A part of the page has a reason for which a replica is not used; the first that fits counts. */
 const partsOfReasons: readonly (readonly [reason: RegExp, part: string])[] = [
   [/^it (lags|receives)/, 'replica-lags'],
   [/^it is not in recovery/, 'replica-promoted'],
@@ -214,7 +214,7 @@ const partsOfReasons: readonly (readonly [reason: RegExp, part: string])[] = [
   [/(?:)/, 'replica-out'],
 ];
 
-/** As in the alert GatewayDataOld. */
+/** The alert GatewayDataOld has the same bound. */
 const ageSecondsMax = 60;
 
 function degradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {

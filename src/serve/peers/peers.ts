@@ -8,7 +8,7 @@ export interface Peers {
   limiter(name: string, quota: number): Limiter;
   /** Resolves when the other gateways know the write, or after about 250 ms. Never rejects. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
-  /** Undefined when there is none, or no answer within about 250 ms. */
+  /** Is undefined without a write, or an answer within about 250 ms. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
   redis(): ServerStatus | null;
   close(): void;
@@ -22,13 +22,13 @@ export const standalone: Peers = {
   close: () => {},
 };
 
-/** State in Redis, or with the parent of workers. Each call rejects when it fails. */
+/** Redis has the state, or the parent of workers. Each call rejects when it fails. */
 export interface SharedStore {
   /** Answers `countNext` of the key. */
   count(key: string, known: LocalWindow, requests: number): Promise<Count>;
   /** Unless a later one is kept. */
   publish(workspace: string, position: string): Promise<unknown>;
-  /** Absent when the writes of the others come with the counts. */
+  /** It is absent if the writes of the others come with the counts. */
   lastWrite?(workspace: string): Promise<string | null>;
 }
 

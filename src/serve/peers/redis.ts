@@ -6,7 +6,7 @@ import { type Peers, peersOf, type SharedStore, SilenceDetector } from './peers.
 
 /** By then every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
-/** `countNext` of flow/rate-limiter.ts, atomic in Redis. */
+/** It is `countNext` of flow/rate-limiter.ts, atomic in Redis. */
 const countScript = `
   local known, granted, requests, gateway = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
   local before, own, others = 0, granted + requests, 0
@@ -26,7 +26,7 @@ const countScript = `
   end
   return {consumed, ends_in_ms}`;
 
-/** `isLater` of wal-position.ts: a late gateway must not replace the write of another. */
+/** It is `isLater` of wal-position.ts: a late gateway must not replace the write of another. */
 const publishScript = `
   local function is_later(a, b)
     if a[2] ~= b[2] or a[3] ~= b[3] then return a[4] >= b[4] end
@@ -46,7 +46,10 @@ interface Scripts {
 
 const restMs = 1000;
 
-/** Peers on many machines, through Redis or Valkey. While it is away each gateway enforces its share; a request waits 250 ms at most. */
+/**
+ * Shares limits between machines, through Redis or Valkey. While it is unreachable each gateway enforces its share; a request waits 250
+ * ms at most.
+ */
 export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
   const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
@@ -64,7 +67,7 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
     publish: (workspace, position) => commands.gatewayPublish(positionKey(workspace), position, positionTtlSeconds),
     lastWrite: (workspace) => redis.get(positionKey(workspace)),
   };
-  /** A window of a millisecond, so that each try sets. */
+  /** Lasts a millisecond, so that each try sets. */
   const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');
   const health = redisHealth(redis, tryCount, observe);
   return {
@@ -108,7 +111,7 @@ type AddressOptions = Pick<
 
 const sentinelMsMax = 1000;
 
-/** Beside the URL, from which ioredis takes login, database and, without Sentinels, the address. */
+/** Adds to the URL, from which ioredis takes login, database and, without Sentinels, the address. */
 function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
   const tls = redisUrl.startsWith('rediss:') ? { ...(redisCa !== '' && { ca: redisCa }) } : undefined;
   const sentinels = redisSentinels.split(/[\s,]+/).filter(Boolean);

@@ -15,7 +15,6 @@ export interface Plan {
   readonly reader: Reader;
   readonly serializer: RowSerializer;
   readonly perPage: number;
-  /** It can have so many. */
   readonly rowsMax: number;
   readonly chunks: Chunks;
   /** If it is null, the chunks end by themselves. Otherwise the headers name the next page, so its end is looked for. */

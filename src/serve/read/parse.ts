@@ -30,7 +30,6 @@ export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signa
 export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
   /** Links repeat them as the client gave them. */
   readonly fields: readonly string[] | undefined;
-  /** Links repeat them as the client gave them. */
   readonly filters: Parameters;
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };

@@ -32,7 +32,6 @@ interface Watched {
   readonly removeStart: () => void;
   /** A start fails with this worker; null once it has served, and for successors. */
   awaited: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | null;
-  /** It has served. */
   isReady: boolean;
   silentPeriods: number;
   /** Reports that the first of a reload may make before it is ready. */

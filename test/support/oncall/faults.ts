@@ -63,7 +63,6 @@ const verbs: Readonly<Record<string, Verb>> = {
       await Promise.race([done, sleep(500)]);
     }
   },
-  /** The page says so. */
   locked: async ({ setUp }) => {
     const [query = ''] = /select pid.*?;/s.exec(partOf('locked')) ?? [];
     for (const { pid } of await setUp.sql<{ pid: number }>(query))
