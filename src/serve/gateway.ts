@@ -289,7 +289,7 @@ async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings):
 
 /** Opens no connection. */
 function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
-  const { resources, system, unchecked, uncheckedPrimaries, readAgain, observe } = opening;
+  const { unchecked, uncheckedPrimaries, observe } = opening;
   const names = new StatementNames(settings.namedStatements, () => {
     observe({ type: 'named_statements_off' });
     for (const replica of replicas) replica.renew();
@@ -314,22 +314,11 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
     ...pick(settings, 'statementTimeoutMs', 'quietMs'),
   };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  /** Servers that the start could not check get a late check. */
-  const serversOf = (kind: 'replica' | 'primary', checked: ReadonlyMap<number, CheckResult>): PrimaryNode[] => {
-    const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
-    return connectionUrls(settings[setting]).map((url, i) => {
-      const name = serverName(url);
-      const urlNow = currentUrl(url, () => connectionUrls(readAgain()[setting]));
-      const first = checked.get(i);
-      const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
-      return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
-    });
-  };
-  const servers = serversOf('replica', unchecked);
+  const servers = serversOf(settings, opening, 'replica', unchecked);
   const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
   });
-  const primary = primaryOf(serversOf('primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
+  const primary = primaryOf(serversOf(settings, opening, 'primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
   return {
     replicas,
     heartbeat,
@@ -355,6 +344,23 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
       primary?.writes.close();
     },
   };
+}
+
+/** Servers that the start could not check get a late check. */
+function serversOf(
+  settings: Settings,
+  { resources, system, readAgain }: Opening,
+  kind: 'replica' | 'primary',
+  checked: ReadonlyMap<number, CheckResult>,
+): PrimaryNode[] {
+  const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
+  return connectionUrls(settings[setting]).map((url, i) => {
+    const name = serverName(url);
+    const urlNow = currentUrl(url, () => connectionUrls(readAgain()[setting]));
+    const first = checked.get(i);
+    const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
+    return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
+  });
 }
 
 /** Lists the replicas, and the server that is the primary now. */

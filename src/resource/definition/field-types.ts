@@ -1,7 +1,7 @@
 import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
 import { isImageJson } from '../projection/images.js';
-import { constantJson, type JsonBytes } from '../projection/json-bytes.js';
+import { constantJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
 import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
@@ -78,7 +78,6 @@ export const dateSchema: JsonSchema = {
 };
 
 const dateForm = 'a calendar date, YYYY-MM-DD';
-const nullJson = constantJson('null');
 const trueJson = constantJson('true');
 const falseJson = constantJson('false');
 const digitNine = 0x39;

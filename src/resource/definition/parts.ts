@@ -1,6 +1,6 @@
 import { type WordSource, wordsOf } from '../../postgres/row.js';
 import { removeImage } from '../projection/images.js';
-import { type ConstantJson, constantJson, type JsonBytes } from '../projection/json-bytes.js';
+import { type ConstantJson, constantJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
 import {
   eachChild,
   hasName,
@@ -14,7 +14,6 @@ import { type JsonWriter, shownMembers } from '../projection/shown-members.js';
 import { fieldType } from './field-types.js';
 import type { Part } from './resource.js';
 
-const nullJson = constantJson('null');
 const [openList, closeList, closeObject] = ['[', ']', '}'].map(constantJson) as [
   ConstantJson,
   ConstantJson,

@@ -3,7 +3,7 @@ import { Row } from '../../postgres/row.js';
 import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
 import { removeImage } from '../projection/images.js';
-import { type ConstantJson, constantJson, JsonBytes } from '../projection/json-bytes.js';
+import { type ConstantJson, constantJson, JsonBytes, nullJson } from '../projection/json-bytes.js';
 import { childrenOf, MalformedJson } from '../projection/json-scan.js';
 import { openingList, openingObject, skipSpace } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
@@ -57,7 +57,6 @@ export interface RowSerializer {
 
 /** The buffer of single records keeps so much; most have some 500 bytes. */
 const recordBytesKept = 262_144;
-const nullJson = constantJson('null');
 const brace = constantJson('}');
 
 /** Decides once what does not depend on a row. Rows hold the `columns`; the `members` are shown. */
@@ -76,23 +75,16 @@ export function compileSerializer(
   const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
   const present = { row: new Row(), workspace: '', id: '' };
   const cellWriters = compileDecoders(resource, options, members, columns, present);
-  const guarded =
-    (path: readonly string[], serialize: ValueSerializer): ValueSerializer =>
-    (row, at, json) => {
-      try {
-        serialize(row, at, json);
-      } catch (error) {
-        const reason = error instanceof DecodeError ? error.reason : 'unexpected';
-        failed.push(pointer(path));
-        const id = row.text(idAt) as string;
-        observe({ type: 'decode_failed', resource: resource.name, row: id, pointer: pointer(path), reason });
-        json.constant(nullJson);
-      }
-    };
+  const noteFailure = (path: readonly string[], row: Row, reason: string): void => {
+    const place = { resource: resource.name, row: row.text(idAt) as string, pointer: pointer(path) };
+    failed.push(place.pointer);
+    observe({ type: 'decode_failed', ...place, reason });
+  };
   const decoding = ({ field, path }: Leaf): ValueSerializer => {
     const decoded = cellWriters.get(field.column) as ValueSerializer;
     const isWhole = field.pointer === undefined && field.type !== 'json';
-    return guarded(path, isWhole ? decoded : memberOfCell(field, decoded, cells));
+    const serialize = isWhole ? decoded : memberOfCell(field, decoded, cells);
+    return nullIfUndecodable(serialize, (row, reason) => noteFailure(path, row, reason));
   };
   const serializers = members.map((member): ValueSerializer => {
     const { field } = member;
@@ -121,19 +113,35 @@ export function compileSerializer(
     json.constant(brace);
     forget();
   };
-  const record = new JsonBytes(4096, recordBytesKept);
   return {
     write,
-    json: (row, workspace) => {
-      try {
-        write(row, workspace, record);
-        return record.toString();
-      } finally {
-        record.clear();
-      }
-    },
+    json: singleRecord(write),
     keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
     personal: members.flatMap(({ path, field }) => personalIn(field, path)).join(','),
+  };
+}
+
+/** All records share one buffer. */
+function singleRecord(write: RowSerializer['write']): RowSerializer['json'] {
+  const record = new JsonBytes(4096, recordBytesKept);
+  return (row, workspace) => {
+    try {
+      write(row, workspace, record);
+      return record.toString();
+    } finally {
+      record.clear();
+    }
+  };
+}
+
+function nullIfUndecodable(serialize: ValueSerializer, note: (row: Row, reason: string) => void): ValueSerializer {
+  return (row, at, json) => {
+    try {
+      serialize(row, at, json);
+    } catch (error) {
+      note(row, error instanceof DecodeError ? error.reason : 'unexpected');
+      json.constant(nullJson);
+    }
   };
 }
 

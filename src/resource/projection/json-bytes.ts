@@ -23,6 +23,8 @@ export function constantJson(json: string): ConstantJson {
   return { words: words.map((_, i) => padded.getInt32(i * 4, true)), length: bytes.length };
 }
 
+export const nullJson = constantJson('null');
+
 /** RFC 8259 §7 escapes quotation mark, backslash and controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
 

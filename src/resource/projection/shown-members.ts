@@ -1,12 +1,11 @@
 import type { WordSource } from '../../postgres/row.js';
 import { removeImage } from './images.js';
-import { constantJson, type JsonBytes } from './json-bytes.js';
+import { constantJson, type JsonBytes, nullJson } from './json-bytes.js';
 import { eachChild, hasName, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
 
 /** Returns the end of the value at `start`. Throws MalformedJson. */
 export type JsonWriter = (from: WordSource, start: number, json: JsonBytes) => number;
 
-const nullJson = constantJson('null');
 const colon = constantJson(':');
 const brackets = {
   list: [constantJson('['), constantJson(']')],
