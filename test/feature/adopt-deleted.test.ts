@@ -81,7 +81,10 @@ async function compareLedgers(
     output,
     /tasks: 6 rows, 3 shown; hidden: 2 by the record in shop\.tasks, 1 by the record in shop\.projects\n/,
   );
-  t.regex(output, /tasks\.sql: 3 of 6 rows are not shown: 2 by the record in shop\.tasks, such as 5, 6; 1 by /);
+  t.regex(
+    output,
+    /tasks\.sql: shop\.tasks \(3 of 6: 2 by the record in shop\.tasks, such as 5, 6; 1 by .*\): More than a tenth /,
+  );
   t.regex(
     output,
     /visits\.sql: rows are shown although a record .* is not: 1 by order_id \(shop\.orders\), such as 2\. /,
@@ -115,7 +118,7 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
   t.like(draft.resources.get('marks')?.fields.rowStatus, { values: ['A', 'D'] });
   const [api, scopes] = [await apiOf(t, draft), names.map((name) => `read:${name}`).join()];
   const ask = await api(scopes);
-  t.false(/whatever (deleted_at|status|title) says/.test(draft.output));
+  t.false(/ \((deleted_at|status|title): .*Rows are shown whatever/.test(draft.output));
   for (const name of names) {
     const { body } = await ask<{ data: { title: string }[] }>(`/${name}`);
     t.true(body.data.length > 0 && body.data.every(({ title }) => title === 'kept'), `${name} ${JSON.stringify(body)}`);
@@ -126,21 +129,30 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
   t.is((await ask('/places/2')).status, 404);
   for (const point of [
     'jobs.sql: jobs (is_deleted, deleted_at): Rows with these marks count as deleted and are not shown.',
-    'codes.sql: rows are shown whatever archived_at says (set in 1 of 2 rows): ',
+    'codes.sql: codes (archived_at: set in 1 of 2 rows): Rows are shown whatever these columns say: ',
     'recipients.sql: recipients (shop.documents): Rows whose record in these tables counts as deleted are not shown.',
     'tasks.sql: tasks (status): Rows with these marks count as deleted and are not shown.',
     'tasks.sql: tasks (shop.tasks, shop.projects): Rows whose record in these tables counts as deleted are not shown.',
     'marks.sql: marks (lifecycle_state, record_status, row_status, deleted_yn, gmt_deleted, tombstone): Rows with these marks count as deleted and are not shown.',
-    'marks.sql: rows are shown whatever deleted_by says (NULL 23, 1 1): ',
-    'marks.sql: rows are shown whatever dr says (0 23, 1 1): ',
-    'marks.sql: rows are shown whatever archive_status says (live 20, NULL 3, archived 1): ',
-    'marks.sql: rows are shown whatever is_visible says (true 20, NULL 3, false 1): ',
-    'marks.sql: rows are shown whatever valid_to says (set in 21 of 24 rows): ',
+    'marks.sql: marks (deleted_by: NULL 23, 1 1): Rows are shown whatever these columns say: ',
+    'marks.sql: marks (dr: 0 23, 1 1): Rows are shown whatever these columns say: ',
+    'marks.sql: marks (archive_status: live 20, NULL 3, archived 1): Rows are shown whatever these columns say: ',
+    'marks.sql: marks (is_visible: true 20, NULL 3, false 1): Rows are shown whatever these columns say: ',
+    'marks.sql: marks (valid_to: set in 21 of 24 rows): Rows are shown whatever these columns say: ',
     'marks.sql: marks (life_cycle: 0 10, 1 10, NULL 4): Numbers tell these states, and rows with each are shown: ',
-    'marks.sql: rows are shown whatever kind says (normal 20, NULL 3, void 1): ',
+    'marks.sql: marks (kind: normal 20, NULL 3, void 1): Rows are shown whatever these columns say: ',
     'places.sql: places (shop.orders): Rows whose record in these tables counts as deleted are not shown.',
   ])
     t.true(draft.output.includes(point), `${point} in ${draft.output}`);
+  const kind = 'Rows with these marks count as deleted and are not shown. In';
+  t.regex(
+    draft.output,
+    new RegExp(`\n  sql/views/tokens\\.sql: ${kind} marks \\(.*, and \\d others, which the file lists\\.`),
+  );
+  t.regex(
+    readFileSync(join(draft.folder, 'sql/views/tokens.sql'), 'utf8'),
+    new RegExp(`OPEN: ${kind} .* tasks \\(status\\)`),
+  );
 });
 
 const barred = shopOf(`

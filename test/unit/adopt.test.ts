@@ -266,17 +266,20 @@ test('of bytes a sample takes the beginning before PostgreSQL prints them', asyn
 
 test('a draft says which rows count as deleted, and which may', (t) => {
   const isAsked = (name: string, type: string): string =>
-    deletedPoints('rows', table('jobs', [column(name, type)]))
-      .map((point) => Object(point).text ?? '')
+    deletedPoints(table('jobs', [column(name, type)]))
+      .map((point) => `${Object(point).of ?? ''} ${Object(point).text ?? ''}`.trim())
       .join('');
-  t.regex(isAsked('deleted_at', 'timestamp with time zone'), /^Rows with these marks count as deleted/);
+  t.regex(
+    isAsked('deleted_at', 'timestamp with time zone'),
+    /^jobs \(deleted_at\) Rows with these marks count as deleted/,
+  );
   for (const [name, type] of Object.entries({
     is_deleted: 'uuid',
     deleted: 'character',
     archived_at: 'date',
     deleted_by: 'bigint',
   }))
-    t.true(isAsked(name, type).startsWith(`rows are shown whatever ${name} says (${type}, no row yet): `), name);
+    t.true(isAsked(name, type).startsWith(`jobs (${name}: ${type}, no row yet) Rows are shown whatever `), name);
   t.is(isAsked('deletable', 'boolean'), '');
 });
 

@@ -11,7 +11,7 @@ import { keyIdsFile, tokensFile } from './files.js';
 import { count, sizeText } from './indexes.js';
 import { ledgerText } from './ledger.js';
 import { AdoptRefused, type Point, type Survey } from './schema.js';
-import { type DraftFile, pointsOf, printed } from './sql.js';
+import { type DraftFile, pointsOf, printed, textOf } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 
 export interface AdoptOptions extends SurveyOptions {
@@ -81,6 +81,7 @@ function filesOf(found: Survey, drafts: readonly Draft[]): (DraftFile | Draft)[]
 }
 
 const placesMax = 3;
+const rowsOf = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
 
 /** The first file asks what holds for many tables. */
 function withSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
@@ -88,11 +89,9 @@ function withSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile
   for (const point of files.flatMap((file) => ('sql' in file ? pointsOf(file.open) : [])))
     if (point.of !== undefined) shared.set(point.text, [...(shared.get(point.text) ?? []), point]);
   const points = [...shared].map(([text, some]): Point => {
-    const rows = some.reduce((sum, point) => sum + (point.rows ?? 0), 0);
-    const places = [...new Set(some.map(({ of }) => of))];
-    const first = places.slice(0, placesMax).join(', ');
-    const others = places.length > placesMax ? `, and others of ${places.length} in all: each file has a Note` : '';
-    return { text: `${text} In ${first}${others}.`, rows };
+    const rows = some.reduce((sum, point) => sum + rowsOf(point), 0);
+    const places = some.toSorted((a, b) => rowsOf(b) - rowsOf(a)).flatMap(({ of }) => of ?? []);
+    return { text, rows, places: [...new Set(places)] };
   });
   const { open = [], ...rest } = tokens as DraftFile;
   return [{ ...rest, open: [...open, ...points] }, ...files];
@@ -100,10 +99,9 @@ function withSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile
 
 /** Puts choices for the whole schema first, then those about the most rows. */
 function byRows(points: readonly Point[]): string[] {
-  const rowsOf = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
   return points
     .toSorted((a, b) => rowsOf(b) - rowsOf(a) || 0)
-    .map(({ text, rows }) => (rows === undefined ? text : `${text} (${count(rows)} rows)`));
+    .map((point) => `${textOf(point, placesMax)}${point.rows === undefined ? '' : ` (${count(point.rows)} rows)`}`);
 }
 
 function indexLines(drafts: readonly Draft[]): string[] {

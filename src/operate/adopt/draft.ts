@@ -166,7 +166,7 @@ function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Sh
     ...guessPoints(table, survey.tenant),
     crossingsPoint(subject),
     ...drafted.open,
-    ...deletedPoints('rows', table),
+    ...deletedPoints(table),
     ...abovePoint(table, subject.shown),
     ...oddities(ledger),
     ...parts.flatMap((part) => part.open),

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { viewConditions } from './above.js';
 import { parsed, shownId } from './columns.js';
 import { namesOf } from './names.js';
-import type { Cause, Emptied, Hiding, Ledger, Point, Subject } from './schema.js';
+import { type Cause, type Emptied, type Hiding, type Ledger, type Point, type Subject, sharedPoint } from './schema.js';
 import { fromOf, sampled, workspaceSql } from './sql.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
@@ -116,15 +116,17 @@ export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger)
 
 const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
 
+const oddText =
+  'More than a tenth of these rows, or all, are not shown: look in the app whether a user would see them.';
+
 /** Names what is odd: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
-export function oddities({ rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
-  const isOdd = rows > 0 && (shown === 0 || (rows - shown) * 10 > rows);
+export function oddities({ table, rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
+  const unseen = rows - shown;
+  const isOdd = rows > 0 && (shown === 0 || unseen * 10 > rows);
   const texts = (some: readonly Cause[]): string => some.map(causeText).join('; ');
   const lost = emptied.filter(({ whole }) => whole > 0);
   return [
-    ...(isOdd
-      ? [{ text: `${rows - shown} of ${rows} rows are not shown: ${texts(hidden)}.`, rows: rows - shown }]
-      : []),
+    ...(isOdd ? [sharedPoint(oddText, { name: table, rows: unseen }, `${unseen} of ${rows}: ${texts(hidden)}`)] : []),
     ...shownAlthough.map((cause) => ({
       text: `rows are shown that should be hidden: ${causeText(cause)}.`,
       rows: cause.rows,

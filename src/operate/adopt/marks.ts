@@ -186,16 +186,18 @@ function numberedStates(table: Table): string {
   return few.map((column) => `${column.name}: ${countsText(column)}`).join('; ');
 }
 
-export function deletedPoints(rows: string, table: Table): Points {
+const doubtText =
+  'Rows are shown whatever these columns say: leave out by a condition those that clients must not see.';
+
+export function deletedPoints(table: Table): Points {
   const marks = marksOf(table);
   const names = marks.map(({ column }) => column.name).join(', ');
   const numbered = numberedStates(table);
   return [
     names !== '' && sharedPoint('Rows with these marks count as deleted and are not shown.', table, names),
     numbered !== '' && sharedPoint(numberedText, table, numbered),
-    ...doubtsOf(table).map(({ column: { name }, says, rows: about }) => ({
-      text: `${rows} are shown whatever ${name} says (${says}): leave out by a condition those that clients must not see.`,
-      rows: about,
-    })),
+    ...doubtsOf(table).map(({ column: { name }, says, rows }) =>
+      sharedPoint(doubtText, { ...table, rows }, `${name}: ${says}`),
+    ),
   ];
 }

@@ -90,7 +90,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       },
       open: [
         sharedPoint(`Rows of these tables are shown as lists in the records that they belong to${others}.`, part),
-        ...deletedPoints(`rows of ${part.quoted}`, part),
+        ...deletedPoints(part),
         ...documentPoints(part, shown),
         ...leftPoints(part, leftOut),
       ],

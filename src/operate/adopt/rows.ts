@@ -43,7 +43,7 @@ export function countRows(
     const items = resources.map(({ name }): Item => {
       const ledger = ledgers.find((each) => each.resource === name);
       if (ledger === undefined) return warning('rows', uncounted, name);
-      const faults = oddities(ledger).map(({ text }) => text.replace(/[.]$/, ''));
+      const faults = oddities(ledger).map(({ text, of }) => (of ? `not shown: ${of}` : text.replace(/[.]$/, '')));
       return verdict('rows', faults, `${ledgerText(ledger)}.`, name, 'warning');
     });
     return { ledgers, items };

@@ -259,6 +259,8 @@ export interface Point {
   readonly rows?: number;
   /** Many tables share the decision: it is asked once for the schema, and noted in each file. */
   readonly of?: string;
+  /** The first has the most rows. */
+  readonly places?: readonly string[];
 }
 
 /** Many tables decide it alike; `names` are those in this one. */

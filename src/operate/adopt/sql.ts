@@ -21,9 +21,16 @@ export function printed({ about, open = [], sql }: DraftFile): string {
   // In a comment a name is never SQL.
   const comments = [
     ...about,
-    ...pointsOf(open).map(({ text, of }) => (of === undefined ? `OPEN: ${text}` : `Note: ${of}: ${text}`)),
+    ...pointsOf(open).map((point) => (point.of ? `Note: ${point.of}: ${point.text}` : `OPEN: ${textOf(point)}`)),
   ].map((text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`);
   return `${comments.join('')}${sql}\n`;
+}
+
+/** With the first places, or all. */
+export function textOf({ text, places = [] }: Point, placesMax = Number.POSITIVE_INFINITY): string {
+  if (places.length === 0) return text;
+  const others = places.length - placesMax;
+  return `${text} In ${places.slice(0, placesMax).join(', ')}${others > 0 ? `, and ${others} others, which the file lists` : ''}.`;
 }
 
 export function pointsOf(open: Points = []): Point[] {

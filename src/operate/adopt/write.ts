@@ -5,7 +5,7 @@ import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { namesOwner } from './owners.js';
-import { AdoptRefused, type Column, type Subject, type Survey, type Table } from './schema.js';
+import { AdoptRefused, type Column, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
 import { as, type Points, sequenceGrant } from './sql.js';
 
 export interface WriteDraft {
@@ -132,7 +132,11 @@ function writePoints({ table, id }: Subject, written: Written, isLogged: boolean
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
   const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
   return [
-    `clients may write ${writable.map(({ name }) => name).join(', ')}: where they must not, remove "write" there.`,
+    sharedPoint(
+      'Clients may write these columns: where they must not, remove "write" there.',
+      table,
+      writable.map(({ name }) => name).join(', '),
+    ),
     creates &&
       authors.length > 0 &&
       `a new record has the owner of the token in ${authors.join(', ')}: where another user must be there, give the column a default in place of "onCreate".`,
