@@ -238,7 +238,7 @@ function writeSql(resource: Resource, write: ResourceWrite): string[] {
   ];
 }
 
-/** The columns to which a POST and a PATCH give values, of clients or of the gateway; no column of a POST if there is none. */
+/** Lists the columns to which a POST and a PATCH give values, of clients or of the gateway; no column of a POST if there is none. */
 export function givenColumns(resource: Resource, { ids, creates, onCreate, onChange }: ResourceWrite) {
   const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
   const made = [...(ids === 'gateway' ? ['id'] : []), ...writable, ...Object.keys(onCreate)];

@@ -151,7 +151,7 @@ function newId({ idType, write }: WritableResource): Value {
   return typedAs(write.audit.view, write.audit.columns.entityId, sql.raw('written.id'));
 }
 
-/** A text as the type of that column. */
+/** Casts a text to the type of the column. */
 function typedAs(view: string, column: string, text: Value): Fragment {
   return sql.raw(`(json_populate_record(null::??, json_build_object('${column}', ?))).??`, [view, text, column]);
 }

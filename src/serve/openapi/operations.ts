@@ -55,7 +55,7 @@ type OperationKind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 
 /** The words for the operations of a resource, and its parameter `fields`. */
 type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonly fields: ApiParameter };
 
-/** All that the document has of a resource. */
+/** Describes all that the document has of a resource. */
 export function resourcePart(resource: Resource, options: OpenApiOptions) {
   const { name, record, description, fields, filters } = resource;
   const [{ lower, upper } = { lower: '', upper: '' }] = filterRanges(filters);
