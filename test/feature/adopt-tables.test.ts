@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   adopted,
@@ -113,6 +113,7 @@ const indexed = shopOf(`
     created_at timestamptz not null default now(), primary key (id, created_at)) partition by range (created_at);
   create table events_2026 partition of events for values from ('2026-01-01') to ('2027-01-01');
   create table gaps (id bigint primary key, company_id bigint not null references companies, created_at timestamptz);
+  create table pauses (id bigint primary key, company_id bigint not null references companies, created_at timestamptz);
   create table codes (code citext primary key, company_id bigint not null references companies, created_at timestamptz not null default now());
   create table numbers (id numeric(19,0) primary key, company_id bigint not null references companies, created_at timestamptz not null default now());
   create table kinds (id smallint primary key, company_id bigint not null references companies, created_at timestamptz not null default now());
@@ -123,6 +124,7 @@ const indexed = shopOf(`
   insert into prices (id, company_id, amount, valid_from) select id, company_id, amount, valid_from from rates;
   insert into events (company_id, label, created_at) select 1 + n % 2, 'event', '2026-02-01' from generate_series(1, 100) n;
   insert into gaps select n, 1 + n % 2, case when n % 3 > 0 then timestamptz '2026-01-01' end from generate_series(1, 30) n;
+  insert into pauses select n, 1 + n % 2, timestamptz '2026-01-01' from generate_series(1, 30) n;
   insert into codes select 'c' || n, 1 + n % 2 from generate_series(1, 30) n;
   insert into numbers select n, 1 + n % 2 from generate_series(1, 30) n;
   insert into kinds select n, 1 + n % 2 from generate_series(1, 30) n;
@@ -139,7 +141,7 @@ test.serial('ids are columns that an index proves, and lists have the order of o
   const { resources, output, folder } = draft;
   t.deepEqual(
     [...resources.keys()],
-    ['codes', 'events', 'gaps', 'jobs', 'kinds', 'numbers', 'prices', 'rates', 'visits'],
+    ['codes', 'events', 'gaps', 'jobs', 'kinds', 'numbers', 'pauses', 'prices', 'rates', 'visits'],
   );
   const reason = 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows';
   t.true(output.includes(`  shop.old_things: ${reason}`));
@@ -154,6 +156,16 @@ test.serial('ids are columns that an index proves, and lists have the order of o
   const isProposed = (name: string): boolean => existsSync(join(folder, `sql/views/indexes/${name}.sql`));
   const names = ['jobs_list', 'jobs_status', 'visits_list', 'visits_status'];
   t.deepEqual(names.filter(isProposed), ['jobs_list', 'jobs_status']);
+
+  const alter = 'alter table shop.pauses alter column created_at set not null';
+  t.true(output.includes(`pauses.sql: pauses (${alter}): Each row of a sample has the time by which `));
+  t.notRegex(output, /gaps \(alter table/);
+  const listIn = (folder: string) => readFileSync(join(folder, 'sql/views/indexes/pauses_list.sql'), 'utf8');
+  t.regex(listIn(folder), /\(company_id, \(coalesce\(created_at, '-infinity'\)\), id\)/);
+  await draft.query(alter);
+  const again = emptyFolder(t);
+  await commandLine(['adopt', '--schema', 'shop', '--tables', 'pauses', '--out', again], draft.settings);
+  t.regex(listIn(again), /\(company_id, created_at, id\)/);
 
   const args = ['adopt', '--schema', 'shop', '--write', 'events', '--out', emptyFolder(t)];
   const { stderr } = await commandLine(args, draft.settings);

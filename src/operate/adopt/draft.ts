@@ -171,9 +171,19 @@ function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Sh
     ...oddities(ledger),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
+    alwaysSetPoint(subject, list.order[0]),
     list.order.length === 1 &&
       sharedPoint('No column tells when a row was created, so lists are in the order of the id.', table),
   ];
+}
+
+/** The view has an expression in place of NULL, and an index over it; neither is needed where the app always sets the time. */
+function alwaysSetPoint({ table, id }: Subject, first: ViewColumn | undefined): Point | false {
+  if (first === undefined || first.of.notNull || id.values.length === 0) return false;
+  const text =
+    'Each row of a sample has the time by which its list is ordered. Set it NOT NULL and draft again, and no index over an expression is needed.';
+  const isSet = first.of.values.length === id.values.length;
+  return isSet && sharedPoint(text, table, `alter table ${table.quoted} alter column ${first.of.quoted} set not null`);
 }
 
 /** It holds beside the policies of the draft. */
