@@ -32,6 +32,13 @@ interface TalliedMember {
   readonly reasons: Set<string>;
 }
 
+interface FoundInRecords {
+  count: number;
+  readonly misfits: Set<string>;
+  readonly unexpected: Map<string, { count: number; readonly example: string }>;
+  readonly leftOut: Map<string, number>;
+}
+
 /** Counts members that are null although a value is stored, and compares records with their JSON Schema. No value is in the findings. */
 export async function checkRecords(
   client: pg.Client,
@@ -50,10 +57,8 @@ export async function checkRecords(
     const at = positions.indexOf(leaf.field.column);
     return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
   });
-  const misfits = new Set<string>();
-  const unexpected = new Map<string, { count: number; readonly example: string }>();
-  const leftOut = new Map<string, number>();
-  let count = 0;
+  const found: FoundInRecords = { count: 0, misfits: new Set(), unexpected: new Map(), leftOut: new Map() };
+  const { misfits, unexpected, leftOut } = found;
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
     for (const workspace of workspaces) {
@@ -78,31 +83,29 @@ export async function checkRecords(
         }
         for (const misfit of misfitsOf(record)) misfits.add(misfit);
       }
-      count += rows.length;
+      found.count += rows.length;
       if (rows.length > 0 && ++sampled === 2) break;
     }
-    const object = resource.name;
-    const bad = `Records do not fit it: ${withFile([...misfits], resource).join('; ')}`;
-    const forms = [...leftOut].map(([form, times]) => `${form} in ${times} of ${count} records`);
-    const contents = [...unexpected].map(
-      ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
-    );
-    return [
-      valuesItem(resource, count, members),
-      verdict('contents', withFile(contents, resource), noSecrets, object, 'warning'),
-      verdict(
-        'shown',
-        withFile(forms, resource),
-        'JSON has no form of values that show leaves out.',
-        object,
-        'warning',
-      ),
-      verdict('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
-    ];
+    return [valuesItem(resource, found.count, members), ...itemsOf(resource, found)];
   };
   return inReadOnlyTransaction(client, { settings: bound, object: resource.view }, read, ({ message }) => [
     failure('values', `They could not be read: ${message}.`, resource.name),
   ]);
+}
+
+/** One item for contents, one for what `show` leaves out, and one for the schema. */
+function itemsOf(resource: Resource, { count, misfits, unexpected, leftOut }: FoundInRecords): Item[] {
+  const object = resource.name;
+  const bad = `Records do not fit it: ${withFile([...misfits], resource).join('; ')}`;
+  const forms = [...leftOut].map(([form, times]) => `${form} in ${times} of ${count} records`);
+  const contents = [...unexpected].map(
+    ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
+  );
+  return [
+    verdict('contents', withFile(contents, resource), noSecrets, object, 'warning'),
+    verdict('shown', withFile(forms, resource), 'JSON has no form of values that show leaves out.', object, 'warning'),
+    verdict('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
+  ];
 }
 
 function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
