@@ -57,8 +57,8 @@ export async function checkRecords(
     const at = positions.indexOf(leaf.field.column);
     return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
   });
-  const found: FoundInRecords = { count: 0, misfits: new Set(), unexpected: new Map(), leftOut: new Map() };
-  const { misfits, unexpected, leftOut } = found;
+  const sample: FoundInRecords = { count: 0, misfits: new Set(), unexpected: new Map(), leftOut: new Map() };
+  const { misfits, unexpected, leftOut } = sample;
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
     for (const workspace of workspaces) {
@@ -83,10 +83,10 @@ export async function checkRecords(
         }
         for (const misfit of misfitsOf(record)) misfits.add(misfit);
       }
-      found.count += rows.length;
+      sample.count += rows.length;
       if (rows.length > 0 && ++sampled === 2) break;
     }
-    return [valuesItem(resource, found.count, members), ...itemsOf(resource, found)];
+    return [valuesItem(resource, sample.count, members), ...itemsOf(resource, sample)];
   };
   return inReadOnlyTransaction(client, { settings: bound, object: resource.view }, read, ({ message }) => [
     failure('values', `They could not be read: ${message}.`, resource.name),
