@@ -31,8 +31,7 @@ type RowPath = { readonly table: Table; readonly steps: readonly ReferenceStep[]
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
 function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
-  const byName = new Map(tables.map((each) => [each.name, each]));
-  return referencesIn(table, byName).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
+  return referencesIn(table, tables).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
     const isPart = isNamedAfter(table, above);
     if (above === tenant.root || key.survives || (isPeople(above) && !isPart)) return [];
     return [{ table: above, columns, references, takes: key.cascades && (isPart || !isOfPerson) }];

@@ -105,8 +105,7 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: C
   const below = open.find(({ table: other, to }) => workspaces.has(other) && to.includes(table));
   if (below)
     return `rows of ${below.table.quoted} name it by ${below.type.name} and ${below.id.name}, so show it by a view of your own with that join, as long as one row names each`;
-  const byName = new Map(all.map((each) => [each.name, each]));
-  const keys = referencesIn(table, byName).filter(({ columns, table: to }) => columns.length === 1 && to !== table);
+  const keys = referencesIn(table, all).filter(({ columns, table: to }) => columns.length === 1 && to !== table);
   const isOptional = ({ columns: [from], table: to }: Reference): boolean => !from?.notNull && workspaces.has(to);
   const optional = keys.find((key) => isOptional(key) && key.table !== users);
   if (optional) return remedyOfNull(optional);

@@ -4,6 +4,7 @@ import { alias, isTextual } from './columns.js';
 import { idColumn } from './keys.js';
 import { presentConditions } from './marks.js';
 import { singular } from './names.js';
+import { stepsIn } from './paths.js';
 import {
   type Column,
   columnOf,
@@ -83,10 +84,7 @@ function hasRole({ columns }: Table): boolean {
 function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
   const id = userId(people, tenant);
   const named = (name: string): string => snakeCase(name).replace(/_(id|uuid|key)$/, '');
-  const keys = table.foreignKeys.flatMap(({ table: to, columns, references }) => {
-    const [from, target] = [columnOf(table, columns[0]), columnOf(people, references[0])];
-    return to === people.name && columns.length === 1 && from && target ? [{ from, to: target }] : [];
-  });
+  const keys = stepsIn(table, [people]).map(({ from, to }) => ({ from, to }));
   const guessed = table.columns
     .filter(
       ({ name, type }) => id && type === id.type && [singular(snakeCase(people.name)), 'user'].includes(named(name)),
@@ -104,16 +102,12 @@ function isOfWriter(name: string): boolean {
 }
 
 function withRole(owners: Owners, tables: readonly Table[]): Owners {
-  for (const { table: name, columns, references } of owners.table.foreignKeys) {
-    const table = tables.find((each) => each.name === name);
-    const from = columnOf(owners.table, columns[0]);
-    const isRole = from !== undefined && /(^|_)(role|rol)(_id)?$/.test(snakeCase(from.name));
-    if (table === undefined || from === undefined || !isRole || columns.length !== 1) continue;
-    const to = columnOf(table, references[0]);
-    const label = table.columns.find(
+  for (const step of stepsIn(owners.table, tables)) {
+    const isRole = /(^|_)(role|rol)(_id)?$/.test(snakeCase(step.from.name));
+    const label = step.table.columns.find(
       (column) => isTextual(column) && /^(key|code|slug|name|naam|type|kind|title)$/.test(column.name),
     );
-    if (to && label) return { ...owners, role: { from, table, to, name: label } };
+    if (isRole && label) return { ...owners, role: { ...step, name: label } };
   }
   return owners;
 }
@@ -177,11 +171,9 @@ function addressOf(people: Table, tables: readonly Table[]): Address | undefined
     columns.find(({ name }) => isNamed(purpose, name));
   const own = named(people, 'email');
   if (own) return { column: own };
-  for (const { table: name, columns, references } of people.foreignKeys) {
-    const table = tables.find((each) => each.name === name && each !== people);
-    const [from, to] = [columnOf(people, columns[0]), table && columnOf(table, references[0])];
-    const column = table && named(table, 'email');
-    if (table && from?.notNull && to && column && columns.length === 1) return { column, via: { from, table, to } };
+  for (const step of stepsIn(people, tables)) {
+    const column = named(step.table, 'email');
+    if (step.from.notNull && column && step.table !== people) return { column, via: step };
   }
   const login = named(people, 'login');
   return login && { column: login };
@@ -190,9 +182,7 @@ function addressOf(people: Table, tables: readonly Table[]): Address | undefined
 /** A foreign key leads from the column to the users whose ids tokens have. */
 export function namesOwner(column: Column, table: Table, { users: people, tenant, owners }: Survey): boolean {
   const id = people && owners && userId(people, tenant);
-  return table.foreignKeys.some(
-    (key) => key.table === people?.name && key.columns.join() === column.name && key.references[0] === id?.name,
-  );
+  return people !== undefined && stepsIn(table, [people]).some(({ from, to }) => from === column && to === id);
 }
 
 function userId(people: Table, tenant: Tenant): Column | undefined {

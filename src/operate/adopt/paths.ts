@@ -67,8 +67,7 @@ interface ReferenceKey {
 }
 
 export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly ReferenceKey[]> {
-  const byName = new Map(tables.map((table) => [table.name, table]));
-  return new Map(tables.map((table) => [table, [...requiredKeys(table, byName), ...keysBack(table, tables)]]));
+  return new Map(tables.map((table) => [table, [...requiredKeys(table, tables), ...keysBack(table, tables)]]));
 }
 
 /** Finds tables whose foreign keys lead to a workspace: `check` refuses rows for which another reference tells another one. */
@@ -92,9 +91,9 @@ export interface Reference {
   readonly isOfPerson: boolean;
 }
 
-export function referencesIn(table: Table, byName: ReadonlyMap<string, Table>): Reference[] {
+export function referencesIn(table: Table, tables: readonly Table[]): Reference[] {
   return table.foreignKeys.flatMap((key): Reference[] => {
-    const to = byName.get(key.table);
+    const to = tables.find(({ name }) => name === key.table);
     if (to === undefined) return [];
     const columns = key.columns.flatMap((name) => columnOf(table, name) ?? []);
     const references = key.references.flatMap((name) => columnOf(to, name) ?? []);
@@ -103,10 +102,17 @@ export function referencesIn(table: Table, byName: ReadonlyMap<string, Table>): 
   });
 }
 
+/** References of one column are steps. */
+export function stepsIn(table: Table, tables: readonly Table[]): ReferenceStep[] {
+  return referencesIn(table, tables).flatMap(({ table: to, columns: [from, ...others], references: [id] }) =>
+    from && id && others.length === 0 ? [{ from, table: to, to: id }] : [],
+  );
+}
+
 /** Takes keys of one column, those that delete the row first. */
-function requiredKeys(table: Table, byName: ReadonlyMap<string, Table>): ReferenceKey[] {
+function requiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[] {
   const rank = ({ key }: Reference): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
-  return referencesIn(table, byName)
+  return referencesIn(table, tables)
     .sort((a, b) => rank(a) - rank(b))
     .flatMap(({ key, table: to, columns: [from, ...others], references: [id], isOfPerson }) => {
       if (others.length > 0 || !from?.notNull || !id || to === table) return [];
