@@ -29,11 +29,13 @@ export async function ledgerOf(
   const causes = causesOf(subject);
   const sampledRows = `(select * from ${sampled(table, rowsMax)})`;
   const rows = fromOf(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
-  const isShown = view ? `exists (select from ${view.name} v where v.id = ${view.id})` : 'null::boolean';
+  const isShown = view
+    ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
+    : 'null::boolean';
   const open = shown.open.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
   const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
     from (select ${shownId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
-      case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3`;
+      case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3 order by 1`;
   const { rows: groups } = await client.query<RowGroup>(readingTables(text, subjects));
   const otherwise = `another condition of the view${view?.policies ? `, or a policy (${view.policies})` : ''}`;
   const causeOf = ({ cause }: RowGroup): string[] => (causes[cause] ? [causes[cause].by] : []);
