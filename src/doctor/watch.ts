@@ -131,8 +131,10 @@ export class FitnessWatch {
   #judge(): void {
     const keyOf = ({ resource, use }: RefusedResource): string => `${use} ${resource}`;
     const refused = new Map<string, RefusedResource>();
-    for (const [server, items] of this.#items)
-      for (const item of items)
+    // The primary first, which alone says what keeps it from writing; not in the order in which they answered.
+    const isReplica = ({ kind }: WatchedServer): number => Number(kind === 'replica');
+    for (const server of [...this.servers].sort((one, other) => isReplica(one) - isReplica(other)))
+      for (const item of this.#items.get(server) ?? [])
         for (const [resource, use] of usesOf(item, this.resources)) {
           const { detail, advice } = findingAt(server.name, item);
           const each = { resource, use, server: server.name, item: titleOf(item), detail, advice };
