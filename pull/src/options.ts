@@ -186,7 +186,7 @@ export function isClear(base: string): boolean {
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|0\.0\.0\.0|\[::1?\])$/.test(hostname);
 }
 
-/** Reads the token. Other texts are not sent: fetch would quote one that is no header in its error. */
+/** Reads the token. Throws for a text that no header can hold, because the error of fetch would quote it. */
 function tokenOf(file: string): string {
   let found: string;
   try {

@@ -1,6 +1,6 @@
--- Those of the columns $3 of a table $2 in the schema $1, by their numbers, that are NOT NULL, also by a domain, and that neither
--- PostgreSQL nor a trigger before an INSERT sets: one that names the column or sets the whole row, or whose text is in another
--- language. The role may read the catalogs, and no table of the app.
+-- Names the required columns among those with the numbers $3, of the table $2 in the schema $1. A column is required if it, or its
+-- domain, is NOT NULL, and no trigger before an INSERT may set it: one that names the column, sets the whole row, or is written in
+-- another language than PL/pgSQL. The query reads the catalogs, and no table of the app.
 select string_agg(a.attname, ', ' order by a.attnum) as names
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
   join pg_attribute a on a.attrelid = c.oid and a.attnum = any ($3::smallint[]) and not a.attisdropped and a.attgenerated = ''

@@ -166,7 +166,7 @@ const schemaOf = (pairs: readonly (readonly [string, object])[]): object => ({
   properties: Object.fromEntries(pairs),
 });
 
-/** The copy has a number of at most 15 digits in place of a longer one that is not whole. */
+/** The copy has a number of at most 15 digits where the gateway has a longer fraction. */
 function isNearly(copied: string, json: string): boolean {
   const [one, other] = [Number(copied), Number(json)];
   const digits = copied.replace(/^-?[0.]*|\.|-/g, '').replace(/0+$/, '');

@@ -77,7 +77,7 @@ let calls = 0;
 
 /**
  * Wraps AVA's `test` for a file with a database and a gateway of its own: `t.context` holds both. The database is that of the app under
- * test, or of `app`. A file that needs gateways with other settings, too, calls this again: they share the database. Everything is taken
+ * test, or of `app`. A file that needs gateways with other settings calls this again: they share the database. Everything is taken
  * down after the file's tests.
  */
 export function gatewayTest(overrides: Partial<Settings> = {}, app: AppName = appName): TestFn<TestContext> {
@@ -98,7 +98,7 @@ export function gatewayTest(overrides: Partial<Settings> = {}, app: AppName = ap
   return inContext(test, () => own);
 }
 
-/** Gives the tests of the same `test` this context; its hooks have that of the file's first `gatewayTest`. */
+/** Gives the tests of this `test` its context. Hooks get the context of the first `gatewayTest` in the file. */
 function inContext<T extends object>(test: T, context: () => object | undefined): T {
   return new Proxy(test, {
     get: (target, name) => {

@@ -15,7 +15,7 @@ export interface PulledCopies {
   readonly copies: readonly PulledCopy[];
   usual(base?: string): string[];
   pull(copy: PulledCopy, more?: readonly string[], killMs?: number): Promise<PullRun>;
-  /** Compares each copy with a fresh one, or with that of the call before if the source has not changed. */
+  /** Compares each copy with a fresh copy; one fresh copy serves several calls while the source does not change. */
   differences(more?: readonly string[], isSourceUnchanged?: boolean): Promise<string[]>;
   writers(): Promise<SyncWriters>;
   stop(): Promise<void>;
