@@ -1,4 +1,4 @@
-import { environmentName, settingsSchema } from '../src/serve/settings.js';
+import { environmentName, settingsSchema } from '../src/settings.js';
 
 type Setting = ReturnType<typeof settingsSchema>['properties'][string];
 

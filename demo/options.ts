@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { projectRoot } from '../src/base/paths.js';
 import { Failure, UsageError, wholeNumber } from '../src/cli/command.js';
 import { ports } from '../src/cli/serve.js';
-import { loadSettings, type Settings } from '../src/serve/settings.js';
+import { loadSettings, type Settings } from '../src/settings.js';
 import { type AppName, apps, isAppName } from './seed/apps.js';
 
 /** The options of `demo`, parsed. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
+import { own } from './base/members.js';
 import { suggest } from './base/nearest-name.js';
-import { own } from './base/own.js';
 import { projectText } from './base/paths.js';
 import { type Command, outLine, outText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';

@@ -11,7 +11,7 @@ import { advice } from '../src/doctor/finding.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import { leaves } from '../src/resource/definition/resource.js';
 import { gauges } from '../src/serve/ops/metrics.js';
-import { environmentName, settingsSchema } from '../src/serve/settings.js';
+import { environmentName, settingsSchema } from '../src/settings.js';
 import { importsOf, sourcesIn } from './support/sources.js';
 import { words } from './support/words.js';
 

@@ -1,5 +1,5 @@
 import { SettingsError } from '../base/errors.js';
-import { loadSettings, type Settings } from '../serve/settings.js';
+import { loadSettings, type Settings } from '../settings.js';
 import { UsageError } from './command.js';
 
 /** Only commands of the operator use it. Throws SettingsError when it is not set. */

@@ -2,7 +2,7 @@ import { type Finding, findingAt, type Level, titleOf, warning } from '../doctor
 import { inspect } from '../doctor/inspect.js';
 import { countRows } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
-import { misspeltNames } from '../serve/settings.js';
+import { misspeltNames } from '../settings.js';
 import { adminUrl, settingsOfApp } from './admin.js';
 import { command, outLine, outText } from './command.js';
 

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { pick } from '../base/pick.js';
+import { pick } from '../base/members.js';
 import { loadResources } from '../resource/definition/load.js';
 import { apiVersion } from '../serve/http/render.js';
 import { openapi } from '../serve/openapi/openapi.js';

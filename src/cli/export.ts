@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
 import { newestManifest, sha256Of, verifyExports } from '../operate/export/verify.js';
-import { loadSettings } from '../serve/settings.js';
+import { loadSettings } from '../settings.js';
 import { settingsOfApp } from './admin.js';
 import { command, errLine, outLine, showProgress, UsageError } from './command.js';
 

@@ -11,7 +11,7 @@ import {
 } from '../operate/migrate/migrations.js';
 import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
-import { loadSettings } from '../serve/settings.js';
+import { loadSettings } from '../settings.js';
 import { adminUrl, requireViews, settingsOfApp } from './admin.js';
 import { command, errLine, Failure, outLine, UsageError, wholeNumber } from './command.js';
 

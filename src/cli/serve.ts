@@ -4,9 +4,9 @@ import { StartRefused } from '../base/errors.js';
 import type { Gateway } from '../serve/gateway.js';
 import { startGateway } from '../serve/gateway.js';
 import { sendToParent } from '../serve/peers/channel.js';
-import { loadSettings, misspeltNames, printableSettings, type Settings } from '../serve/settings.js';
 import { type FromWorker, readStart, serveParent } from '../serve/workers/messages.js';
 import type { Workers } from '../serve/workers/workers.js';
+import { loadSettings, misspeltNames, printableSettings, type Settings } from '../settings.js';
 import { settingsOfApp } from './admin.js';
 import { command, errLine, outText, wholeNumber } from './command.js';
 

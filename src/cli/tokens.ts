@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import Cursor from 'pg-cursor';
+import { own } from '../base/members.js';
 import { suggest } from '../base/nearest-name.js';
-import { own } from '../base/own.js';
 import { asAdmin } from '../postgres/admin.js';
 import { fieldTypes } from '../resource/definition/field-types.js';
 import { loadResources } from '../resource/definition/load.js';

@@ -5,7 +5,7 @@ import { connectionUrls, serverName } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { plainViewsOf } from '../resource/statements/walls.js';
-import type { Settings } from '../serve/settings.js';
+import type { Settings } from '../settings.js';
 import { checkCreate } from './creates.js';
 import { type Finding, findingAt, type Item, titleOf, verdict } from './finding.js';
 import { scanItems } from './scans.js';

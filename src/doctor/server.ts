@@ -17,7 +17,7 @@ import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import { textOpener } from '../resource/projection/sealed-cells.js';
 import { viewsOf } from '../resource/statements/walls.js';
-import type { Settings } from '../serve/settings.js';
+import type { Settings } from '../settings.js';
 import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
 import { inReadOnlyTransaction } from './session.js';
 import type { ServerKind } from './verdicts.js';

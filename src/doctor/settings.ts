@@ -1,10 +1,10 @@
 import { wallKeyAdvice } from '../base/wall-key.js';
-import { redactionOf } from '../resource/definition/compiled.js';
+import { redactionOf } from '../resource/compiled.js';
 import { type Resource, usesCodecModule } from '../resource/definition/resource.js';
 import { loadCodecModule } from '../resource/projection/codec.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import type { ProjectionOptions } from '../resource/projection/redact.js';
-import type { Settings } from '../serve/settings.js';
+import type { Settings } from '../settings.js';
 import { faultIf, type Item, verdict } from './finding.js';
 
 /** `projection` is null when CODEC_MODULE cannot be loaded. */

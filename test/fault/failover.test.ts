@@ -10,7 +10,7 @@ import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { limitMs, until } from '../support/patience.js';

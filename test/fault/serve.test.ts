@@ -6,7 +6,7 @@ import { nodeFlags } from '../../bundle/node-flags.js';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';

@@ -9,7 +9,7 @@ import type { ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
 import { asAdmin } from '../../src/postgres/admin.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
 import { limitMs } from '../support/patience.js';
 import { customerOf } from '../support/primary-side.js';

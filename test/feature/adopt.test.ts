@@ -5,7 +5,7 @@ import { apps } from '../../demo/seed/apps.js';
 import { seed } from '../../demo/seed/seed.js';
 import { projectRoot, projectText } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { adopted, apiOf, commandsIn, emptyFolder, newDatabase, titleOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { words } from '../support/words.js';

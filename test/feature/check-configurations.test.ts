@@ -9,7 +9,7 @@ import { checkServer } from '../../src/doctor/server.js';
 import type { CheckResult } from '../../src/postgres/probe.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { startGateway } from '../../src/serve/gateway.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import type { Configuration } from '../support/configurations/configuration.js';
 import { leakingViews, moreTables, walledViews } from '../support/configurations/scans.js';
 import { wrongServers } from '../support/configurations/servers.js';

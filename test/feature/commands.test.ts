@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectRoot, projectText } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
-import { misspeltNames, type Settings } from '../../src/serve/settings.js';
+import { misspeltNames, type Settings } from '../../src/settings.js';
 import { commandLine, connections, programLine } from '../support/command-line.js';
 import { environmentOf } from '../support/environment.js';
 import { until } from '../support/patience.js';

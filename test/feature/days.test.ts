@@ -1,4 +1,4 @@
-import { filterCondition } from '../../src/resource/definition/filter-kinds.js';
+import { filterCondition } from '../../src/resource/statements/conditions.js';
 import { records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 

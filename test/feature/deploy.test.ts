@@ -11,7 +11,7 @@ import { connect as connectSecure } from 'node:tls';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import type { Page } from '../support/lists.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 

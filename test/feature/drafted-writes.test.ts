@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startGateway } from '../../src/serve/gateway.js';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import { type Adopted, adoptedShop, apiOf, shopOf } from '../support/adopt/adopted.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 

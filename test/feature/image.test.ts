@@ -19,7 +19,7 @@ import type { ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
-import { environmentName, type Settings } from '../../src/serve/settings.js';
+import { environmentName, type Settings } from '../../src/settings.js';
 import { connections, programLine } from '../support/command-line.js';
 import { customerOf } from '../support/primary-side.js';
 import { serveProcess } from '../support/serve-process.js';

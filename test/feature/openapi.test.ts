@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { ApiResponse, OpenApiDocument } from '../../src/serve/openapi/document.js';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import { type Browser, browserMissing, launchBrowser, openPage, type Page } from '../support/browser.js';
 import { output, programMissing } from '../support/client-tools.js';
 import { commandLine } from '../support/command-line.js';

@@ -7,7 +7,7 @@ import type { FindingCode } from '../../src/doctor/finding.js';
 import { inspect } from '../../src/doctor/inspect.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { statusOf } from '../../src/serve/ops/status.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import type { ApiClient } from '../support/client.js';
 import { type Pgbouncer, pgbouncerBinary, startPgbouncer } from '../support/pgbouncer.js';
 import { customerOf } from '../support/primary-side.js';

@@ -8,7 +8,7 @@ import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { viewsOf } from '../../src/resource/statements/walls.js';
 import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { commandLine, connections } from '../support/command-line.js';
 import type { Page } from '../support/lists.js';
 import { cloned } from '../support/template.js';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { mock } from 'node:test';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import { type ApiReply, apiClient } from '../support/client.js';
 import { codeOf, faultsOf } from '../support/lists.js';
 import { malformed, nested } from '../support/malformed-json.js';

@@ -12,7 +12,7 @@ import { migrateCommand, viewsCommand } from '../../src/cli/migrate.js';
 import { exitCodeOf } from '../../src/cli/program.js';
 import { tokens } from '../../src/cli/tokens.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { environmentOf } from './environment.js';
 import { lateOptimizing } from './late-optimizing.js';
 import type { TestDatabase } from './workspace.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
 import { tuning } from '../../src/base/tuning.js';
-import { environmentName, type Settings } from '../../src/serve/settings.js';
+import { environmentName, type Settings } from '../../src/settings.js';
 
 const resourcesDir = join(projectRoot, 'config/resources');
 

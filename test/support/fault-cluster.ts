@@ -6,7 +6,7 @@ import { keptSessions, type PgNode, type ServerSettings } from '../../demo/clust
 import type { Gateway } from '../../src/serve/gateway.js';
 import { startGateway } from '../../src/serve/gateway.js';
 import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
-import { loadSettings, type Settings } from '../../src/serve/settings.js';
+import { loadSettings, type Settings } from '../../src/settings.js';
 import { limitMs, until } from './patience.js';
 import { startSeeded } from './seeded-cluster.js';
 import { type Shared, shared } from './shared.js';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { nodeEnvironment, nodeFlags } from '../../bundle/node-flags.js';
 import { projectRoot } from '../../src/base/paths.js';
-import type { Settings } from '../../src/serve/settings.js';
+import type { Settings } from '../../src/settings.js';
 import { environmentOf, tuningFlags } from './environment.js';
 import { lateOptimizing } from './late-optimizing.js';
 

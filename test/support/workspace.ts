@@ -8,7 +8,7 @@ import { type AppName, apps } from '../../demo/seed/apps.js';
 import type { Gateway } from '../../src/serve/gateway.js';
 import { startGateway } from '../../src/serve/gateway.js';
 import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
-import { loadSettings, type Settings } from '../../src/serve/settings.js';
+import { loadSettings, type Settings } from '../../src/settings.js';
 import { appName } from './app.js';
 import { type ApiClient, apiClient } from './client.js';
 import { contractValidator } from './contract.js';

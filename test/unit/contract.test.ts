@@ -4,7 +4,7 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { openapi } from '../../src/serve/openapi/openapi.js';
 import { examplesOf } from '../../src/serve/openapi/values.js';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
 import { altered, load, owners } from '../support/definitions.js';
 

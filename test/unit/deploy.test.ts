@@ -11,7 +11,7 @@ import { projectRoot } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { metricsEvents } from '../../src/serve/ops/metrics.js';
 import { lackNames } from '../../src/serve/ops/self.js';
-import { environmentName, loadSettings, settingsSchema } from '../../src/serve/settings.js';
+import { environmentName, loadSettings, settingsSchema } from '../../src/settings.js';
 import { words } from '../support/words.js';
 
 const folder = join(projectRoot, 'deploy');

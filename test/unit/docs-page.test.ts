@@ -9,7 +9,7 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import { type ApiResponse, resolve } from '../../src/serve/openapi/document.js';
 import { openapi } from '../../src/serve/openapi/openapi.js';
 import { docsPage } from '../../src/serve/openapi/page.js';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import { output, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { samplesOf } from '../support/samples.js';
 

@@ -24,6 +24,7 @@ import {
   sqlStateOf,
 } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
+import { parseEntityTags } from '../../src/resource/entity-tags.js';
 import { addressKey } from '../../src/serve/http/admit.js';
 import { FixedBody } from '../../src/serve/http/descriptions.js';
 import { chooseEncoding } from '../../src/serve/http/encodings.js';
@@ -31,7 +32,6 @@ import { newExchange } from '../../src/serve/http/exchange.js';
 import { drain, listen } from '../../src/serve/http/listeners.js';
 import { respond, send } from '../../src/serve/http/respond.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
-import { parseEntityTags } from '../../src/serve/read/reply.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/serve/write/strict-json.js';
 import { nested } from '../support/malformed-json.js';
 import { limitMs } from '../support/patience.js';

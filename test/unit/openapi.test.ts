@@ -12,7 +12,7 @@ import { type ApiResponse, type Method, resolve } from '../../src/serve/openapi/
 import { openapi } from '../../src/serve/openapi/openapi.js';
 import { errorResponses } from '../../src/serve/openapi/responses.js';
 import { fill } from '../../src/serve/openapi/texts.js';
-import { loadSettings } from '../../src/serve/settings.js';
+import { loadSettings } from '../../src/settings.js';
 import { sourcesIn } from '../support/sources.js';
 import { words } from '../support/words.js';
 

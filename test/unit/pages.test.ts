@@ -3,7 +3,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { type FieldError, Problem } from '../../src/base/errors.js';
 import type { Statement, WorkspaceId } from '../../src/postgres/statement.js';
-import type { CompiledWrite } from '../../src/resource/definition/compiled.js';
+import type { CompiledWrite } from '../../src/resource/compiled.js';
 import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { redactionOf } from '../../src/resource/definition/compiled.js';
+import { redactionOf } from '../../src/resource/compiled.js';
 import { type FieldType, fieldType } from '../../src/resource/definition/field-types.js';
 import { type DiffShape, diffOf, storedChanges } from '../../src/resource/projection/audit-diff.js';
 import { compileRedaction, type LoggedForm } from '../../src/resource/projection/redact.js';

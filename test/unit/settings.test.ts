@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
 import { tuning } from '../../src/base/tuning.js';
-import { loadSettings, settingsSchema } from '../../src/serve/settings.js';
+import { loadSettings, settingsSchema } from '../../src/settings.js';
 import { words } from '../support/words.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {

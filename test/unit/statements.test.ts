@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { prepared, resourceOf, type Statement } from '../../src/postgres/statement.js';
 import { lookStatement } from '../../src/postgres/wal-position.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
+import { walled } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements } from '../../src/resource/statements/sync-statements.js';
-import { walled } from '../../src/resource/statements/walls.js';
 import { compileWriteStatements } from '../../src/resource/statements/write-statements.js';
 import { field, items, load, owners } from '../support/definitions.js';
 

@@ -1,17 +1,16 @@
 import type pg from 'pg';
 import { sealWith } from '../../postgres/seal.js';
-import { compileResource } from '../../resource/definition/compiled.js';
+import { compileResource } from '../../resource/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import type { Settings } from '../../serve/settings.js';
+import type { Settings } from '../../settings.js';
 import { type Item, warning } from '../finding.js';
 import type { Inspection } from '../settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
 import { checkReferences } from './references.js';
 import { checkOpenPoints, checkRedis } from './settings.js';
-import { checkUnique } from './unique.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
-import { checkWrites } from './writes.js';
+import { checkUnique, checkWrites } from './writes.js';
 
 export type Thorough = Awaited<ReturnType<typeof thorough>>;
 

@@ -2,8 +2,7 @@ import pg from 'pg';
 import { databaseErrorKind } from '../../base/errors.js';
 import { asAdmin } from '../../postgres/admin.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
-import { type Leaf, leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
-import { recordsOf } from '../../resource/statements/walls.js';
+import { type Leaf, leaves, placeOf, type Resource, recordsOf } from '../../resource/definition/resource.js';
 import { failure, type Item, verdict, withFile } from '../finding.js';
 import { inReadOnlyTransaction } from '../session.js';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { leaves, placeOf, type Resource } from '../../resource/definition/resource.js';
-import type { Settings } from '../../serve/settings.js';
+import { leaves, openMark, placeOf, type Resource } from '../../resource/definition/resource.js';
+import type { Settings } from '../../settings.js';
 import { type Item, verdict, withFile } from '../finding.js';
 
 /** Waits for its first answer: it must accept the login and run the script. */
@@ -15,8 +15,6 @@ export async function checkRedis(settings: Settings): Promise<Item> {
   const faults = reason ? [`It does not answer as it must: ${reason}`] : [];
   return verdict('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');
 }
-
-export const openMark = 'OPEN: ';
 
 export function checkOpenPoints(resource: Resource): Item[] {
   const { description, name } = resource;

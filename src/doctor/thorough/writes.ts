@@ -5,13 +5,15 @@ import type { TextRow } from '../../postgres/row.js';
 import type { Seal } from '../../postgres/seal.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
-import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
+import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/compiled.js';
 import { fieldType, textOf } from '../../resource/definition/field-types.js';
-import { leaves } from '../../resource/definition/resource.js';
-import { etagOf, parseEntityTags } from '../../serve/read/reply.js';
+import { leaves, type Resource } from '../../resource/definition/resource.js';
+import { etagOf, parseEntityTags } from '../../resource/entity-tags.js';
+import { withShown } from '../../resource/statements/write-statements.js';
 import type { Target, WriteRequest } from '../../serve/write/request.js';
 import { claimOf, lockOf, type Outcome, writeOnce } from '../../serve/write/write.js';
 import { failure, faultIf, type Item, verdict, warning } from '../finding.js';
+import { inReadOnlyTransaction } from '../session.js';
 
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 
@@ -151,4 +153,14 @@ function request(workspace: WorkspaceId, members: WriteRequest['members'], targe
   const fingerprint = createHash('sha256').update('check').digest();
   const caller = { tokenId: randomUUID(), workspace };
   return { caller, key: 'check', isDryRun: true, fingerprint, members, target, mayRead: true };
+}
+
+/** They tell a client of one workspace that a value exists in another. */
+export function checkUnique(client: pg.Client, resource: Resource, view: string): Promise<Item[]> {
+  const written = leaves(resource).flatMap(({ field }) => (field.write ? [field] : []));
+  const own = written.flatMap(({ write, column }) => (write?.references === undefined ? [] : [column]));
+  const columns = written.map(({ column }) => column).filter((column) => !own.includes(column));
+  const values = [resource.name, columns, ['workspace_id', ...own]];
+  const look = async () => (await client.query<Item>(withShown('unique', view), values)).rows;
+  return inReadOnlyTransaction(client, { object: resource.name }, look, () => []);
 }

@@ -1,4 +1,4 @@
-import { own } from '../../base/own.js';
+import { own } from '../../base/members.js';
 import { isNamed, type Purpose, snakeCase } from '../../base/words.js';
 import { areAddresses, isPersonalDocument, secretIn } from '../../doctor/thorough/contents.js';
 import { type Form, formOf, isSealedDocument } from '../../doctor/thorough/forms.js';

@@ -1,4 +1,4 @@
-import { own } from '../../base/own.js';
+import { own } from '../../base/members.js';
 import { shortened } from '../migrate/indexes.js';
 import { alias } from './columns.js';
 import { indexConditions, printedConditions } from './marks.js';

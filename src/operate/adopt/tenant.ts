@@ -1,4 +1,4 @@
-import { own } from '../../base/own.js';
+import { own } from '../../base/members.js';
 import { isNamed, snakeCase } from '../../base/words.js';
 import { isPeople, keysIn, workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';

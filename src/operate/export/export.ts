@@ -9,11 +9,11 @@ import { sealWith } from '../../postgres/seal.js';
 import { type Snapshot, type SnapshotOrigin, withSnapshot } from '../../postgres/snapshot.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { sessionSettings } from '../../postgres/wire/session.js';
-import { type CompiledResource, compileResources } from '../../resource/definition/compiled.js';
+import { type CompiledResource, compileResources } from '../../resource/compiled.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import { parseFilters } from '../../serve/read/parse.js';
-import type { Settings } from '../../serve/settings.js';
+import type { Settings } from '../../settings.js';
 import { batchesOf, type ExportedFile, type PeriodFilter, writeRecords } from './records.js';
 
 export class ExportFailed extends Error {

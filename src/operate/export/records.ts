@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Snapshot } from '../../postgres/snapshot.js';
 import type { Values } from '../../postgres/statement.js';
-import type { CompiledResource } from '../../resource/definition/compiled.js';
+import type { CompiledResource } from '../../resource/compiled.js';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
 
 export interface ExportedFile {

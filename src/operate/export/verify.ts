@@ -3,7 +3,7 @@ import { createReadStream, existsSync, readdirSync, readFileSync, statSync } fro
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { Settings } from '../../serve/settings.js';
+import type { Settings } from '../../settings.js';
 import { chosenResources, ExportFailed, inSnapshot, type Manifest, manifestName, periodOf } from './export.js';
 import { batchesOf } from './records.js';
 

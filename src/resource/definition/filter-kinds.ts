@@ -1,5 +1,4 @@
 import type { FieldError } from '../../base/errors.js';
-import { type Fragment, Parameter, sql } from '../statements/sql.js';
 import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
 
 interface FilterKindRow {
@@ -100,43 +99,6 @@ export interface Filter {
 
 export function filterKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
-}
-
-/** Casts a value for a column of the type: no number is out of range. */
-export function typed(type: FieldType, value: string): string {
-  const { comparedAs } = fieldType(type);
-  return comparedAs === undefined ? value : `${value}::${comparedAs}`;
-}
-
-/**
- * The column has the value, for a statement whose order begins with the column. After an equality alone PostgreSQL ignores the order and
- * may scan the workspace; after a list of one value only an index of the column needs no sort. Before version 17 the bounds make that index
- * read one value. A text is compared as the type of its column, because character(n) ends in spaces.
- */
-export function hasValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {
-  const { comparedAs, columnTypes } = fieldType(type);
-  const each = typed(type, ':value');
-  const ofColumn = `array[case when true then ${each} else :column: end]`;
-  const list = type === 'text' ? ofColumn : `array[${each}]::${comparedAs ?? (columnTypes[0] as string)}[]`;
-  return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
-}
-
-/**
- * Bounds a range at its `farEnd` by a row comparison, as `comparison` (statements.ts) says; the second column is the same on both sides.
- */
-export function filterCondition(
-  name: string,
-  { filters }: { readonly filters: Readonly<Record<string, Filter>> },
-  farEnd: 'lower' | 'upper' | null = null,
-): Fragment {
-  const { column, kind, type, nearlyUnique } = filters[name] as Filter;
-  const { operator, value: made, end } = filterKind(kind);
-  const parameter = new Parameter(name);
-  if (nearlyUnique) return hasValue(column, parameter, type);
-  const value = made(':given', typed(type, ':given'), type);
-  const isRow = end !== undefined && end === farEnd;
-  const condition = isRow ? `(:column:, true) ${operator} (${value}, true)` : `:column: ${operator} ${value}`;
-  return sql.raw(condition, { column, given: parameter, timeZone: new Parameter('timeZone') });
 }
 
 export function filterForm({ kind, type }: Filter): QueryForm {

@@ -7,14 +7,13 @@ import { SettingsError } from '../../base/errors.js';
 import { projectRoot, projectText, readFault, readText } from '../../base/paths.js';
 import { usualDiff } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
-import { childrenOf } from '../projection/json-scan.js';
-import { walled, walledWrite } from '../statements/walls.js';
+import { repeatedKeys } from '../projection/json-scan.js';
 import validateDefinition from './definition-validator.cjs';
 import type { FieldType } from './field-types.js';
 import { type Filter, listValuesMax } from './filter-kinds.js';
 import isJsonSchema from './json-schema-validator.cjs';
 import { type CompileSchema, contradictions, logsOf, sharedNames } from './refusals.js';
-import { type DefinitionFile, type Field, type Group, leaves, type Resource } from './resource.js';
+import { type DefinitionFile, type Field, type Group, leaves, type Resource, walled, walledWrite } from './resource.js';
 
 const filesMax = 100;
 
@@ -132,15 +131,6 @@ function resourceFrom(path: string, file: DefinitionFile, named: ReadonlyMap<str
       },
     }),
   };
-}
-
-/** JSON.parse would silently take the last of them. */
-export function repeatedKeys(json: string, at = ''): string[] {
-  const children = childrenOf(json.trim());
-  return children.flatMap(([name, value], i) => {
-    const isRepeated = children.findIndex(([first]) => first === name) < i;
-    return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
-  });
 }
 
 /** Compiles schemas once that differ only in prose. */

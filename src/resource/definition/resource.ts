@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { DiffMemberNames, DiffShape } from '../projection/audit-diff.js';
 import { type Codec, codecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
@@ -45,6 +46,9 @@ export interface Field extends Part {
   readonly words?: DiffMemberNames;
   readonly write?: WriteRule;
 }
+
+/** `adopt` begins a description with it where the operator must decide. */
+export const openMark = 'OPEN: ';
 
 export interface Group {
   readonly description: string;
@@ -183,6 +187,30 @@ export function codecsInUse(resource: Resource, members: readonly Leaf[] = leave
     const codec = resource.codecs[name] as Codec;
     return codec.older ? [codec, codec.older] : [codec];
   });
+}
+
+const nameBytesMax = 63;
+
+/** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): its end becomes a digest of the whole. */
+function shortName(name: string): string {
+  if (Buffer.byteLength(name) <= nameBytesMax) return name;
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
+  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
+}
+
+/** Turns "records.klanten" into "gateway.klanten". */
+export function walled(records: string, suffix = ''): string {
+  return `gateway.${shortName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
+}
+
+/** Turns "records.installaties", and a view for writes alone "records.installaties_write", into "gateway.installaties_write". */
+export function walledWrite(records: string): string {
+  return walled(records.replace(/_write$/, ''), '_write');
+}
+
+/** Turns "gateway.klanten" into "records.klanten". */
+export function recordsOf(view: string): string {
+  return view.replace(/^gateway\./, 'records.');
 }
 
 /** Names a field in its file (RFC 6901): "/fields/adres/group/straat". */

@@ -105,3 +105,12 @@ function containerEnd(json: string, start: number): number {
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
+
+/** JSON.parse would silently take the last of them. */
+export function repeatedKeys(json: string, at = ''): string[] {
+  const children = childrenOf(json.trim());
+  return children.flatMap(([name, value], i) => {
+    const isRepeated = children.findIndex(([first]) => first === name) < i;
+    return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
+  });
+}

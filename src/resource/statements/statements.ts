@@ -1,13 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Statement } from '../../postgres/statement.js';
 import { fieldType } from '../definition/field-types.js';
-import { type Filter, filterCondition, hasValue, typed } from '../definition/filter-kinds.js';
-import { columnsOf, type Direction, leaves, type OrderColumn, type Resource } from '../definition/resource.js';
+import type { Filter } from '../definition/filter-kinds.js';
+import { columnsOf, type Direction, leaves, type Resource } from '../definition/resource.js';
+import { type Bounds, beyond, bounded, comparison, filterCondition, hasValue, keyOf, operators } from './conditions.js';
 import { asLiteral, ends, type Fragment, inOrder, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
 import { orderFrom, viewInOrder } from './walls.js';
-
-/** A chunk has no bound, begins after a key, ends at a key, or both. */
-export type Bounds = 'all' | 'after' | 'until' | 'between';
 
 export interface ListStatements {
   /** The rows are in order. Parameters: filters, after0/after1, until0/until1, limit. */
@@ -87,8 +85,6 @@ function describeList(resource: Resource, names: string[], direction: Direction,
   };
 }
 
-/** A list goes on after a key with the first operators, and ends at one with the second. */
-const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
 /** A statement that reads in a direction ends at this side of a range. */
 const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
@@ -211,51 +207,10 @@ function selectFew({ resource, order, filters }: List, ownIndexFilter: string, r
   return places.select('record.*').crossJoin(sql.raw('lateral ? as record', [record]));
 }
 
-function keyOf({ order }: Pick<Resource, 'order'>): string[] {
-  return order.map(({ column }) => column);
-}
-
 const columnOf = ({ filters }: Resource, name: string): string => (filters[name] as Filter).column;
 
 export function byBounds(make: (bounds: Bounds) => Statement): Readonly<Record<Bounds, Statement>> {
   return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
-}
-
-type Ends = (typeof operators)[Direction];
-type Operator = Ends[number];
-type Order = readonly OrderColumn[];
-
-/** The conditions of the bounds of a chunk: it begins with the one operator behind a key, and ends with the other at one. */
-export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = operators.asc, atEnd = beyond) {
-  return [
-    ...(bounds === 'after' || bounds === 'between' ? [beyond(order, onward, 'after')] : []),
-    ...(bounds === 'until' || bounds === 'between' ? [atEnd(order, back, 'until')] : []),
-  ];
-}
-
-/**
- * Compares the key of a row with the parameters after0, after1, … or until0, until1, …. The first column by itself is compared only where a
- * statement begins to read: between two bounds of a column a generic plan expects no row of an average workspace, so all indexes look
- * alike.
- */
-function comparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
-  const values = order.map(({ type }) => typed(type, '?')).join(', ');
-  return sql.raw(`(??) ${operator} (${values})`, [
-    keyOf({ order }),
-    ...order.map((_, i) => new Parameter(`${end}${i}`)),
-  ]);
-}
-
-/**
- * The same for the end where reading begins. The first column by itself repeats it, because PostgreSQL prunes partitions by that alone.
- * A later page of the log, so explained:
- * without it: 32 buffers;
- * with it:    25 buffers.
- */
-function beyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
-  const { column, type } = order[0] as OrderColumn;
-  const first = `?? ${operator.charAt(0)}= ${typed(type, '?')}`;
-  return sql.raw(`${first} and ?`, [column, new Parameter(`${end}0`), comparison(order, operator, end)]);
 }
 
 /**

@@ -8,8 +8,9 @@ import {
   versionColumn,
   xidColumn,
 } from '../definition/resource.js';
+import { type Bounds, bounded } from './conditions.js';
 import { ends, type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
-import { type Bounds, bounded, byBounds, compileStatements } from './statements.js';
+import { byBounds, compileStatements } from './statements.js';
 import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
 
 /** A pass examines these rows in one order: the rows of the view, or of a view of parts. */

@@ -8,7 +8,9 @@ import {
   type Resource,
   type ResourceSync,
   type ResourceWrite,
+  recordsOf,
   versionColumn,
+  walled,
   xidColumn,
 } from '../definition/resource.js';
 import { inOrder, rowsOf, sql } from './sql.js';
@@ -32,30 +34,6 @@ export interface Wall {
 function wall(name: string, statements: readonly string[]): Wall {
   const text = statements.map((each) => `${each};\n`).join('');
   return { name, sql: text, hash: createHash('sha256').update(text).digest('hex') };
-}
-
-const nameBytesMax = 63;
-
-/** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): its end becomes a digest of the whole. */
-function shortName(name: string): string {
-  if (Buffer.byteLength(name) <= nameBytesMax) return name;
-  const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
-  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
-}
-
-/** Turns "records.klanten" into "gateway.klanten". */
-export function walled(records: string, suffix = ''): string {
-  return `gateway.${shortName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
-}
-
-/** Turns "records.installaties", and a view for writes alone "records.installaties_write", into "gateway.installaties_write". */
-export function walledWrite(records: string): string {
-  return walled(records.replace(/_write$/, ''), '_write');
-}
-
-/** Turns "gateway.klanten" into "records.klanten". */
-export function recordsOf(view: string): string {
-  return view.replace(/^gateway\./, 'records.');
 }
 
 type Ordered = Pick<Resource, 'view' | 'order'>;

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { projectText } from '../../base/paths.js';
 import { prepared, type Statement } from '../../postgres/statement.js';
-import { typed } from '../definition/filter-kinds.js';
 import { columnsOf, type Leaf, leaves, type Move, type Resource, type ResourceWrite } from '../definition/resource.js';
+import { typed } from './conditions.js';
 import { type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
 import { entryOf } from './walls.js';
 

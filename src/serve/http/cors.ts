@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { originsIn } from '../settings.js';
+import { originsIn } from '../../settings.js';
 
 /** A page of another origin may read these headers, beside those that every page may. */
 export const exposedHeaders =

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Resource } from '../../resource/definition/resource.js';
+import { matchesWeakly, parseEntityTags } from '../../resource/entity-tags.js';
 import { openapi } from '../openapi/openapi.js';
 import { docsPage } from '../openapi/page.js';
 import { apiIndex, type OpenApiOptions } from '../openapi/values.js';
-import { matchesWeakly, parseEntityTags, type Reply } from '../read/reply.js';
+import type { Reply } from '../reply.js';
 import { chooseEncoding, compress } from './encodings.js';
 
 export type Descriptions = ReturnType<typeof descriptions>;

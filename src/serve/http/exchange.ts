@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
 import { ClientGone } from '../../base/errors.js';
-import type { PageSize } from '../read/reply.js';
+import type { PageSize } from '../reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access, TokenRefusal } from './tokens.js';
 

@@ -5,7 +5,7 @@ import type { Context } from 'koa';
 import { ClientGone, reasonOf } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
-import type { Reply } from '../read/reply.js';
+import type { Reply } from '../reply.js';
 import { chooseEncoding, compress, type Encoding } from './encodings.js';
 import { exchangeOf } from './exchange.js';
 import { commonHeaders } from './render.js';

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type Koa from 'koa';
 import { Problem } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import type { Settings } from '../settings.js';
+import type { Settings } from '../../settings.js';
 import { requestId } from './exchange.js';
 import { ResponseOrder } from './raw-answers.js';
 import { renderWhole } from './render.js';

@@ -6,7 +6,7 @@ import type { Gate } from '../../base/flow/gate.js';
 import { type ReadTarget, unavailable, withServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
-import type { Settings } from '../settings.js';
+import type { Settings } from '../../settings.js';
 import { tokenKey, wellFormed } from './token-format.js';
 
 export interface Access {

@@ -1,7 +1,7 @@
 import { problems, problemType } from '../../base/errors.js';
 import { dateSchema, fieldType, timestampSchema } from '../../resource/definition/field-types.js';
 import { type Field, type Leaf, leaves, type Resource } from '../../resource/definition/resource.js';
-import type { Settings } from '../settings.js';
+import type { Settings } from '../../settings.js';
 import type { TemplateValues } from './texts.js';
 
 export const documentSettings = [

@@ -1,5 +1,5 @@
 import { type Event, type EventFault, events, type Observe } from '../../base/events.js';
-import { own } from '../../base/own.js';
+import { own } from '../../base/members.js';
 
 // Faults of the last minute, as sentences of the status: the alerts see them later.
 

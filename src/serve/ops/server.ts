@@ -2,11 +2,11 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
 import { projectText } from '../../base/paths.js';
+import type { Settings } from '../../settings.js';
 import type { FixedBody } from '../http/descriptions.js';
 import { commonHeaders } from '../http/render.js';
 import { headerCount } from '../http/request-head.js';
 import { pagePolicy } from '../openapi/page.js';
-import type { Settings } from '../settings.js';
 import type { Readiness, StatusReport } from './status.js';
 
 export interface OpsDeps {

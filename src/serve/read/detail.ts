@@ -1,16 +1,9 @@
 import { notFound, Problem } from '../../base/errors.js';
 import type { Caller, Statement } from '../../postgres/statement.js';
-import type { CompiledResource } from '../../resource/definition/compiled.js';
+import type { CompiledResource } from '../../resource/compiled.js';
 import { fieldType } from '../../resource/definition/field-types.js';
-import {
-  dataAsOf,
-  type EntityTag,
-  etagOf,
-  matchesStrongly,
-  matchesWeakly,
-  parseEntityTags,
-  type Reply,
-} from './reply.js';
+import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from '../../resource/entity-tags.js';
+import { dataAsOf, type Reply } from '../reply.js';
 import { type ReadDeps, withReadTarget } from './routing.js';
 
 export interface DetailRequest {

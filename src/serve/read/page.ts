@@ -7,7 +7,7 @@ import { arrayText } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey, RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
-import { dataAsOf, type PageSize, type Reply } from './reply.js';
+import { dataAsOf, type PageSize, type Reply } from '../reply.js';
 import { continuationOf, type Reader } from './routing.js';
 
 /** Says what a page reads, and how it ends: a list makes one, a sync pass makes one, and `runPlan` answers with it. */

@@ -1,7 +1,7 @@
 import { type FieldError, type FieldErrorCode, invalid } from '../../base/errors.js';
 import { suggest } from '../../base/nearest-name.js';
 import type { Caller } from '../../postgres/statement.js';
-import type { CompiledRows, CompiledSelection } from '../../resource/definition/compiled.js';
+import type { CompiledRows, CompiledSelection } from '../../resource/compiled.js';
 import { filterKind, listedValues, listValuesMax, parseFilter } from '../../resource/definition/filter-kinds.js';
 import type { Direction } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/definition/row-serializer.js';

@@ -7,7 +7,7 @@ import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
-import type { Settings } from '../settings.js';
+import type { Settings } from '../../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
 import type { RawRequest } from './parse.js';

@@ -1,5 +1,5 @@
 import { type FieldError, invalid } from '../../base/errors.js';
-import type { CompiledSelection } from '../../resource/definition/compiled.js';
+import type { CompiledSelection } from '../../resource/compiled.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { cursorContext } from '../read/page-ends.js';
 import {

@@ -1,6 +1,6 @@
 import type { Statement, Values } from '../../postgres/statement.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
-import type { Bounds } from '../../resource/statements/statements.js';
+import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section } from '../../resource/statements/sync-statements.js';
 import { rangeValues } from '../read/page.js';
 import type { ReadRows } from '../read/routing.js';

@@ -1,9 +1,9 @@
 import { hash, randomUUID } from 'node:crypto';
 import { invalid, Problem } from '../../base/errors.js';
 import type { Caller } from '../../postgres/statement.js';
-import type { CompiledWrite } from '../../resource/definition/compiled.js';
+import type { CompiledWrite } from '../../resource/compiled.js';
 import { fieldType, textOf } from '../../resource/definition/field-types.js';
-import { type EntityTag, parseEntityTags } from '../read/reply.js';
+import { type EntityTag, parseEntityTags } from '../../resource/entity-tags.js';
 import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
 export interface WriteRequest {

@@ -11,16 +11,17 @@ import {
   refusalOf,
 } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import { own } from '../../base/own.js';
+import { own } from '../../base/members.js';
 import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Values } from '../../postgres/statement.js';
 import { type Committed, dryRun, type Step, type Transaction, whole } from '../../postgres/transaction.js';
-import type { CompiledWrite, WritableMember } from '../../resource/definition/compiled.js';
+import type { CompiledWrite, WritableMember } from '../../resource/compiled.js';
 import { type FieldType, fieldType } from '../../resource/definition/field-types.js';
+import { etagOf, matchesStrongly } from '../../resource/entity-tags.js';
 import { diffOf, type NewChange } from '../../resource/projection/audit-diff.js';
-import { etagOf, matchesStrongly, type Reply } from '../read/reply.js';
+import type { Reply } from '../reply.js';
 import type { Target, WriteRequest } from './request.js';
 
 export interface WriteDeps {

@@ -10,7 +10,7 @@ import { asAdmin } from '../../../src/postgres/admin.js';
 import { loadResources } from '../../../src/resource/definition/load.js';
 import type { Resource } from '../../../src/resource/definition/resource.js';
 import { startGateway } from '../../../src/serve/gateway.js';
-import { loadSettings, type Settings } from '../../../src/serve/settings.js';
+import { loadSettings, type Settings } from '../../../src/settings.js';
 import { type CommandResult, commandLine } from '../command-line.js';
 import { shared, type TestContext } from '../workspace.js';
 

@@ -1,6 +1,6 @@
 import { urlAs } from '../../../demo/cluster/passwords.js';
 import type { FindingCode, Level } from '../../../src/doctor/finding.js';
-import type { Settings } from '../../../src/serve/settings.js';
+import type { Settings } from '../../../src/settings.js';
 import { shared, type TestDatabase } from '../workspace.js';
 
 export interface Configuration {

@@ -1,6 +1,6 @@
 import { type Gateway, startGateway } from '../../../src/serve/gateway.js';
 import type { OpenApiDocument } from '../../../src/serve/openapi/document.js';
-import type { Settings } from '../../../src/serve/settings.js';
+import type { Settings } from '../../../src/settings.js';
 import { canariesIn } from './canaries.js';
 import { type FuzzReport, fuzz } from './fuzz.js';
 import { pictureMarks } from './pictures.js';

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { freePort } from '../../../demo/cluster/ports.js';
 import { projectRoot } from '../../../src/base/paths.js';
 import type { StatusReport } from '../../../src/serve/ops/status.js';
-import type { Settings } from '../../../src/serve/settings.js';
+import type { Settings } from '../../../src/settings.js';
 import { commandLine } from '../command-line.js';
 import { asApplied, type FaultCluster, faultCluster } from '../fault-cluster.js';
 import { until } from '../patience.js';

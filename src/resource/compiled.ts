@@ -1,22 +1,10 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Observe } from '../../base/events.js';
-import { readText } from '../../base/paths.js';
-import { loadCodecModule } from '../projection/codec.js';
-import { type Keyring, parseKeyring } from '../projection/keyring.js';
-import {
-  compileRedaction,
-  type LoggedForm,
-  type ProjectionOptions,
-  type Redaction,
-  type RedactionRules,
-} from '../projection/redact.js';
-import { compileStatements, type FieldSelection, type ResourceStatements } from '../statements/statements.js';
-import { compileSyncStatements, type SyncStatements } from '../statements/sync-statements.js';
-import { compileWriteStatements } from '../statements/write-statements.js';
-import { fieldType, fieldTypes } from './field-types.js';
-import { filterRanges } from './filter-kinds.js';
-import { canFail, visibleToWriteScope } from './record-schema.js';
+import type { Observe } from '../base/events.js';
+import { readText } from '../base/paths.js';
+import { fieldType, fieldTypes } from './definition/field-types.js';
+import { filterRanges } from './definition/filter-kinds.js';
+import { canFail, visibleToWriteScope } from './definition/record-schema.js';
 import {
   codecsInUse,
   columnsOf,
@@ -25,9 +13,22 @@ import {
   leaves,
   type Resource,
   type ResourceWrite,
-} from './resource.js';
-import { compileSerializer, type RowSerializer } from './row-serializer.js';
-import { compileBodyChecks } from './write-validators.js';
+} from './definition/resource.js';
+import { compileSerializer, type RowSerializer } from './definition/row-serializer.js';
+import { compileBodyChecks } from './definition/write-validators.js';
+import { type TagColumns, tagColumns } from './entity-tags.js';
+import { loadCodecModule } from './projection/codec.js';
+import { type Keyring, parseKeyring } from './projection/keyring.js';
+import {
+  compileRedaction,
+  type LoggedForm,
+  type ProjectionOptions,
+  type Redaction,
+  type RedactionRules,
+} from './projection/redact.js';
+import { compileStatements, type FieldSelection, type ResourceStatements } from './statements/statements.js';
+import { compileSyncStatements, type SyncStatements } from './statements/sync-statements.js';
+import { compileWriteStatements } from './statements/write-statements.js';
 
 /** Reads of rows need it; a sync pass has rows of its own, with versions. */
 export interface CompiledRows {
@@ -45,7 +46,7 @@ export interface CompiledResource extends CompiledRows {
   readonly shownBy: string;
   /** It is null if the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
-  /** A detail's entity tag has these columns; null without a version. */
+  /** It is null without a version. */
   readonly tag: TagColumns | null;
   /** It is null if the resource is only read. */
   readonly write: CompiledWrite | null;
@@ -65,7 +66,6 @@ export interface CompiledSync {
   readonly rows: CompiledRows;
 }
 
-export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
 /** Rows have the columns of a read, in the same order. */
 export type CompiledWrite = ReturnType<typeof compileWrite>;
 export type WritableMember = CompiledWrite['members'][number];
@@ -163,17 +163,6 @@ const withoutProse = (key: string, value: unknown): unknown =>
   (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
 
 const digestOf = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
-
-function tagColumns(resource: Resource) {
-  if (resource.version === undefined) return null;
-  const columns = columnsOf(resource);
-  const documents = leaves(resource).filter(({ field }) => field.type === 'json');
-  return {
-    versionAt: columns.indexOf(resource.version),
-    /** Columns with JSON can show rows of other tables, which change without the version. */
-    documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
-  };
-}
 
 function compileWrite(
   resource: Resource & { readonly write: ResourceWrite },

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
-import type schema from '../../config/settings.schema.json';
-import { SettingsError } from '../base/errors.js';
-import { nearestName, suggest } from '../base/nearest-name.js';
-import { own } from '../base/own.js';
-import { projectRoot, projectText, readFault, readText } from '../base/paths.js';
-import { type Tuning, tuning } from '../base/tuning.js';
-import { wallKeyAdvice } from '../base/wall-key.js';
-import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from '../postgres/connection-url.js';
-import { repeatedKeys } from '../resource/definition/load.js';
-import { parseKeyring } from '../resource/projection/keyring.js';
+import type schema from '../config/settings.schema.json';
+import { SettingsError } from './base/errors.js';
+import { own } from './base/members.js';
+import { nearestName, suggest } from './base/nearest-name.js';
+import { projectRoot, projectText, readFault, readText } from './base/paths.js';
+import { type Tuning, tuning } from './base/tuning.js';
+import { wallKeyAdvice } from './base/wall-key.js';
+import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './postgres/connection-url.js';
+import { repeatedKeys } from './resource/projection/json-scan.js';
+import { parseKeyring } from './resource/projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
 

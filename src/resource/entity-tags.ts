@@ -1,28 +1,18 @@
 import { hash } from 'node:crypto';
-import type { ReadContent } from '../../postgres/read-register.js';
-import type { TagColumns } from '../../resource/definition/compiled.js';
+import { columnsOf, leaves, type Resource } from './definition/resource.js';
 
-export interface PageSize {
-  readonly perPage: number;
-  rows: number | null;
-}
+export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  /** It is null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
-  readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
-  /** Must be called when the response is closed. */
-  readonly release?: () => void;
-  readonly page?: PageSize;
-  /** The register of reads gets it; absent: no record. */
-  readonly shown?: ReadContent;
-  /** The reply waited so long for the database before the first byte. */
-  readonly databaseMs: number;
-}
-
-export function dataAsOf(asOfMs: number | null): Record<string, string> {
-  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
+/** The tag of a record has these columns; null without a version. */
+export function tagColumns(resource: Resource) {
+  if (resource.version === undefined) return null;
+  const columns = columnsOf(resource);
+  const documents = leaves(resource).filter(({ field }) => field.type === 'json');
+  return {
+    versionAt: columns.indexOf(resource.version),
+    /** Columns with JSON can show rows of other tables, which change without the version. */
+    documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
+  };
 }
 
 export interface EntityTag {

@@ -1,0 +1,24 @@
+import type { ReadContent } from '../postgres/read-register.js';
+
+export interface PageSize {
+  readonly perPage: number;
+  rows: number | null;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** It is null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
+  readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
+  /** Must be called when the response is closed. */
+  readonly release?: () => void;
+  readonly page?: PageSize;
+  /** The register of reads gets it; absent: no record. */
+  readonly shown?: ReadContent;
+  /** The reply waited so long for the database before the first byte. */
+  readonly databaseMs: number;
+}
+
+export function dataAsOf(asOfMs: number | null): Record<string, string> {
+  return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
+}
