@@ -137,6 +137,37 @@ export function notFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
 
+/** /status names the fault, for the operator. */
+const unfitDetail = 'The database does not fit this resource now; its operator is told. Try again.';
+
+/** A server cannot serve now for one of these reasons. The usual Retry-After of a read is about the time of a readmission. */
+const shortages = {
+  'no replica': ['replica_unavailable', 'No read replica can answer now; try again.'],
+  'page not replayed': ['replica_unavailable', 'No replica has caught up with your previous page yet; try again.'],
+  'write not replayed': [
+    'replica_unavailable',
+    'No replica has caught up with your last write yet, and the primary serves only a few reads.',
+    { 'Retry-After': '1' },
+  ],
+  'slow resource': ['replica_unavailable', 'The database answers too slowly for this resource now; try again.'],
+  'locked resource': ['replica_unavailable', 'A change of the database holds this resource now; try again.'],
+  'unfit for reads': ['replica_unavailable', unfitDetail],
+  'unfit for writes': ['primary_unavailable', unfitDetail],
+  'no answer': ['replica_unavailable', 'The database cannot answer now; try again.'],
+  'no look-up': ['replica_unavailable', 'Tokens cannot be looked up now; try again.'],
+  /** The write may have happened: the same request with the same Idempotency-Key returns its outcome. */
+  'no primary': ['primary_unavailable', 'The primary cannot take writes now; try again with the same Idempotency-Key.'],
+  'no connection': ['overloaded', 'No database connection became free in time.'],
+  stopping: ['overloaded', 'The gateway is stopping.'],
+} as const satisfies Readonly<Record<string, readonly [ProblemCode, detail: string, headers?: Record<string, string>]>>;
+
+export class Shortage extends Problem {
+  constructor(reason: keyof typeof shortages) {
+    const [code, detail, headers = {}] = shortages[reason];
+    super(code, detail, { headers });
+  }
+}
+
 /** The gateway does not start; the message lists every reason. Exit code 1: another start can succeed. */
 export class StartRefused extends Error {
   override readonly name: string = 'StartRefused';

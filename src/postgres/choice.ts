@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { databaseErrorKind, helpOf, Problem, StatementEnded } from '../base/errors.js';
+import { databaseErrorKind, helpOf, Problem, Shortage, StatementEnded } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { errorCode, isOfOlderConnection } from './connection.js';
 import type { ConnectionPool } from './connection-pool.js';
@@ -105,7 +105,10 @@ export async function withServer<T>(
   servers: Servers,
   first: Requirement,
   work: (attempt: Attempt) => Promise<T>,
-  { now = () => first, late = unavailable }: { readonly now?: () => Requirement; readonly late?: () => Problem } = {},
+  {
+    now = () => first,
+    late = () => new Shortage('no replica'),
+  }: { readonly now?: () => Requirement; readonly late?: () => Problem } = {},
 ): Promise<T> {
   const search: Search = { failures: 0, cancelled: 0, renewals: 0, obstacleMs: null };
   for (let requirement = first; ; requirement = now()) {
@@ -185,7 +188,7 @@ async function endAttempt(
     resumeMs === undefined
       ? search.failures >= Math.max(attemptsMax, replicas.length + 1)
       : performance.now() - search.obstacleMs >= resumeMs;
-  if (isLast) throw search.cancelled === search.failures ? late() : unavailable();
+  if (isLast) throw search.cancelled === search.failures ? late() : new Shortage('no replica');
   if (replica !== null) {
     search.failed ??= new Set();
     search.failed.add(replica);
@@ -210,10 +213,8 @@ function primaryOrWait(
   }
   const waitMaxMs = !hasHealthyReplica ? 0 : showsWrite ? freshnessWaitMs : resumeMs;
   if (waitedMs < Math.max(waitMaxMs, requirement.resumeMs ?? 0)) return null;
-  if (!hasHealthyReplica) throw unavailable();
-  if (!showsWrite) throw unavailable('No replica has caught up with your previous page yet; try again.');
-  const detail = 'No replica has caught up with your last write yet, and the primary serves only a few reads.';
-  throw unavailable(detail, { 'Retry-After': '1' });
+  if (!hasHealthyReplica) throw new Shortage('no replica');
+  throw new Shortage(showsWrite ? 'write not replayed' : 'page not replayed');
 }
 
 export function primaryReads(
@@ -245,12 +246,4 @@ export function primaryReads(
     observe({ type: 'primary_read' });
     return target;
   };
-}
-
-/** The default Retry-After is about the time of a readmission. */
-export function unavailable(
-  detail = 'No read replica can answer now; try again.',
-  headers?: Readonly<Record<string, string>>,
-): Problem {
-  return new Problem('replica_unavailable', detail, headers && { headers });
 }

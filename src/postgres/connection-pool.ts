@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionLost, lockNotAvailable, Problem, queryCanceled, StatementEnded } from '../base/errors.js';
+import { ConnectionLost, lockNotAvailable, queryCanceled, Shortage, StatementEnded } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate, type Release } from '../base/flow/gate.js';
 import { inSqlSpan } from '../base/tracing.js';
@@ -113,8 +113,8 @@ export class ConnectionPool {
       refusal: (reason, resource) => {
         if (reason === 'late' && !this.#isUsable) return new ConnectionLost('no connection in time');
         return (resource as ResourceHealth).state === 'slow'
-          ? slow()
-          : new Problem('overloaded', 'No database connection became free in time.');
+          ? new Shortage('slow resource')
+          : new Shortage('no connection');
       },
     });
     const sweepMs = Math.min(50, limits.statementTimeoutMs / 4);
@@ -151,7 +151,8 @@ export class ConnectionPool {
     const resource = this.#of(name);
     const { connections, onOwed } = this.limits;
     const max = resource.state === 'slow' ? this.#slowMax : connections;
-    if (onOwed && this.#count(({ isGivenUp }) => isGivenUp) >= max) return Promise.reject(slow());
+    if (onOwed && this.#count(({ isGivenUp }) => isGivenUp) >= max)
+      return Promise.reject(new Shortage('slow resource'));
     return this.#enter(workspace, resource, { waitMs }, (connection) => {
       const end = this.#begin(connection, resource, workspace);
       return connection.hold(() => work(connection), name, atMs).finally(end);
@@ -198,7 +199,7 @@ export class ConnectionPool {
     clearInterval(this.#sweeper);
     this.renew();
     for (const connection of this.#connections) if (connection.isGivenUp) connection.destroy();
-    this.#gate.failAll(new Problem('overloaded', 'The gateway is stopping.'));
+    this.#gate.failAll(new Shortage('stopping'));
   }
 
   /** A statement waits, or the server may hold one. */
@@ -411,7 +412,3 @@ async function judged({ judge }: JudgedRun, marks: readonly TextRow[]): Promise<
 }
 
 const meetsLock = (error: Error | null): boolean => error !== null && errorCode(error) === lockNotAvailable;
-
-function slow(): Problem {
-  return new Problem('replica_unavailable', 'The database answers too slowly for this resource now; try again.');
-}

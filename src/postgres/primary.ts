@@ -1,4 +1,4 @@
-import { databaseErrorKind, type Help, helpOf, Problem, reasonOf } from '../base/errors.js';
+import { databaseErrorKind, type Help, helpOf, Problem, reasonOf, Shortage } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
 import {
@@ -118,14 +118,14 @@ export class Primary {
         if (!isOfOlderConnection(error, failedMs)) failures++;
         failedMs ||= performance.now();
         if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (named && helps === 'new connection')))
-          throw primaryUnavailable();
+          throw new Shortage('no primary');
       }
     }
   }
 
   /** Runs outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
-    if (this.#pool.waiting > 0) throw primaryUnavailable();
+    if (this.#pool.waiting > 0) throw new Shortage('no primary');
     const held = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
     const [result] = await this.#hold(held, (connection) => runSteps(connection, false, [{ statement, values }]));
     return result?.rows ?? [];
@@ -156,7 +156,7 @@ export class Primary {
       const isEarly = this.bounds.loop.ranMs() - held.atMs < held.waitMs / 2;
       if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
       this.#reportCode(error instanceof Problem ? 'overloaded' : errorCode(error));
-      throw primaryUnavailable();
+      throw new Shortage('no primary');
     }
   }
 
@@ -173,14 +173,6 @@ export class Primary {
     const { obstacle } = this;
     this.observe({ type: 'primary_failed', code, ...(obstacle !== undefined && { obstacle }) });
   }
-}
-
-/** The write may have happened: the same request with the same Idempotency-Key returns its outcome. */
-function primaryUnavailable(): Problem {
-  return new Problem(
-    'primary_unavailable',
-    'The primary cannot take writes now; try again with the same Idempotency-Key.',
-  );
 }
 
 const reasons: Readonly<Record<string, string>> = {

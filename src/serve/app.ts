@@ -1,6 +1,6 @@
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
-import { ClientGone, correctionOf, databaseErrorKind, namedIn, Problem, sqlStateOf } from '../base/errors.js';
+import { ClientGone, correctionOf, databaseErrorKind, namedIn, Problem, Shortage, sqlStateOf } from '../base/errors.js';
 import type { Event } from '../base/events.js';
 import { tracerName } from '../base/tracing.js';
 import { type CrossOrigin, crossOrigin } from './http/cors.js';
@@ -9,7 +9,6 @@ import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { send } from './http/respond.js';
 import { answerUnrouted, type RouteDeps, routes } from './http/routes.js';
-import { refusedDetail } from './read/routing.js';
 
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
@@ -116,11 +115,11 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
 function asProblem(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error;
   if (databaseErrorKind(error) === 'unfit')
-    return new Problem(/^(GET|HEAD)$/.test(method) ? 'replica_unavailable' : 'primary_unavailable', refusedDetail);
+    return new Shortage(/^(GET|HEAD)$/.test(method) ? 'unfit for reads' : 'unfit for writes');
   if (correctionOf(error) !== undefined)
     return new Problem('internal', 'The database of the API is misconfigured; retrying will not help.');
   if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined)
-    return new Problem('replica_unavailable', 'The database cannot answer now; try again.');
+    return new Shortage('no answer');
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
 }
 

@@ -1,6 +1,6 @@
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import { Problem } from '../../base/errors.js';
+import { Problem, Shortage } from '../../base/errors.js';
 import type { Gates } from '../../base/flow/gates.js';
 import { windowSeconds } from '../../base/flow/rate-limiter.js';
 import { inSpan } from '../../base/tracing.js';
@@ -10,7 +10,7 @@ import { parseDetail, readDetail } from '../read/detail.js';
 import { planList } from '../read/list.js';
 import { runPlan } from '../read/page.js';
 import { type ListLimits, parseDryRun, parseList, refuseParameters } from '../read/parse.js';
-import { type ReadDeps, refusedDetail } from '../read/routing.js';
+import type { ReadDeps } from '../read/routing.js';
 import type { Reply } from '../reply.js';
 import { planFeed, readDigest, readIds, type SyncDeps } from '../sync/feed.js';
 import { type FeedRequest, parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
@@ -183,7 +183,7 @@ function writeRoute(
     });
     const location = (id: string): string =>
       `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
-    if (writes.refuses(name)) throw new Problem('primary_unavailable', refusedDetail);
+    if (writes.refuses(name)) throw new Shortage('unfit for writes');
     return inSpan('write', () => write(writes, rules, request, location));
   });
 }

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../base/cache-bound.js';
-import type { Problem } from '../../base/errors.js';
+import { Shortage } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { Gate } from '../../base/flow/gate.js';
-import { type ReadTarget, unavailable, withServer } from '../../postgres/choice.js';
+import { type ReadTarget, withServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
 import { prepared, type WorkspaceId } from '../../postgres/statement.js';
 import type { Settings } from '../../settings.js';
@@ -100,11 +100,11 @@ export class Tokens {
     if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
     let { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
     let reason = refusalOf(access);
-    if (reason !== null && !(await this.deps.mayRefuse(false))) throw unknowable();
+    if (reason !== null && !(await this.deps.mayRefuse(false))) throw new Shortage('no look-up');
     const workspace = this.#known.get(key);
     if (isLoss(reason) && workspace !== undefined) {
       if (!this.#refused.has(key)) {
-        if (!(await this.deps.mayRefuse(true))) throw unknowable();
+        if (!(await this.deps.mayRefuse(true))) throw new Shortage('no look-up');
         ({ access } = (await this.#lookUps.fetch(key, renewal)) as LookUp); // it may be well again
         reason = refusalOf(access);
       }
@@ -145,10 +145,6 @@ function refusalOf(access: Access | null): Reason | null {
 /** A row is missing, which can be a fault of the database, too. */
 function isLoss(reason: Reason | null): reason is 'no owner' | 'unknown' {
   return reason === 'no owner' || reason === 'unknown';
-}
-
-function unknowable(): Problem {
-  return unavailable('Tokens cannot be looked up now; try again.');
 }
 
 async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {

@@ -1,5 +1,5 @@
-import { Problem } from '../../base/errors.js';
-import { type Attempt, type Requirement, type Servers, unavailable, withServer } from '../../postgres/choice.js';
+import { Problem, Shortage } from '../../base/errors.js';
+import { type Attempt, type Requirement, type Servers, withServer } from '../../postgres/choice.js';
 import type { JudgedRun } from '../../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
 import type { ReadableResource, Replica } from '../../postgres/replica.js';
@@ -39,7 +39,7 @@ export async function withReadTarget<T>(
   requirement: Requirement,
   work: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  if (deps.refuses(compiled.resource.name)) throw unavailable(refusedDetail);
+  if (deps.refuses(compiled.resource.name)) throw new Shortage('unfit for reads');
   const mayLackWrite =
     compiled.resource.write !== undefined && (requirement.ofPage === undefined || requirement.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
@@ -51,9 +51,6 @@ export async function withReadTarget<T>(
   return withServer(deps, now(), work, { now, late: queryTimeout });
 }
 
-/** /status names the fault, for the operator. */
-export const refusedDetail = 'The database does not fit this resource now; its operator is told. Try again.';
-
 /** Throws replica_unavailable if a lock or an unchecked view leaves none that may read; a page that has begun waits. */
 function requireReadable(
   replicas: readonly Replica[],
@@ -63,7 +60,7 @@ function requireReadable(
   if (replicas.every((replica) => replica.mayRead(resource))) return requirement;
   const used = replicas.filter(({ state }) => state.healthy);
   if (requirement.ofPage === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
-    throw unavailable('A change of the database holds this resource now; try again.');
+    throw new Shortage('locked resource');
   return { ...requirement, resource };
 }
 
