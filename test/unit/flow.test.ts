@@ -7,7 +7,7 @@ import { Gate } from '../../src/base/flow/gate.js';
 import {
   countNext,
   type Limiter,
-  rateLimiter,
+  RateLimiter,
   type SharedCounter,
   type SharedWindow,
 } from '../../src/base/flow/rate-limiter.js';
@@ -259,7 +259,7 @@ function gatewaysOf(count: number, quota: number) {
       await turn();
       return { consumed, endsInMs: 60_000 };
     };
-  const limiters: Limiter[] = Array.from({ length: count }, (_, i) => rateLimiter(quota, count, counterOf(i)));
+  const limiters: Limiter[] = Array.from({ length: count }, (_, i) => new RateLimiter(quota, count, counterOf(i)));
   /** Grants of as many requests, of which `together` are made at a time, at the gateways in turn. */
   const spend = async (requests: number, together = 8): Promise<number> => {
     let granted = 0;

@@ -60,73 +60,89 @@ const newWindow = (endsInMs = windowMs): Window => {
   return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
 };
 
-/** Counts exactly over `gateways` that share a counter; while it is silent each grants its share of the quota. */
-export function rateLimiter(defaultQuota: number, gateways = 1, counter?: SharedCounter): Limiter {
-  const windows = new Map<string, Window>();
+/** The windows of all keys, those that began first before the others. */
+class Windows {
+  readonly #windows = new Map<string, Window>();
+
   /** Is absent if less than `leftMsMin` is left, or more than a window: the clock was set back. */
-  const windowOf = (key: string, leftMsMin = 0): Window | undefined => {
-    const window = windows.get(key);
+  get(key: string, leftMsMin = 0): Window | undefined {
+    const window = this.#windows.get(key);
     const leftMs = (window?.endsAtMs ?? 0) - Date.now();
     return leftMs > leftMsMin && leftMs <= windowMs ? window : undefined;
-  };
-  const begin = (key: string, endsInMs?: number): Window => {
-    windows.delete(key);
-    for (const [first, { endsAtMs }] of windows) {
-      if (endsAtMs > Date.now() && windows.size < windowsMax) break;
-      windows.delete(first);
+  }
+
+  begin(key: string, endsInMs?: number): Window {
+    this.#windows.delete(key);
+    for (const [first, { endsAtMs }] of this.#windows) {
+      if (endsAtMs > Date.now() && this.#windows.size < windowsMax) break;
+      this.#windows.delete(first);
     }
     const window = newWindow(endsInMs);
-    windows.set(key, window);
+    this.#windows.set(key, window);
     return window;
-  };
-  const resultOf = (
-    quota: number,
-    allowed: boolean,
-    remaining: number,
-    endsInMs: number,
-    refused: number,
-  ): RateLimitResult => ({
-    quota,
-    allowed,
-    remaining: Math.max(0, remaining),
-    resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000)),
-    refused: Math.max(0, refused),
-  });
-  const countAlone = (key: string, requests: 0 | 1, quota = defaultQuota): RateLimitResult => {
-    const window = windowOf(key) ?? (requests === 0 ? newWindow() : begin(key));
-    const left = Math.min(Math.max(1, Math.floor(quota / gateways)) - window.granted, quota - window.consumed);
+  }
+}
+
+/** Counts exactly over `gateways` that share a counter; while it is silent each grants its share of the quota. */
+export class RateLimiter implements Limiter {
+  readonly #windows = new Windows();
+
+  constructor(
+    readonly quota: number,
+    private readonly gateways = 1,
+    private readonly counter?: SharedCounter,
+  ) {}
+
+  consume(key: string, ownQuota = this.quota): ReturnType<Limiter['consume']> {
+    return this.#count(key, 1, ownQuota);
+  }
+
+  peek(key: string, ownQuota = this.quota): ReturnType<Limiter['peek']> {
+    return this.#count(key, 0, ownQuota);
+  }
+
+  #count(...of: [key: string, requests: 0 | 1, quota: number]): RateLimitResult | Promise<RateLimitResult> {
+    return this.counter === undefined ? this.#countAlone(...of) : this.#countTogether(this.counter, ...of);
+  }
+
+  #countAlone(key: string, requests: 0 | 1, quota: number): RateLimitResult {
+    const window = this.#windows.get(key) ?? (requests === 0 ? newWindow() : this.#windows.begin(key));
+    const left = Math.min(Math.max(1, Math.floor(quota / this.gateways)) - window.granted, quota - window.consumed);
     if (requests === 1 && left > 0) {
       window.granted++;
       window.consumed++;
     } else if (requests === 1) window.refused++;
     return resultOf(quota, left > 0, left - requests, window.endsAtMs - Date.now(), window.refused);
-  };
-  const limiterOf = (
-    count: (key: string, requests: 0 | 1, quota?: number) => ReturnType<Limiter['peek']>,
-  ): Limiter => ({
-    quota: defaultQuota,
-    consume: (key, quota) => count(key, 1, quota),
-    peek: (key, quota) => count(key, 0, quota),
-  });
-  if (counter === undefined) return limiterOf(countAlone);
+  }
 
-  const learn = (key: string, { consumed, endsInMs }: Count): Window => {
-    const endsAtMs = Date.now() + endsInMs;
-    const known = windowOf(key);
-    const window = known !== undefined && endsAtMs <= known.endsAtMs + marginMs ? known : begin(key, endsInMs);
-    return Object.assign(window, { endsAtMs, consumed: Math.max(window.consumed, consumed) });
-  };
-  const count = async (key: string, requests: 0 | 1, quota = defaultQuota): Promise<RateLimitResult> => {
-    const { consumed, granted, endsAtMs } = windowOf(key, marginMs) ?? newWindow();
+  async #countTogether(counter: SharedCounter, key: string, requests: 0 | 1, quota: number): Promise<RateLimitResult> {
+    const { consumed, granted, endsAtMs } = this.#windows.get(key, marginMs) ?? newWindow();
     const known = { consumed, granted, endsInMs: Math.ceil(endsAtMs - Date.now()) };
     try {
       const counted = await counter(key, known, requests);
       const allowed = counted.consumed + 1 - requests <= quota;
-      if (counted.consumed > 0) learn(key, counted).granted += allowed ? requests : 0;
+      if (counted.consumed > 0) this.#learn(key, counted).granted += allowed ? requests : 0;
       return resultOf(quota, allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
     } catch {
-      return countAlone(key, requests, quota);
+      return this.#countAlone(key, requests, quota);
     }
+  }
+
+  #learn(key: string, { consumed, endsInMs }: Count): Window {
+    const endsAtMs = Date.now() + endsInMs;
+    const known = this.#windows.get(key);
+    const isSame = known !== undefined && endsAtMs <= known.endsAtMs + marginMs;
+    const window = isSame ? known : this.#windows.begin(key, endsInMs);
+    return Object.assign(window, { endsAtMs, consumed: Math.max(window.consumed, consumed) });
+  }
+}
+
+function resultOf(quota: number, allowed: boolean, left: number, endsInMs: number, refused: number): RateLimitResult {
+  return {
+    quota,
+    allowed,
+    remaining: Math.max(0, left),
+    resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000)),
+    refused: Math.max(0, refused),
   };
-  return limiterOf(count);
 }

@@ -27,76 +27,98 @@ interface NamedColumn {
 
 const orderTypes = (Object.keys(fieldTypes) as FieldType[]).filter((type) => fieldType(type).isPrinted !== undefined);
 
-/** A flaw is a place (RFC 6901), what is wrong, and the remedy. `named` null: not all definitions are known. */
-export function contradictions(
-  file: DefinitionFile,
-  { named, compileSchema }: { named: ReadonlyMap<string, DefinitionFile> | null; compileSchema: CompileSchema },
-): string[] {
+/** The rules for a field look at the rest of its file and at the other files. */
+interface Surroundings {
+  readonly codecs: DefinitionFile['codecs'];
+  readonly columns: ReadonlyMap<string, PlacedField>;
+  /** It is null if not all definitions are known. */
+  readonly named: ReadonlyMap<string, DefinitionFile> | null;
+  readonly compileSchema: CompileSchema;
+}
+
+/** A flaw is a place (RFC 6901), what is wrong, and the remedy. */
+export function contradictions(file: DefinitionFile, others: Pick<Surroundings, 'named' | 'compileSchema'>): string[] {
+  const { order, codecs, write, auditFields = {} } = file;
   const placed = leaves(file).map(({ path, field }): PlacedField => ({ path, field, at: placeOf(path) }));
   const columns = new Map(placed.toReversed().map((each) => [each.field.column, each]));
-  const flaws = namedColumns(file, columns).flatMap((each) => columnFlaws(each, columns.get(each.column)));
-  if (file.order.at(-1) !== 'id')
-    flaws.push('/order: it does not end with id; add id: without it the order is not total');
-  for (const key of ['onChange', 'onCreate'] as const)
-    for (const column of Object.keys(file.write?.[key] ?? {}))
-      if (columns.get(column)?.field.write)
-        flaws.push(`/write/${key}/${column}: the client sets column ${column}; remove it here`);
-  const personal = placed.flatMap(({ field, path }) =>
-    field.codec || field.personal ? [field.column, path.join('/')] : [],
-  );
-  for (const name of Object.keys(file.auditFields ?? {}))
-    if (personal.map(spelling).includes(spelling(name)))
-      flaws.push(`/auditFields${pointer([name])}: its values are personal or encoded; remove it`);
-  for (const [name, codec] of Object.entries(file.codecs)) {
-    for (const column of [codec, codec.older ?? codec].flatMap(codecColumns)) {
-      const { codec: encoded, write } = columns.get(column)?.field ?? {};
-      if (encoded || write)
-        flaws.push(
-          `/codecs/${name}: column ${column} ${encoded ? 'is encoded' : 'can be written'}; use another column`,
-        );
-    }
-    if (codec.older && headOf(codec) !== '' && headOf(codec.older).startsWith(headOf(codec)))
-      flaws.push(`/codecs/${name}/older: an older value begins as others do; give both another beginning`);
-  }
+  const around: Surroundings = { codecs, columns, ...others };
   return [
-    ...flaws,
-    ...placed.flatMap((each) => [...fieldFlaws(each), ...partFlaws(each), ...schemaFlaws(each, compileSchema)]),
+    ...namedColumns(file, columns).flatMap((each) => columnFlaws(each, columns.get(each.column))),
+    ...(order.at(-1) === 'id' ? [] : ['/order: it does not end with id; add id: without it the order is not total']),
+    ...findWriteFlaws(write, around),
+    ...findLogFlaws(Object.keys(auditFields), placed),
+    ...findCodecFlaws(around),
+    ...placed.flatMap((each) => [
+      ...findFieldFlaws(each, around),
+      ...findPartFlaws(each, around),
+      ...schemaFlaws(each, around),
+    ]),
   ];
+}
 
-  function fieldFlaws({ field, at }: PlacedField): string[] {
-    const { column, pointer, codec, type, references, diff = {}, words = {} } = field;
-    const first = columns.get(column) as PlacedField;
-    const isShared = pointer !== undefined && first.field.pointer !== undefined;
-    const target = named && references !== undefined ? named.get(references) : undefined;
-    const idType = (target?.fields.id as Field | undefined)?.type;
-    const rules = {
-      [`${at}/column: ${first.at} shows it, too; show it once, or give both a pointer`]: first.at !== at && !isShared,
-      [`${at}/codec: ${first.at} has another codec for the column; use the same`]:
-        isShared && codec !== first.field.codec,
-      [`${at}/codec: there is no codec ${codec}; use ${Object.keys(file.codecs).join(', ')}, or describe it in /codecs`]:
-        codec !== undefined && !Object.hasOwn(file.codecs, codec),
-      [`${at}/references: there is no resource ${references}; name another, or remove it`]:
-        references !== undefined && named && !target,
-      [`${at}/references: the ids of ${references} are of another type than ${type}; use the same type`]:
-        target && field.write && idType !== type,
-      [`${at}: two parts of a change have the same place or word; give each its own`]: [diff, words].some(
-        (parts) => new Set(Object.values(parts)).size < Object.keys(parts).length,
-      ),
-    };
-    return Object.entries(rules).flatMap(([flaw, isSo]) => (isSo ? [flaw] : []));
-  }
+function findWriteFlaws(write: DefinitionFile['write'], { columns }: Surroundings): string[] {
+  return (['onChange', 'onCreate'] as const).flatMap((key) =>
+    Object.keys(write?.[key] ?? {})
+      .filter((column) => columns.get(column)?.field.write)
+      .map((column) => `/write/${key}/${column}: the client sets column ${column}; remove it here`),
+  );
+}
 
-  function partFlaws({ field, at: place }: PlacedField): string[] {
-    return partsOf(field, place).flatMap(({ part, at }) => {
-      const names = Object.entries(part.fields ?? {}).map(([name, { column = name }]) => column);
-      const isUnknown = part !== field && named && part.references !== undefined && !named.has(part.references);
-      return [
-        ...(isUnknown ? [`${at}/references: there is no resource ${part.references}; name another, or remove it`] : []),
-        ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
-        ...freeJsonFlaws(part, at),
-      ];
+function findLogFlaws(shown: readonly string[], placed: readonly PlacedField[]): string[] {
+  const personal = placed.flatMap(({ field, path }) =>
+    field.codec || field.personal ? [field.column, path.join('/')].map(spelling) : [],
+  );
+  return shown
+    .filter((name) => personal.includes(spelling(name)))
+    .map((name) => `/auditFields${pointer([name])}: its values are personal or encoded; remove it`);
+}
+
+function findCodecFlaws({ codecs, columns }: Surroundings): string[] {
+  return Object.entries(codecs).flatMap(([name, codec]) => {
+    const flaws = [codec, codec.older ?? codec].flatMap(codecColumns).flatMap((column) => {
+      const { codec: encoded, write } = columns.get(column)?.field ?? {};
+      const fault = encoded ? 'is encoded' : write ? 'can be written' : null;
+      return fault === null ? [] : [`/codecs/${name}: column ${column} ${fault}; use another column`];
     });
-  }
+    const isAmbiguous = codec.older && headOf(codec) !== '' && headOf(codec.older).startsWith(headOf(codec));
+    const flaw = `/codecs/${name}/older: an older value begins as others do; give both another beginning`;
+    return isAmbiguous ? [...flaws, flaw] : flaws;
+  });
+}
+
+function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, named }: Surroundings): string[] {
+  const { column, pointer, codec, type, references, diff = {}, words = {} } = field;
+  const first = columns.get(column) as PlacedField;
+  const isShared = pointer !== undefined && first.field.pointer !== undefined;
+  const target = named && references !== undefined ? named.get(references) : undefined;
+  const idType = (target?.fields.id as Field | undefined)?.type;
+  const rules = {
+    [`${at}/column: ${first.at} shows it, too; show it once, or give both a pointer`]: first.at !== at && !isShared,
+    [`${at}/codec: ${first.at} has another codec for the column; use the same`]:
+      isShared && codec !== first.field.codec,
+    [`${at}/codec: there is no codec ${codec}; use ${Object.keys(codecs).join(', ')}, or describe it in /codecs`]:
+      codec !== undefined && !Object.hasOwn(codecs, codec),
+    [`${at}/references: there is no resource ${references}; name another, or remove it`]:
+      references !== undefined && named && !target,
+    [`${at}/references: the ids of ${references} are of another type than ${type}; use the same type`]:
+      target && field.write && idType !== type,
+    [`${at}: two parts of a change have the same place or word; give each its own`]: [diff, words].some(
+      (parts) => new Set(Object.values(parts)).size < Object.keys(parts).length,
+    ),
+  };
+  return Object.entries(rules).flatMap(([flaw, isSo]) => (isSo ? [flaw] : []));
+}
+
+function findPartFlaws({ field, at: place }: PlacedField, { named }: Surroundings): string[] {
+  return partsOf(field, place).flatMap(({ part, at }) => {
+    const names = Object.entries(part.fields ?? {}).map(([name, { column = name }]) => column);
+    const isUnknown = part !== field && named && part.references !== undefined && !named.has(part.references);
+    return [
+      ...(isUnknown ? [`${at}/references: there is no resource ${part.references}; name another, or remove it`] : []),
+      ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
+      ...freeJsonFlaws(part, at),
+    ];
+  });
 }
 
 /** Nothing is shown because it looks harmless. */
@@ -151,7 +173,7 @@ function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn
   ].flat();
 }
 
-function schemaFlaws({ field, at }: PlacedField, compileSchema: CompileSchema): string[] {
+function schemaFlaws({ field, at }: PlacedField, { compileSchema }: Surroundings): string[] {
   const flaws: string[] = [];
   const compiled = (schema: JsonSchema, pointer: string) => {
     try {

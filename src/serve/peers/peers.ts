@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerStatus } from '../../base/events.js';
 import { drainSocketReads } from '../../base/flow/event-loop.js';
-import { type Count, type Limiter, type LocalWindow, rateLimiter } from '../../base/flow/rate-limiter.js';
+import { type Count, type Limiter, type LocalWindow, RateLimiter } from '../../base/flow/rate-limiter.js';
 import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
 
 export interface Peers {
@@ -15,7 +15,7 @@ export interface Peers {
 }
 
 export const standalone: Peers = {
-  limiter: (_, quota) => rateLimiter(quota),
+  limiter: (_, quota) => new RateLimiter(quota),
   publishWrite: async () => {},
   lastWrite: () => undefined,
   redis: () => null,
@@ -39,7 +39,9 @@ export function peersOf(
 ): Pick<Peers, 'limiter' | 'publishWrite' | 'lastWrite'> {
   return {
     limiter: (name, quota) =>
-      rateLimiter(quota, gateways, (key, known, requests) => ask(() => store.count(`${name}:${key}`, known, requests))),
+      new RateLimiter(quota, gateways, (key, known, requests) =>
+        ask(() => store.count(`${name}:${key}`, known, requests)),
+      ),
     publishWrite: async (workspace, position) => {
       const sent = store.publish(workspace, formatPosition(position));
       sent.catch(() => undefined);
