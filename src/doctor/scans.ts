@@ -41,6 +41,8 @@ interface Scans {
   readonly subqueries: ReadonlyMap<string, readonly string[]>;
   readonly comparisons: readonly Comparison[];
   readonly functions: readonly string[];
+  /** The plan learns no more of their rows than whether one is there. */
+  readonly verdicts: ReadonlySet<string>;
 }
 
 interface RelationRow {
@@ -75,7 +77,13 @@ function scansOf(plan: QueryPlan): Scans {
     subqueries,
     comparisons,
     functions: [...new Set(functions)].filter((name) => name !== 'gateway.workspace'),
+    verdicts: new Set(nodes.filter(isVerdict).flatMap(aliasesOf)),
   };
+}
+
+/** Recognizes `(select true from … where …)`, by which a row goes with the deleted record above it. */
+function isVerdict({ 'Parent Relationship': relationship, Output: output = [] }: QueryPlan): boolean {
+  return relationship === 'SubPlan' && /^(true|bool_and\(.*\))$/.test(output.join());
 }
 
 export function allNodes(plan: QueryPlan): QueryPlan[] {
@@ -223,7 +231,8 @@ function isOpenQuote(text: string): boolean {
   return (text.replace(/"(?:[^"]|"")*"/g, '').match(/'/g)?.length ?? 0) % 2 === 1;
 }
 
-function uncompared({ tables, subqueries, comparisons }: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
+function uncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
+  const { tables, subqueries, comparisons, verdicts } = scans;
   const relationOf = (alias: string): RelationRow | undefined => relations.get(tables.get(alias) ?? '');
   const needy = [...tables.keys()].filter((alias) => {
     const relation = relationOf(alias);
@@ -242,7 +251,7 @@ function uncompared({ tables, subqueries, comparisons }: Scans, relations: Reado
       if ('isWorkspace' in other) return true;
       return isProven(other.alias) && (relationOf(other.alias)?.columns.includes(other.column) ?? true);
     });
-    if (isCompared || !told) return isCompared;
+    if (isCompared || !(told || verdicts.has(alias))) return isCompared;
     return [...new Set(ofAlias.map(({ other }) => ('alias' in other ? other.alias : '')))]
       .filter(isProven)
       .some((provenAlias) => {

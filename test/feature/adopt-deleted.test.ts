@@ -9,7 +9,24 @@ import { gatewayTest } from '../support/workspace.js';
 
 const test = gatewayTest().serial;
 
-const app = shopOf(`
+// Kinds, and groups below them, can be of no company; in the first shape nothing marks a kind as deleted.
+const ofNoCompany = [2, 4].map(
+  (kinds, i) => `
+  create table kinds${i} (id int primary key, company_id bigint references companies, title text, created_at timestamptz not null default now());
+  insert into kinds${i} select k, nullif(k % 2, 0), case when k > 2 then 'gone' else 'kept' end from generate_series(1, ${kinds}) k;
+  create table groups${i} (id serial primary key, company_id bigint references companies, kind_id int not null references kinds${i} on delete cascade,
+    title text, created_at timestamptz not null default now());
+  create table items${i} ($own, group_id int not null references groups${i} on delete cascade, title text, created_at timestamptz not null default now());
+  create table pieces${i} ($own, kind_id int not null references kinds${i} on delete cascade, title text);
+  create table labels${i} (id serial primary key, kind_id int not null references kinds${i} on delete cascade, title text, created_at date not null default now());
+  insert into groups${i} (company_id, kind_id, title) select nullif(n, 0), id, title from kinds${i}, generate_series(0, 1) n;
+  insert into items${i} (company_id, group_id, title) select 1, id, title from groups${i};
+  insert into pieces${i} (company_id, kind_id, title) select 1, id, title from kinds${i};
+  insert into labels${i} (kind_id, title) select id, title from kinds${i};`,
+);
+
+const app = shopOf(`${ofNoCompany.join('\n')}
+  alter table kinds1 add deleted_at timestamptz; update kinds1 set deleted_at = now() where title = 'gone';
   create table jobs ($own, title text not null, is_deleted boolean, deleted_at timestamptz, created_at timestamptz not null default now());
   create index jobs_kept on jobs (company_id, created_at, id) where deleted_at is null;
   create table orders ($own, title text not null, deleted_at timestamptz not null default 'infinity');
@@ -62,7 +79,7 @@ const app = shopOf(`
 
 async function compareLedgers(
   t: ExecutionContext,
-  { folder, output, query, run }: Adopted,
+  { folder, query, run }: Adopted,
   asks: readonly Ask[],
 ): Promise<void> {
   for (const { resource, table, rows, shown, hidden } of JSON.parse(
@@ -77,18 +94,6 @@ async function compareLedgers(
       resource,
     );
   }
-  t.regex(
-    output,
-    /tasks: 6 rows, 3 shown; hidden: 2 by the record in shop\.tasks, 1 by the record in shop\.projects\n/,
-  );
-  t.regex(
-    output,
-    /tasks\.sql: shop\.tasks \(3 of 6: 2 by the record in shop\.tasks, such as 5, 6; 1 by .*\): More than a tenth /,
-  );
-  t.regex(
-    output,
-    /visits\.sql: rows are shown although a record .* is not: 1 by order_id \(shop\.orders\), such as 2\. /,
-  );
   const [visits] = (await query(`select rtrim(pg_get_viewdef('records.visits'), ';') as sql`)).rows;
   await query(`create or replace view records.visits as select v.* from (${visits?.sql}) v where id <> 1;
     create or replace view records.projects as select company_id as workspace_id, id, title, created_at, xmin as row_xid from shop.projects`);
@@ -107,12 +112,14 @@ async function compareLedgers(
 
 test('no row that counts as deleted is shown, by whichever mark of its own or of a record above it', async (t) => {
   const draft = await adoptedShop(t, app, {
-    findings: ['documents', 'recipients', 'task-lines'].map((name) => `warning sorted_lists ${name}`),
+    findings: 'documents labels0 labels1 recipients task-lines'
+      .split(' ')
+      .map((name) => `warning sorted_lists ${name}`),
   });
   const names = [...draft.resources.keys()];
   t.is(
     names.join(' '),
-    'codes documents folders jobs line-notes marks orders places projects recipients stays task-lines tasks visits',
+    'codes documents folders groups0 groups1 items0 items1 jobs kinds0 kinds1 labels0 labels1 line-notes marks orders pieces0 pieces1 places projects recipients stays task-lines tasks visits',
   );
   t.like(draft.resources.get('tasks')?.fields.status, { values: ['live', 'deleted'] });
   t.like(draft.resources.get('marks')?.fields.rowStatus, { values: ['A', 'D'] });
@@ -128,6 +135,12 @@ test('no row that counts as deleted is shown, by whichever mark of its own or of
   t.is((await ask('/recipients/2')).status, 404);
   t.is((await ask('/places/2')).status, 404);
   for (const point of [
+    'tasks: 6 rows, 3 shown; hidden: 2 by the record in shop.tasks, 1 by the record in shop.projects\n',
+    'labels0: 2 rows, 1 shown; hidden: 1 by no company_id in shop.kinds0\n',
+    'labels1: 4 rows, 1 shown; hidden: 2 by no company_id in shop.kinds1, 1 by the record in shop.kinds1\n',
+    'items1: 8 rows, 4 shown; hidden: 4 by the record in shop.groups1\n',
+    'tasks.sql: shop.tasks (3 of 6: 2 by the record in shop.tasks, such as 5, 6; 1 by ',
+    'visits.sql: rows are shown although a record that they refer to is not: 1 by order_id (shop.orders), such as 2. ',
     'jobs.sql: jobs (is_deleted, deleted_at): Rows with these marks count as deleted and are not shown.',
     'codes.sql: codes (archived_at: set in 1 of 2 rows): Rows are shown whatever these columns say: ',
     'recipients.sql: recipients (shop.documents): Rows whose record in these tables counts as deleted are not shown.',
@@ -179,19 +192,10 @@ test('rows are counted for views whose workspace nothing but the views tells', a
 
 test('a workspace or a user that the app has deleted gets no token, and a token that it had is refused', async (t) => {
   const draft = await adoptedShop(t, barred);
-  const create = (workspace: string, owner: string) =>
-    draft.run(
-      'tokens',
-      'create',
-      ...['--workspace', workspace, '--owner', owner, '--name', 'a', '--scopes', 'read:jobs'],
-    );
-  for (const [workspace, owner] of [
-    ['Gone', 'gone'],
-    ['3', 'gone'],
-    ['North', 'left'],
-    ['North', 'idle'],
-  ] as const)
-    t.is((await create(workspace, `${owner}@shop.example`)).code, 1, owner);
+  for (const [workspace, owner] of Object.entries({ Gone: 'gone', 3: 'gone', North: 'left', 1: 'idle' })) {
+    const who = ['--workspace', workspace, '--owner', `${owner}@shop.example`];
+    t.is((await draft.run('tokens', 'create', ...who, '--name', 'a', '--scopes', 'read:jobs')).code, 1, owner);
+  }
   const api = await apiOf(t, { ...draft, settings: { ...draft.settings, tokenCacheMs: 1 } });
   const [north, south] = [await api('read:jobs'), await api('read:jobs', 'South')];
   const status = async () => [(await north('/jobs')).status, (await south('/jobs')).status];

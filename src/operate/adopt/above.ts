@@ -88,6 +88,14 @@ export function withHidings(subjects: readonly Unshown[], known: Known): Subject
   return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
 }
 
+/** A subquery reads a record above here: in its view, which shows kept ones alone, or in its table. */
+interface RecordSource {
+  readonly rows: string;
+  readonly keys: readonly string[];
+  readonly workspace: string;
+  readonly kept: readonly string[];
+}
+
 class Conditions {
   readonly #known: Known;
   readonly #above: ReadonlyMap<Table, readonly Above[]>;
@@ -158,31 +166,44 @@ class Conditions {
     return { way, own, above: [...marked, ...(joined ? [joined] : []), ...linked] };
   }
 
-  /** A subquery lets PostgreSQL read the list in its order; a join does not. Undefined: nothing hides such a record. */
+  /**
+   * Finds the record by its key alone: a deleted one takes its rows with it whatever its workspace is, and one without any does not.
+   * A subquery lets PostgreSQL read the list in its order; a join does not. Undefined: nothing hides such a record.
+   */
   #aboveSql(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
-    const { table, columns, references } = to;
-    const isNone = columns.filter(({ notNull }) => !notNull).map(({ quoted }) => `${from}.${quoted} is null`);
-    const orNone = (sql: string): string => (isNone.length === 0 ? sql : `(${isNone.join(' or ')} or ${sql})`);
+    const { table, columns } = to;
     const isSelf = (this.#above.get(table) ?? []).includes(to);
-    const view = isSelf ? undefined : this.#viewOf(table, references);
-    if (view !== undefined) {
-      const column = columns[references.indexOf(this.#views.get(table)?.id as Column)] as Column;
-      const same = workspace === undefined ? '' : ` and o.workspace_id = ${workspace}`;
-      return orNone(`(select true from ${view} o where o.id = ${from}.${column.quoted}${same})`);
-    }
-    const name = `o${depth + 1}`;
-    const inner = this.#rowsAt(table, depth + 1, isSelf);
-    const kept = viewConditions(inner).join(' and ');
-    if (kept === '') return undefined;
-    const rows = fromOf(table.quoted, inner.way, name);
-    const same = workspace && inner.way.tenant ? ` and ${workspaceSql(inner.way, name)} = ${workspace}` : '';
-    const on = (value: (column: Column, i: number) => string): string =>
-      references.map(({ quoted }, i) => `${name}.${quoted} = ${value(columns[i] as Column, i)}`).join(' and ') + same;
-    const isIt = on(({ quoted }) => `${from}.${quoted}`);
-    if (!isSelf) return orNone(`(select ${kept}\n${rows} where ${isIt})`);
-    const next = columns.map(({ quoted }, i) => `${name}.${quoted} as k${i}`).join(', ');
-    return orNone(`(with recursive up as (select ${next}, ${kept} as kept\n${rows} where ${isIt}
-      union select ${next}, ${kept}\n${rows} join up on ${on((_, i) => `up.k${i}`)}) select bool_and(kept is true) from up)`);
+    const record = (isSelf ? undefined : this.#inView(to)) ?? this.#inTable(to, depth + 1, isSelf);
+    if (record === undefined) return undefined;
+    // `check` follows foreign keys alone: behind a guess it needs the workspace.
+    const isGuess = this.#known.workspaces.get(table)?.steps.some((step) => step.isGuess);
+    const same = isGuess && workspace ? ` and ${record.workspace} = ${workspace}` : '';
+    const where = (value: (column: Column, i: number) => string): string =>
+      `where ${record.keys.map((key, i) => `${key} = ${value(columns[i] as Column, i)}`).join(' and ')}${same}`;
+    const isIt = where(({ quoted }) => `${from}.${quoted}`);
+    const isNone = columns.filter(({ notNull }) => !notNull).map(({ quoted }) => `${from}.${quoted} is null or `);
+    const orNone = (sql: string): string => (isNone.length === 0 ? sql : `(${isNone.join('')}${sql})`);
+    const kept = record.kept.join(' and ');
+    if (!isSelf) return orNone(`(select true${record.rows} ${isIt}${kept && ` and ${kept}`})`);
+    const next = columns.map(({ quoted }, i) => `o${depth + 1}.${quoted} as k${i}`).join(', ');
+    return orNone(`(with recursive up as (select ${next}, ${kept} as kept${record.rows} ${isIt}
+      union select ${next}, ${kept}${record.rows} join up on ${where((_, i) => `up.k${i}`).slice('where '.length)}) select bool_and(kept is true) from up)`);
+  }
+
+  #inView({ table, references }: Above): RecordSource | undefined {
+    const view = this.#viewOf(table, references);
+    const { id } = this.#views.get(table) ?? {};
+    const keys = references.map((column) => (column === id ? 'o.id' : 'o.workspace_id'));
+    return view === undefined ? undefined : { rows: ` from ${view} o`, keys, workspace: 'o.workspace_id', kept: [] };
+  }
+
+  #inTable({ table, references }: Above, depth: number, isSelf: boolean): RecordSource | undefined {
+    const { way, own, above } = this.#rowsAt(table, depth, isSelf);
+    const kept = viewConditions({ own, above });
+    const row = `o${depth}`;
+    const keys = references.map(({ quoted }) => `${row}.${quoted}`);
+    const rows = `\n${fromOf(table.quoted, way, row)}`;
+    return kept.length === 0 ? undefined : { rows, keys, workspace: workspaceSql(way, row), kept };
   }
 }
 

@@ -5,7 +5,7 @@ import { isNamed, snakeCase } from '../../base/words.js';
 import { alias } from './columns.js';
 import { deletedWordsOf, isState, marksOf, mayMark } from './marks.js';
 import { untaken } from './names.js';
-import { AdoptRefused, type Column, type Table } from './schema.js';
+import { AdoptRefused, type Column, type Table, type Tenant } from './schema.js';
 import { literal, sampled } from './sql.js';
 
 /** Throws AdoptRefused when there are none. */
@@ -90,13 +90,31 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
     rowMode: 'array' as const,
   };
-  const { rows } = await client.query<(string | null)[]>(query).catch((error: Error) => {
-    if (!table.rowSecurity) throw error;
-    throw new AdoptRefused(
-      `The rows of ${table.quoted} cannot be read, because a policy of its row-level security fails: ${error.message}. Give ADMIN_URL a role that no policy binds: a superuser, or alter role NAME bypassrls.`,
-    );
-  });
+  const { rows } = await client.query<(string | null)[]>(query).catch(refusalOf(table));
   for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
+}
+
+const refusalOf = (table: Table) => (error: Error) => {
+  if (!table.rowSecurity) throw error;
+  throw new AdoptRefused(
+    `The rows of ${table.quoted} cannot be read, because a policy of its row-level security fails: ${error.message}. Give ADMIN_URL a role that no policy binds: a superuser, or alter role NAME bypassrls.`,
+  );
+};
+
+/** Finds tables of whose rows some have no workspace, in a sample. */
+export async function sharedTables(
+  client: pg.Client,
+  tables: readonly Table[],
+  { columnIn }: Tenant,
+): Promise<Set<Table>> {
+  const shared = new Set<Table>();
+  for (const table of tables) {
+    const column = columnIn(table);
+    if (column === undefined || column.notNull) continue;
+    const text = `select from ${sampled(table, sampledMax)} where ${column.quoted} is null limit 1`;
+    if ((await client.query(text).catch(refusalOf(table))).rows.length > 0) shared.add(table);
+  }
+  return shared;
 }
 
 const countedMax = 9;

@@ -21,6 +21,8 @@ interface ChoiceInput {
   readonly only: readonly string[] | undefined;
   readonly keep: readonly string[];
   readonly open: readonly OpenReference[];
+  /** Some rows of these tables have no workspace. */
+  readonly shared: ReadonlySet<Table>;
 }
 
 interface Choice extends Pick<Survey, 'leftOut'> {
@@ -132,9 +134,11 @@ function remedyOfNull({ columns: [from], table: { quoted } }: Reference): string
 }
 
 function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> {
-  const { all, tenant, users, workspaces, only } = choosing;
+  const { all, tenant, users, workspaces, only, shared } = choosing;
   const isPart = (part: Table, above: Table): boolean => {
     const [workspace, id] = [workspaces.get(above), idColumn(above, tenant)];
+    // A record without a workspace is shown nowhere, and would take rows with it that have their own.
+    if (shared.has(above) && tenant.columnIn(part)) return false;
     return workspace !== undefined && id !== undefined && !!partKeys(part, { table: above, id }, workspace, tenant);
   };
   const partsOfTables = new Map<Table, Table[]>();

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { withHidings } from './above.js';
 import { auditLogIn, documentsIn } from './audit-log.js';
-import { countValues, readCatalog, sample, twinsText } from './catalog.js';
+import { countValues, readCatalog, sample, sharedTables, twinsText } from './catalog.js';
 import { chooseTables, otherRelations } from './choice.js';
 import { crossingsOf } from './crossings.js';
 import { openReferences, withGuessedKeys } from './guesses.js';
@@ -37,7 +37,8 @@ export async function survey(
   const workspaces = workspacesOf(tables, tenant);
   const owners = findOwners(tables, tenant, users, workspaces);
   const open = await openReferences(client, tables);
-  const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open });
+  const shared = await sharedTables(client, tables, tenant);
+  const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open, shared });
   const { chosen, partsIn } = choice;
   const leftOut = [...choice.leftOut, ...(only ? [] : await otherRelations(client, schema))];
   const above = new Set([

@@ -70,12 +70,16 @@ export const wrongViews: Configurations = {
       undo: () => `update gateway.applied_files set hash = substr(hash, 2) where name = 'klanten'`,
     },
   ),
-  'a value comes from a row of any workspace': refused(
+  'a row of any workspace that no foreign key names decides about a value': refused(
     'scans',
     /^it reads app[.]klanten [(]o[)] without comparing workspace_id with the workspace[.]$/,
     {
       change: () =>
-        changedView('klanten', 'updated_at,', '(select max(o.updated_at) from app.klanten o) as updated_at,'),
+        changedView(
+          'klanten',
+          'naam,',
+          'case when (select true from app.klanten o where o.naam = klanten.straat) then naam end as naam,',
+        ),
       undo: shippedView,
       also: ['migrated'],
     },
