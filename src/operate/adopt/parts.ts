@@ -7,6 +7,7 @@ import {
   formOfColumn,
   insideJson,
   isPersonal,
+  type Judged,
   judged,
   leftPoints,
   reasonNotToShow,
@@ -19,7 +20,7 @@ import { plainKey, proposedIndex } from './indexes.js';
 import { type PartKeys, partKeys, referenceTo } from './keys.js';
 import { deletedPoints, keptConditions, markColumns } from './marks.js';
 import { camelCase, namesOf, singular, untaken } from './names.js';
-import { type Column, columnOf, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
+import { type Column, columnOf, type Subject, type Survey, sharedPoint, type Table, type Tenant } from './schema.js';
 import { as, type DraftFile, fromOf, type Points, workspaceSql } from './sql.js';
 
 export interface PartDraft extends ViewColumn {
@@ -42,16 +43,11 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
     const workspace = workspaceSql(subject.shown.way);
     if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
     conditions.push(...keptConditions(part, 'p'));
-    const isKey = (column: Column): boolean => column === tenant || key.columns.includes(column.name);
-    const ownColumns = part.columns.filter((column) => !isKey(column) && !markColumns(part).includes(column));
-    // In a list nothing decodes sealed values and other bytes.
-    const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
-    const { shown, leftOut } = judged(
-      ownColumns,
-      (column) => reasonNotToShow(column, documentsIn(part)) ?? (isReadable(column) ? undefined : sealed),
-    );
+    const { shown, leftOut } = partColumns(part, subject.table, survey.tenant);
     const id = partKeys(part, subject, subject, survey.tenant)?.id;
-    const order = orderOf(part, id?.composedOf ?? [id], isKey).map(({ quoted }) => `p.${quoted}`);
+    const order = orderOf(part, id?.composedOf ?? [id], keysOf(part, subject.table, tenant)).map(
+      ({ quoted }) => `p.${quoted}`,
+    );
     const inView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
     const fields = shown.map((column) => as(`p.${column.quoted}`, inView(column)));
     const members = new Set<string>();
@@ -82,10 +78,7 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
       field: {
         column: name,
         type: 'json',
-        items: {
-          type: 'json',
-          ...(items.length > 0 ? { fields: Object.fromEntries(items) } : { nullable: true, show: [''] }),
-        },
+        items: { type: 'json', fields: Object.fromEntries(items) },
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
@@ -98,6 +91,32 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
   });
 }
 
+/** The record has them itself: its workspace, and its key. */
+function keysOf(part: Table, above: Table, tenant: Column | undefined): Column[] {
+  const { columns } = referenceTo(above, part);
+  return part.columns.filter((column) => column === tenant || columns.includes(column.name));
+}
+
+/** Judges the columns that a list in the record above shows. */
+function partColumns(part: Table, above: Table, { columnIn }: Tenant): Judged {
+  const hidden = [...keysOf(part, above, columnIn(part)), ...markColumns(part)];
+  const documents = documentsIn(part);
+  // In a list nothing decodes sealed values and other bytes.
+  const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
+  return judged(
+    part.columns.filter((column) => !hidden.includes(column)),
+    (column) => reasonNotToShow(column, documents) ?? (isReadable(column) ? undefined : sealed),
+  );
+}
+
+/** A list of objects without a member says nothing. Undefined: clients see a column of the part. */
+export function reasonWithoutColumns(part: Table, above: Table, tenant: Tenant): string | undefined {
+  const { shown, leftOut } = partColumns(part, above, tenant);
+  if (shown.length > 0) return undefined;
+  const reasons = leftOut.map(([reason, name]) => `${name} (${reason})`).join(', ');
+  return `a list in ${above.quoted} would show no column of it${reasons && `: ${reasons}`}`;
+}
+
 function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
   const keys = part.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === name);
   return subjects.find(({ table, id }) =>
@@ -105,7 +124,8 @@ function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subje
   );
 }
 
-function orderOf(part: Table, id: readonly (Column | undefined)[], isKey: (column: Column) => boolean): Column[] {
+function orderOf(part: Table, id: readonly (Column | undefined)[], known: readonly Column[]): Column[] {
+  const isKey = (column: Column): boolean => known.includes(column);
   const columnsIn = (names: readonly (string | null)[]): (Column | undefined)[] =>
     names.map((name) => columnOf(part, name ?? undefined));
   const keys = part.indexes

@@ -8,6 +8,7 @@ import { openReferences, withGuessedKeys } from './guesses.js';
 import { idColumn } from './keys.js';
 import { ledgerOf } from './ledger.js';
 import { findOwners, findUsers, ownerlessOf } from './owners.js';
+import { reasonWithoutColumns } from './parts.js';
 import { workspacesOf } from './paths.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
 import { findTenant } from './tenant.js';
@@ -53,10 +54,17 @@ export async function survey(
       await sample(client, table);
       await countValues(client, table);
     }
+  const partsOf = new Map(chosen.map((table) => [table, [] as Table[]]));
+  for (const [table, parts] of partsOf)
+    for (const part of partsIn(table)) {
+      const reason = reasonWithoutColumns(part, table, tenant);
+      if (reason === undefined) parts.push(part);
+      else leftOut.push({ table: part, reason });
+    }
   const subjects = chosen.map((table): Omit<Subject, 'shown'> => {
     const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
     const log = auditLogIn(table);
-    const [parts, documents] = [partsIn(table), documentsIn(table, log)];
+    const [parts, documents] = [partsOf.get(table) ?? [], documentsIn(table, log)];
     return { table, ...workspace, id, parts, documents, crossings: new Set(), ...(log && { log }) };
   });
   const kept: Subject[] = [];
