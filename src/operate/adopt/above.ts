@@ -12,6 +12,8 @@ import {
   type Survey,
   sharedPoint,
   type Table,
+  type View,
+  type ViewId,
 } from './schema.js';
 import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
 
@@ -113,7 +115,7 @@ class Conditions {
     const rows = this.#rowsOf(table);
     const open = (this.#above.get(table) ?? []).flatMap((to) => {
       const kept = to.takes ? undefined : this.#aboveSql(to, alias, workspaceSql(rows.way), 0);
-      return kept === undefined ? [] : [{ by: `${to.columns[0]?.name} (${to.table.quoted})`, kept }];
+      return kept === undefined ? [] : [{ by: openName(to.table, to.columns), kept }];
     });
     return { ...rows, open };
   }
@@ -211,6 +213,29 @@ class Conditions {
 export function viewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
   return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
 }
+
+/** Returns conditions that the views of the records above, as they are today, show these: a person may have edited them. */
+export function followed(
+  { table, steps: [step] }: Subject,
+  known: Known,
+  viewsOf: (table: Table) => readonly ViewId[],
+): Pick<View, 'taken' | 'open'> {
+  const conditions = recordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {
+    const shows = viewsOf(to).map(({ name, id }) => `exists (select from ${name} v where v.id = ${id})`);
+    if (shows.length === 0) return [];
+    const isNone = columns
+      .flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null or `]))
+      .join('');
+    const isIt = references.map(({ quoted }, i) => `o.${quoted} = ${alias}.${columns[i]?.quoted}`).join(' and ');
+    const shown = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
+    const kept = `(${isNone}exists (select from (${shown}) o where ${isIt}))`;
+    const isTaken = takes || (!step?.isBack && columns.includes(step?.from as Column));
+    return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : openName(to, columns), kept }];
+  });
+  return { taken: conditions.filter(({ isTaken }) => isTaken), open: conditions.filter(({ isTaken }) => !isTaken) };
+}
+
+const openName = ({ quoted }: Table, columns: readonly Column[]): string => `${columns[0]?.name} (${quoted})`;
 
 export function abovePoint(table: Table, { above }: ShownRows): Points {
   const names = [...new Set(above.map(({ by }) => by))].join(', ');

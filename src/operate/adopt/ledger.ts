@@ -2,21 +2,21 @@ import type pg from 'pg';
 import { viewConditions } from './above.js';
 import { parsed, shownId } from './columns.js';
 import { namesOf } from './names.js';
-import { type Cause, type Emptied, type Hiding, type Ledger, type Point, type Subject, sharedPoint } from './schema.js';
+import {
+  type Cause,
+  type Emptied,
+  type Hiding,
+  type Ledger,
+  type Point,
+  type Subject,
+  sharedPoint,
+  type View,
+} from './schema.js';
 import { fromOf, sampled, workspaceSql } from './sql.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
 
 const rowsMax = 20_000;
-
-/** The view is in the database; its id is \`id\` of the row. */
-export interface View {
-  readonly name: string;
-  /** The alias of the table stands before the column. */
-  readonly id: string;
-  /** Row-level security adds them where it binds the owner of the view. */
-  readonly policies: string | null;
-}
 
 /** Counts rows as the draft would show them, or as the view does. */
 export async function ledgerOf(
@@ -26,13 +26,15 @@ export async function ledgerOf(
   view?: View,
 ): Promise<Ledger> {
   const { table, id, shown } = subject;
-  const causes = causesOf(subject);
+  const causes = [...causesOf(subject), ...(view?.taken ?? [])];
+  const ofDraft = shown.open.filter(({ by }) => !view?.open.some((each) => each.by === by));
+  const opens = [...ofDraft, ...(view?.open ?? [])];
   const sampledRows = `(select * from ${sampled(table, rowsMax)})`;
   const rows = fromOf(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
   const isShown = view
     ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
     : 'null::boolean';
-  const open = shown.open.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
+  const open = opens.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
   const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
     from (select ${shownId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
       case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3 order by 1`;
@@ -50,7 +52,7 @@ export async function ledgerOf(
     shown: sum(seen),
     hidden: tally(unseen, (group) => causeOf(group)[0] ?? otherwise),
     shownAlthough: tally(seen, (group) => causeOf(group)),
-    open: tally(seen, (group) => group.open.map((i) => (shown.open[i] as Hiding).by)),
+    open: tally(seen, (group) => group.open.map((i) => (opens[i] as Hiding).by)),
     emptied: [],
   };
 }

@@ -123,7 +123,7 @@ export function gonePoint(rows: string, table: Table): string | false {
 const shortMax = 30;
 const fewMax = 8;
 const numberedText =
-  'Numbers tell these states, and rows with each are shown: leave out by a condition those that mean deleted or that clients must not see.';
+  'Numbers tell these states, and rows with each are shown: leave out by a condition those that mean deleted or that clients must not see. `check --rows` then names the rows that refer to them.';
 
 /** It may mark rows, by its name, or by one of the few short values that it has or may have. */
 export function mayMark(column: Column): boolean {
@@ -187,7 +187,7 @@ function numberedStates(table: Table): string {
 }
 
 const doubtText =
-  'Rows are shown whatever these columns say: leave out by a condition those that clients must not see.';
+  'Rows are shown whatever these columns say: leave out by a condition those that clients must not see. `check --rows` then names the rows that refer to them.';
 
 export function deletedPoints(table: Table): Points {
   const marks = marksOf(table);

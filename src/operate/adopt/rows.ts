@@ -4,8 +4,9 @@ import { type Item, verdict, warning } from '../../doctor/finding.js';
 import { allNodes, type QueryPlan } from '../../doctor/scans.js';
 import { asAdmin } from '../../postgres/admin.js';
 import { leaves, type Resource, recordsOf } from '../../resource/definition/resource.js';
-import { emptiedBy, ledgerOf, ledgerText, oddities, type View } from './ledger.js';
-import { AdoptRefused, type Emptied, type Ledger, type Subject } from './schema.js';
+import { followed } from './above.js';
+import { emptiedBy, ledgerOf, ledgerText, oddities } from './ledger.js';
+import { AdoptRefused, type Emptied, type Ledger, type Survey, type Table, type ViewId } from './schema.js';
 import { type SurveyOptions, survey } from './survey.js';
 import { mostFrequent } from './tenant.js';
 
@@ -15,7 +16,7 @@ interface Source {
   readonly schema: string;
   readonly table: string;
   readonly tenantColumn?: string | undefined;
-  readonly view: View;
+  readonly view: ViewId;
 }
 
 /** Compares the rows of each view, also one that a person wrote, with those that a draft would show today. */
@@ -30,11 +31,16 @@ export function countRows(
     for (const schema of new Set([...sources.values()].flatMap((source) => source?.schema ?? []))) {
       const names = [...sources.values()].flatMap((source) => (source?.schema === schema ? [source.table] : []));
       const columns = [...sources.values()].flatMap((source) => source?.tenantColumn ?? []);
-      const subjects = await subjectsOf(client, { schema, keep: names, tenantColumn: mostFrequent(columns) });
+      const surveyed = await surveyOf(client, { schema, keep: names, tenantColumn: mostFrequent(columns) });
+      const isOf = (source: Source | undefined, { name }: Table): boolean =>
+        source?.schema === schema && source.table === name;
+      const viewsOf = (table: Table) =>
+        [...sources.values()].flatMap((source) => (isOf(source, table) ? (source?.view ?? []) : []));
       for (const [resource, source] of sources) {
-        const subject = subjects.find(({ table }) => source?.schema === schema && table.name === source.table);
-        if (source === undefined || subject === undefined) continue;
-        const counted = await ledgerOf(client, subject, subjects, source.view);
+        const subject = surveyed?.subjects.find(({ table }) => isOf(source, table));
+        if (source === undefined || subject === undefined || surveyed === undefined) continue;
+        const view = { ...source.view, ...followed(subject, surveyed, viewsOf) };
+        const counted = await ledgerOf(client, subject, surveyed.subjects, view);
         ledgers.push({ resource: resource.name, ...counted, emptied: await emptiedOf(client, resource) });
       }
     }
@@ -50,11 +56,11 @@ export function countRows(
 }
 
 /** A person can have written the views, such as for an app of one company, which `adopt` cannot draft. */
-async function subjectsOf(client: pg.Client, options: SurveyOptions): Promise<readonly Subject[]> {
+async function surveyOf(client: pg.Client, options: SurveyOptions): Promise<Survey | undefined> {
   try {
-    return (await survey(client, options)).subjects;
+    return await survey(client, options);
   } catch (error) {
-    if (error instanceof AdoptRefused) return [];
+    if (error instanceof AdoptRefused) return undefined;
     throw error;
   }
 }

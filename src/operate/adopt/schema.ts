@@ -201,6 +201,22 @@ export interface Cause {
   readonly ids: readonly string[];
 }
 
+/** The view is in the database; its id is `id` of the row. */
+export interface ViewId {
+  readonly name: string;
+  /** The alias of the table stands before the column. */
+  readonly id: string;
+  /** Row-level security adds them where it binds the owner of the view. */
+  readonly policies: string | null;
+}
+
+/** A shown row meets the conditions: the views of the records above it, as they are today, show these. */
+export interface View extends ViewId {
+  /** The deletion of the record takes the row with it. */
+  readonly taken: readonly Hiding[];
+  readonly open: readonly Hiding[];
+}
+
 /** `shown` and the rows of `hidden` add up to `rows`. */
 export interface Ledger {
   readonly table: string;
