@@ -22,16 +22,16 @@ export interface Run {
 
 /** Statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
 export class StatementNames {
-  constructor(
-    public areUsed: boolean,
-    private readonly onLoss: () => void = () => undefined,
-  ) {}
+  /** They are called once. */
+  readonly onLoss: (() => void)[] = [];
+
+  constructor(public areUsed: boolean) {}
 
   /** Lasts until a restart. */
   lose(): void {
     const wereUsed = this.areUsed;
     this.areUsed = false;
-    if (wereUsed) this.onLoss();
+    if (wereUsed) for (const tell of this.onLoss) tell();
   }
 }
 

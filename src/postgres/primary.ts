@@ -195,11 +195,20 @@ interface ProbedNode extends PrimaryNode {
   readonly probe: Probe;
 }
 
+/** It asks the primary of the moment. */
+interface PrimaryUser {
+  moveToNewPrimary(): void;
+  /** Gets the connection of each probe of the primary. */
+  look?(connection: Connection): Promise<void>;
+}
+
 /** The server out of recovery is the primary, and its positions are the heartbeat: a failover needs no restart. */
 export class PrimaryNodes {
   readonly #nodes: readonly ProbedNode[];
   #sampling: Promise<void> | null = null;
   #current: ProbedNode;
+  /** They are told of each change, and shown each probe. */
+  readonly users: PrimaryUser[] = [];
   /** It is null while the primary is reachable. */
   reason: string | null = 'not probed yet';
 
@@ -209,12 +218,12 @@ export class PrimaryNodes {
     options: ConnectionOptions & ProbeBounds,
     private readonly heartbeat: Heartbeat,
     private readonly observe: Observe,
-    private readonly onChange: () => void,
-    private readonly look: (connection: Connection) => Promise<void>,
   ) {
     this.#nodes = nodes.map((node) => ({ ...node, probe: new Probe(connectTo(node.url, options), options) }));
     this.#current = this.#nodes[0] as ProbedNode;
   }
+
+  readonly #show = (connection: Connection) => Promise.all(this.users.map((user) => user.look?.(connection)));
 
   /** Is null while it is not checked. Reads the settings, which takes 3 ms. */
   get url(): string | null {
@@ -252,7 +261,7 @@ export class PrimaryNodes {
     try {
       // Taken before the statement, so that all commits until then lie at or before the position.
       const [atMs, tickMs] = [Date.now(), performance.now()];
-      const state = await node.probe.ask(node === this.#current ? this.look : undefined);
+      const state = await node.probe.ask(node === this.#current ? this.#show : undefined);
       if (state.inRecovery) return this.#fail(node, 'in_recovery');
       await node.check?.repeat();
       if (node.check?.isComplete === false)
@@ -276,7 +285,7 @@ export class PrimaryNodes {
     if (isCurrent) return;
     this.#current = node;
     if (newest !== undefined) this.observe({ type: 'primary_changed', server: node.name });
-    this.onChange();
+    for (const user of this.users) user.moveToNewPrimary();
   }
 
   #fail(node: ProbedNode, code: string, reason = reasons[code]): void {

@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import type { Observe } from '../base/events.js';
@@ -34,7 +35,7 @@ import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import type { Settings } from '../settings.js';
 import { type AppDeps, app } from './app.js';
-import { type BodyReader, bodyReader } from './http/body.js';
+import { bodyReader } from './http/body.js';
 import { type Descriptions, descriptions } from './http/descriptions.js';
 import { close, connectionsOf, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
@@ -121,50 +122,21 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'set
 }
 
 async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
-  const { resources, unfit, observe, sinks, openings } = opening;
-  const loop = new EventLoop();
-  openings.add(() => loop.close());
-  const databases = databasesOf(settings, opening, loop);
-  const { replicas, heartbeat, primary } = databases;
-  const positions = new WritePositions(() => heartbeat.first);
-  const peers = await peersOf(settings, positions, observe);
-  openings.add(() => peers.close());
-  positions.share(peers);
-  const watch = new FitnessWatch(databases.watched, resources, settings, observe);
-  openings.add(() => watch.close());
-  const [gates, recent, underWay] = [gatesOf(settings), new Recent(), { requests: 0 }];
-  const sources: GaugeSources = {
-    resources,
-    replicas,
-    primary: primary?.nodes ?? null,
-    writesObstacle: () => primary?.writes.obstacle,
-    unfit,
-    refused: () => watch.refused,
-    lacks: () => lacksOf({ loop, logStuckMs: opening.logStuckMs }),
-    recent: () => recent.counts(),
-    redis: () => peers.redis(),
-    lagMaxMs: settings.lagMaxMs,
-    requestsInFlight: () => underWay.requests,
-    storedAnswersBytes: () => upkeep?.answersBytes ?? null,
-    largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
-    clientConnections: () => connectionsOf(api),
-  };
+  const { resources, observe, sinks, openings } = opening;
+  const parts = await partsOf(settings, opening);
+  const { databases, watch, recent } = parts;
+  const pages = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
+  const clientConnectionsMax = roomForClients(settings, databases.replicas.length, observe);
+  const api = apiServer(app(depsOf(settings, opening, parts, pages)), { ...settings, clientConnectionsMax }, observe);
+  const sources = gaugeSourcesOf(settings, opening, parts, api);
   const metrics = metricsEvents(sources);
   sinks.push(watch.handle, recent.observe, metrics.observe);
-  openings.add(() => databases.close());
   await databases.start();
   if (opening.isSuccessor) await databases.readable(); // other workers answer meanwhile
   if (opening.isDoubtful) await watch.look();
-  const upkeep = primary && new Upkeep(primary.writes, settings, observe);
-  openings.add(() => upkeep?.close());
-  const pages = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
-  const readBody = primary && (await bodyReader(settings.bodyBytesMax));
-  const parts = { databases, watch, positions, limits: limitsOf(settings, peers), gates, underWay, upkeep, readBody };
-  const clientConnectionsMax = roomForClients(settings, replicas.length, observe);
-  const api = apiServer(app(depsOf(settings, opening, parts, pages)), { ...settings, clientConnectionsMax }, observe);
+  const stopping = new AbortController();
+  const readiness = (): Readiness => readinessOf(sources, stopping.signal.aborted);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
-  let stopping = false;
-  const readiness = (): Readiness => readinessOf(sources, stopping);
   const ops = {
     alive: () => true,
     metrics: () => metrics.registry.metrics(),
@@ -176,36 +148,75 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const url = await listen(api, settings.host, settings.port);
   observe({ type: 'started', url, opsUrl });
   const stop = async (): Promise<void> => {
-    stopping = true;
+    stopping.abort();
     observe({ type: 'stopping' });
     await sleep(settings.notReadyMs);
     await drain(api, settings.drainMs);
     await openings.terminate();
   };
-  return { url, opsUrl, replicas, readiness, metrics: metrics.values, observe, stop };
+  return { url, opsUrl, replicas: databases.replicas, readiness, metrics: metrics.values, observe, stop };
+}
+
+type Parts = Awaited<ReturnType<typeof partsOf>>;
+
+/** Connects to nothing but Redis; all that is opened is closed in the reverse order. */
+async function partsOf(settings: Settings, opening: Opening) {
+  const { resources, observe, openings } = opening;
+  const loop = new EventLoop();
+  openings.add(() => loop.close());
+  const databases = databasesOf(settings, opening, loop);
+  const { heartbeat, primary } = databases;
+  const positions = new WritePositions(() => heartbeat.first);
+  const peers = await peersOf(settings, positions, observe);
+  openings.add(() => peers.close());
+  positions.share(peers);
+  const watch = new FitnessWatch(databases.watched, resources, settings, observe);
+  openings.add(() => watch.close());
+  openings.add(() => databases.close());
+  const upkeep = primary && new Upkeep(primary.writes, settings, observe);
+  openings.add(() => upkeep?.close());
+  const readBody = primary && (await bodyReader(settings.bodyBytesMax));
+  const shared = { gates: gatesOf(settings), limits: limitsOf(settings, peers), underWay: { requests: 0 } };
+  return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new Recent() };
+}
+
+function gaugeSourcesOf(settings: Settings, opening: Opening, parts: Parts, api: Server): GaugeSources {
+  const { loop, databases, peers, watch, upkeep, gates, recent, underWay } = parts;
+  const { replicas, primary } = databases;
+  return {
+    ...pick(opening, 'resources', 'unfit'),
+    ...pick(settings, 'lagMaxMs'),
+    replicas,
+    primary: primary?.nodes ?? null,
+    writesObstacle: () => primary?.writes.obstacle,
+    refused: () => watch.refused,
+    lacks: () => lacksOf({ loop, ...pick(opening, 'logStuckMs') }),
+    recent: () => recent.counts(),
+    redis: () => peers.redis(),
+    requestsInFlight: () => underWay.requests,
+    storedAnswersBytes: () => upkeep?.answersBytes ?? null,
+    largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
+    clientConnections: () => connectionsOf(api),
+  };
 }
 
 /** Files, the ops listener and its clients need them. */
 const otherDescriptors = 64;
+/** A lock sets up to twice the connections of a pool aside, and the pool opens others. */
+const asidePart = 3;
+/** A replica has one for its probe and one for the looks at its views. */
+const ownConnections = 2;
 
-/** Counts client connections that the limit of open files leaves room for: those to servers, and the ops listener, come first. */
+/** Counts client connections that the limit of open files leaves room for, at least a quarter of it: servers and the ops listener come first. */
 function roomForClients(settings: Settings, replicas: number, observe: Observe): number {
   const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
-  const ofReplicas = replicas * (3 * (shortConnections + longConnections) + 2); // a lock sets twice the pool aside
-  const others = ofReplicas + 3 * primaryConnections + otherDescriptors;
+  const ofReplicas = replicas * (asidePart * (shortConnections + longConnections) + ownConnections);
+  const others = ofReplicas + asidePart * primaryConnections + otherDescriptors;
   const max = descriptorsMax() ?? Number.POSITIVE_INFINITY;
   const needed = clientConnectionsMax + others;
   if (max >= needed) return clientConnectionsMax;
   observe({ type: 'descriptors_few', max, needed });
   return Math.min(clientConnectionsMax, Math.max(Math.floor(max / 4), max - others));
-}
-
-interface Parts extends Pick<AppDeps, 'limits' | 'gates' | 'underWay'> {
-  readonly databases: ReturnType<typeof databasesOf>;
-  readonly watch: FitnessWatch;
-  readonly positions: WritePositions;
-  readonly upkeep: Upkeep | null;
-  readonly readBody: BodyReader | null;
 }
 
 function depsOf(
@@ -214,7 +225,7 @@ function depsOf(
   parts: Parts,
   pages: Descriptions,
 ): AppDeps {
-  const { databases, watch, positions, upkeep, readBody, ...shared } = parts;
+  const { databases, watch, positions, upkeep, readBody } = parts;
   const { replicas, heartbeat, primary } = databases;
   const readsOfPrimary = primary
     ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
@@ -222,7 +233,7 @@ function depsOf(
   return {
     ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
     ...pick(settings, 'corsOrigins', 'pageTimeMaxMs'),
-    ...shared,
+    ...pick(parts, 'gates', 'limits', 'underWay'),
     observe,
     compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',
@@ -249,7 +260,7 @@ function depsOf(
       ...pick(settings, 'tokenCacheMax', 'tokenCacheMs', 'queueWaitMs'),
       replicas,
       observe,
-      gate: shared.gates.unknownTokens,
+      gate: parts.gates.unknownTokens,
       primary: readsOfPrimary,
       mayRefuse: (now) => {
         const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
@@ -290,10 +301,7 @@ async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings):
 /** Opens no connection. */
 function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
   const { unchecked, uncheckedPrimaries, observe } = opening;
-  const names = new StatementNames(settings.namedStatements, () => {
-    observe({ type: 'named_statements_off' });
-    for (const replica of replicas) replica.renew();
-  });
+  const names = new StatementNames(settings.namedStatements);
   const probing = { ...pick(settings, 'probeIntervalMs', 'probeDeadlineMs'), loop };
   const connecting = {
     ...pick(settings, 'connectTimeoutMs'),
@@ -317,6 +325,10 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
   const servers = serversOf(settings, opening, 'replica', unchecked);
   const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
+  });
+  names.onLoss.push(() => {
+    observe({ type: 'named_statements_off' });
+    for (const replica of replicas) replica.renew();
   });
   const primary = primaryOf(serversOf(settings, opening, 'primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
   return {
@@ -385,17 +397,7 @@ function primaryOf(
   observe: Observe,
 ) {
   if (all.length === 0) return null;
-  const nodes: PrimaryNodes = new PrimaryNodes(
-    all,
-    bounds,
-    heartbeat,
-    observe,
-    () => {
-      writes.moveToNewPrimary();
-      reads.reset();
-    },
-    (connection) => writes.look(connection),
-  );
+  const nodes = new PrimaryNodes(all, bounds, heartbeat, observe);
   const connect = connectTo(() => nodes.url, bounds);
   const writes = new Primary(connect, bounds, observe, () => void nodes.sample());
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
@@ -404,5 +406,6 @@ function primaryOf(
     connect,
     new ServerHealth('primary', bounds.loop, observe),
   );
+  nodes.users.push(writes, { moveToNewPrimary: () => reads.reset() });
   return { nodes, writes, reads };
 }
