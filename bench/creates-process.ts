@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { prepared, type Statement, type Values } from '../src/postgres/statement.js';
+import { prepareSql, type Statement, type Values } from '../src/postgres/statement.js';
 import { walPositionStatement } from '../src/postgres/wal-position.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import type { Resource, ResourceWrite } from '../src/resource/definition/resource.js';
@@ -36,7 +36,7 @@ const { url, sealed, tokenId, customers, primaryPid, leadInSeconds, seconds } = 
 ) as Creates;
 const resource = loadResources('').find(({ name }) => name === 'installaties') as Resource & { write: ResourceWrite };
 const { claim, create } = compileWriteStatements(resource);
-const plain = (text: string, parameters: string[] = []): Statement => prepared(text, text, parameters);
+const plain = (text: string, parameters: string[] = []): Statement => prepareSql(text, text, parameters);
 const statements = [
   plain('begin'),
   plain("select set_config('gateway.workspace_id', $1, true)", ['sealed']),

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
-import { projectText } from '../src/base/paths.js';
+import { readProject } from '../src/base/paths.js';
 import { median } from './rounds.js';
 
-const { version: packageVersion } = JSON.parse(projectText('package.json')) as { readonly version: string };
+const { version: packageVersion } = JSON.parse(readProject('package.json')) as { readonly version: string };
 
 export interface Options {
   /** Length of one load run, in seconds. */

@@ -1,7 +1,7 @@
 import { startCluster } from '../demo/cluster/cluster.js';
-import { projectText } from '../src/base/paths.js';
+import { readProject } from '../src/base/paths.js';
 import { migrate } from '../src/operate/migrate/migrations.js';
-import { asAdmin } from '../src/postgres/admin.js';
+import { runAsAdmin } from '../src/postgres/admin.js';
 import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
 import { alternate, median } from './rounds.js';
@@ -16,9 +16,9 @@ const condition = /abs\(.*?(?=\)\s+(?:ELSE|END))/s;
 const cluster = await startCluster({ replicas: 0, settings: { fsync: 'off' } });
 try {
   const url = cluster.primary.url();
-  await asAdmin(url, (client) => client.query(projectText('sql/apps/first/schema.sql')));
+  await runAsAdmin(url, (client) => client.query(readProject('sql/apps/first/schema.sql')));
   await migrate(url, { wallKey });
-  await asAdmin(url, async (client) => {
+  await runAsAdmin(url, async (client) => {
     const { rows } = await client.query(`select pg_get_viewdef('gateway.sealed_workspace') as text`);
     const without = (rows[0].text as string).replace(condition, 'true');
     if (without === rows[0].text) throw new Error('The view has no condition on the hour.');

@@ -1,6 +1,6 @@
-import { environmentName, settingsSchema } from '../src/settings.js';
+import { getEnvironmentName, readSettingsSchema } from '../src/settings.js';
 
-type Setting = ReturnType<typeof settingsSchema>['properties'][string];
+type Setting = ReturnType<typeof readSettingsSchema>['properties'][string];
 
 /** The headings of the page, each before its first setting in the order of the schema. */
 const topics: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const topics: Readonly<Record<string, string>> = {
 
 /** The text of docs/reference/settings.md, made from config/settings.schema.json; `npm run docs` writes it, a test compares. */
 export function settingsPage(): string {
-  const all = Object.entries(settingsSchema().properties);
+  const all = Object.entries(readSettingsSchema().properties);
   return `# Settings
 
 <!-- Made from config/settings.schema.json by \`npm run docs\`; change it there. -->
@@ -34,7 +34,7 @@ ${all.map(([name, setting]) => (name in topics ? `\n## ${topics[name]}\n` : '') 
 }
 
 function entry(name: string, setting: Setting): string {
-  return `\n### \`${environmentName(name)}\`\n\n${values(setting)}\n\n${setting.description}\n`;
+  return `\n### \`${getEnvironmentName(name)}\`\n\n${values(setting)}\n\n${setting.description}\n`;
 }
 
 /** The sentence about the values of a setting. */

@@ -1,4 +1,4 @@
-import { projectText } from '../src/base/paths.js';
+import { readProject } from '../src/base/paths.js';
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
@@ -26,9 +26,9 @@ function block(text: string): string {
  * headings with ids, paragraphs and code.
  */
 export function troubleshootingHtml(): string {
-  const blocks = projectText('docs/operate/troubleshooting.md')
+  const blocks = readProject('docs/operate/troubleshooting.md')
     .trim()
     .split(/\n{2,}/);
-  const style = projectText('config/status/page.css');
+  const style = readProject('config/status/page.css');
   return `<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Troubleshooting – Workspace data gateway</title>\n<style>${style}</style>\n</head>\n<body class="pages">\n<main>\n${blocks.map(block).join('\n')}\n</main>\n</body>\n</html>\n`;
 }

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
-import { projectText } from '../src/base/paths.js';
+import { readProject } from '../src/base/paths.js';
 import { Failure } from '../src/cli/command.js';
-import { createToken, revokeToken, scopesOf } from '../src/cli/tokens.js';
+import { createToken, listScopes, revokeToken } from '../src/cli/tokens.js';
 import { createIndexes } from '../src/operate/migrate/indexes.js';
 import { migrate } from '../src/operate/migrate/migrations.js';
-import { asAdmin } from '../src/postgres/admin.js';
+import { runAsAdmin } from '../src/postgres/admin.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import type { Cluster } from './cluster/cluster.js';
 import type { DemoOptions } from './options.js';
@@ -28,7 +28,7 @@ export interface DemoWorkspace {
 
 /** The scopes of each token of a workspace. */
 function tokenScopes({ resourcesDir }: SeededApp): Readonly<Record<string, readonly string[]>> {
-  const scopes = scopesOf(loadResources(resourcesDir));
+  const scopes = listScopes(loadResources(resourcesDir));
   return {
     all: scopes,
     readOnly: scopes.filter((scope) => scope.startsWith('read:')),
@@ -52,8 +52,8 @@ export async function makeDatabase(
   await cluster.primary.query(`drop database if exists ${databaseName} with (force)`);
   await cluster.primary.query(`create database ${databaseName}`);
   const url = cluster.primary.url(databaseName);
-  return asAdmin(url, async (client) => {
-    await client.query(projectText(`sql/apps/${app.name}/schema.sql`));
+  return runAsAdmin(url, async (client) => {
+    await client.query(readProject(`sql/apps/${app.name}/schema.sql`));
     const { workspaces } = await seed(client, app, {
       rows,
       keys: Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, Buffer.from(key, 'base64')])),
@@ -87,7 +87,7 @@ export async function bringUpToDate(
 export async function exampleIds(url: string, sealed: string): Promise<{ installationId: string; customerId: string }> {
   const text =
     'select id as "installationId", customer_id as "customerId" from gateway.installaties order by created_at, id limit 1';
-  const ids = await asAdmin(url, async (client) => {
+  const ids = await runAsAdmin(url, async (client) => {
     await client.query("select set_config('gateway.workspace_id', $1, false)", [sealed]);
     return client.query<{ installationId: string; customerId: string }>(text);
   });

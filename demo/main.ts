@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
-import { projectText } from '../src/base/paths.js';
-import { type Command, errLine, errText, Failure, outText } from '../src/cli/command.js';
+import { readProject } from '../src/base/paths.js';
+import { type Command, Failure, printText, sayError, sayErrors } from '../src/cli/command.js';
 import { runProgram, type Usage } from '../src/cli/program.js';
-import { scopesOf } from '../src/cli/tokens.js';
-import { asAdmin } from '../src/postgres/admin.js';
+import { listScopes } from '../src/cli/tokens.js';
+import { runAsAdmin } from '../src/postgres/admin.js';
 import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
 import { loadResources } from '../src/resource/definition/load.js';
@@ -56,7 +56,7 @@ interface Running {
 async function runDemo(options: DemoOptions, running: Running): Promise<number> {
   const { dir, replicas } = options;
   const kept = demoState(options);
-  errLine(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
+  sayError(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
   const state = await filled(cluster, kept, options.dir);
@@ -71,7 +71,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
     running.serving = true;
   }
   const code = await gateway.exited;
-  errLine(`The gateway ended with code ${code}.`);
+  sayError(`The gateway ended with code ${code}.`);
   return code;
 }
 
@@ -88,8 +88,10 @@ async function filled(cluster: Cluster, state: DemoState, dir: string | undefine
 }
 
 async function settingsPage(cluster: Cluster, { app }: DemoState) {
-  const { rows: owners } = await asAdmin(cluster.primary.url(databaseName), (client) => client.query<Owner>(ownersSql));
-  const scopes = scopesOf(loadResources(apps[app].resourcesDir));
+  const { rows: owners } = await runAsAdmin(cluster.primary.url(databaseName), (client) =>
+    client.query<Owner>(ownersSql),
+  );
+  const scopes = listScopes(loadResources(apps[app].resourcesDir));
   return startSettingsPage(cluster.primary.url(databaseName, appRole), owners, scopes);
 }
 
@@ -108,7 +110,7 @@ async function announce(
     settings.docs === 'off'
       ? 'none: DOCS is off'
       : `${settings.docs === 'ops' ? opsUrl : settings.publicUrl || url}/docs`;
-  outText(
+  printText(
     demoText({
       url,
       opsUrl,
@@ -150,7 +152,7 @@ function interruption(running: Running): Promise<number> {
     const onSignal = (): void => {
       signals += 1;
       if (signals > 1) running.gateway?.kill();
-      else errText('\nStopping …');
+      else sayErrors('\nStopping …');
       resolve(running.serving ? 0 : 1);
     };
     process.on('SIGINT', onSignal);
@@ -197,7 +199,7 @@ interface Shown {
 
 /** Addresses, tokens, and ready-to-run curl commands: demo/demo.txt, filled. */
 export function demoText({ replicaUrls, workspaces, ...shown }: Shown): string {
-  const template = projectText('demo/demo.txt').trimEnd();
+  const template = readProject('demo/demo.txt').trimEnd();
   const replicas = replicaUrls.map((url) => `Replica    ${url}`).join('\n');
   const tokens = workspaces.map(tokensText).join('');
   return fill(template, { ...shown, replicas, tokens, token: workspaces[0]?.tokens.all });

@@ -3,8 +3,8 @@ import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { projectRoot } from '../src/base/paths.js';
-import { Failure, UsageError, wholeNumber } from '../src/cli/command.js';
-import { ports } from '../src/cli/serve.js';
+import { Failure, parseWholeNumber, UsageError } from '../src/cli/command.js';
+import { parsePorts } from '../src/cli/serve.js';
 import { loadSettings, type Settings } from '../src/settings.js';
 import { type AppName, apps, isAppName } from './seed/apps.js';
 
@@ -41,13 +41,13 @@ export function parseOptions(args: readonly string[]): DemoOptions {
   }
   const { app } = values;
   if (!isAppName(app)) throw new UsageError(`--app must be ${Object.keys(apps).join(' or ')}, not "${app}".`);
-  const given = ports(values);
+  const given = parsePorts(values);
   const chosen = Object.entries({ '--port': given.port, '--ops-port': given.opsPort });
   return {
     app,
     dir: dir === undefined ? undefined : resolve(dir),
     rows,
-    replicas: wholeNumber('--replicas', values.replicas, 1, 8),
+    replicas: parseWholeNumber('--replicas', values.replicas, 1, 8),
     readyFile: readyFile === undefined ? undefined : resolve(readyFile),
     settings: loadSettings(demoEnvironment(), given),
     args: chosen.flatMap(([option, value]) => (value === undefined ? [] : [option, String(value)])),

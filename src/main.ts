@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { own } from './base/members.js';
+import { getOwn } from './base/members.js';
 import { suggest } from './base/nearest-name.js';
-import { projectText } from './base/paths.js';
-import { type Command, outLine, outText, program, UsageError } from './cli/command.js';
+import { readProject } from './base/paths.js';
+import { type Command, printLine, printText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';
 
 /** Each command is imported only when it is called: `--version` needs no database driver. */
@@ -29,19 +29,19 @@ const commands: Readonly<Record<string, readonly [summary: string, load: () => P
     async () => (await import('./cli/export.js')).exportCommand,
   ],
   docs: ['Write the documentation page of the API to a file', async () => (await import('./cli/docs.js')).docsCommand],
-  register: ['Say who read which personal data', async () => (await import('./cli/register.js')).register],
-  tokens: ['Create, list, rotate and revoke access tokens', async () => (await import('./cli/tokens.js')).tokens],
+  register: ['Say who read which personal data', async () => (await import('./cli/register.js')).runRegister],
+  tokens: ['Create, list, rotate and revoke access tokens', async () => (await import('./cli/tokens.js')).runTokens],
 };
 
 const [first = '--help', ...words] = process.argv.slice(2);
 const isHelp = ['--help', '-h', 'help'].includes(first);
 const [name = '', ...args] = isHelp ? words : [first, ...words];
-const [, load] = own(commands, name) ?? [];
+const [, load] = getOwn(commands, name) ?? [];
 const usage = load ? { called: `${program} ${name}`, help: `config/help/${name}.txt` } : { called: program, help: '' };
 
 void runProgram(usage, args, async () => {
   if (load) return isHelp ? printHelp(usage) : (await load())(args);
-  if (first === '--version') outLine((JSON.parse(projectText('package.json')) as { version: string }).version);
+  if (first === '--version') printLine((JSON.parse(readProject('package.json')) as { version: string }).version);
   else if (isHelp && words.length === 0) printList();
   else if (name.startsWith('-'))
     throw new UsageError(`There is no option "${name}"${suggest(name, ['--help', '--version'])}`);
@@ -51,7 +51,7 @@ void runProgram(usage, args, async () => {
 
 function printList(): void {
   const lines = Object.entries(commands).map(([each, [summary]]) => `  ${each.padEnd(9)} ${summary}`);
-  outText(`Usage: ${program} COMMAND [options]
+  printText(`Usage: ${program} COMMAND [options]
 
 Commands:
 ${lines.join('\n')}

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
 import { SettingsError } from './base/errors.js';
-import { own } from './base/members.js';
-import { nearestName, suggest } from './base/nearest-name.js';
-import { projectRoot, projectText, readFault, readText } from './base/paths.js';
+import { getOwn } from './base/members.js';
+import { findNearestName, suggest } from './base/nearest-name.js';
+import { projectRoot, readFault, readProject, readText } from './base/paths.js';
 import { type Tuning, tuning } from './base/tuning.js';
 import { wallKeyAdvice } from './base/wall-key.js';
-import { connectionUrlFault, connectionUrls, endsBeforeLogin, percentEncoding } from './postgres/connection-url.js';
-import { repeatedKeys } from './resource/projection/json-scan.js';
+import { endsBeforeLogin, findUrlFault, percentEncoding, splitUrls } from './postgres/connection-url.js';
+import { findRepeats } from './resource/projection/json-scan.js';
 import { parseKeyring } from './resource/projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
@@ -30,55 +30,55 @@ type SettingsSchema = { readonly properties: Readonly<Record<string, SettingSche
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Docs and `--print-config` are made from it. */
-export function settingsSchema(): SettingsSchema {
-  return JSON.parse(projectText('config/settings.schema.json')) as SettingsSchema;
+export function readSettingsSchema(): SettingsSchema {
+  return JSON.parse(readProject('config/settings.schema.json')) as SettingsSchema;
 }
 
 /** Turns perPageMax into PER_PAGE_MAX. */
-export function environmentName(setting: string): string {
+export function getEnvironmentName(setting: string): string {
   return setting.replace(/[A-Z]/g, (c) => `_${c}`).toUpperCase();
 }
 
 /** Environment over CONFIG_FILE over defaults; secrets also from NAME_FILE. Throws SettingsError with every fault. */
 export function loadSettings(env: Environment, overrides: Partial<Settings> = {}): Settings {
-  const schema = settingsSchema();
+  const schema = readSettingsSchema();
   const faults: string[] = [];
   const values: Record<string, unknown> = {
     ...Object.fromEntries(Object.entries(schema.properties).map(([setting, each]) => [setting, each.default])),
     ...readConfigFile(env.CONFIG_FILE, schema, faults),
   };
   for (const [setting, { type, 'x-secret': secret }] of Object.entries(schema.properties)) {
-    const name = environmentName(setting);
+    const name = getEnvironmentName(setting);
     const file = secret ? env[`${name}_FILE`] : undefined;
     if (env[name] !== undefined && file !== undefined) faults.push(`${name} and ${name}_FILE are both set.`);
-    const marks = fileArtifactFault(name, env[name]) ?? fileArtifactFault(`${name}_FILE`, file);
+    const marks = findFileArtifact(name, env[name]) ?? findFileArtifact(`${name}_FILE`, file);
     if (marks !== null) faults.push(marks);
-    else if (env[name] !== undefined) values[setting] = fromText(type, env[name]);
+    else if (env[name] !== undefined) values[setting] = parseSettingText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
   const constants: Record<string, unknown> = {}; // of tests
   for (const [name, value] of Object.entries(overrides))
     (Object.hasOwn(tuning, name) ? constants : values)[name] = value;
   for (const setting of Object.keys(values)) {
-    const allowed = own(schema.properties, setting);
+    const allowed = getOwn(schema.properties, setting);
     if (allowed === undefined || !fits(values[setting], allowed))
-      faults.push(faultOf(setting, values[setting], schema));
+      faults.push(describeSettingFault(setting, values[setting], schema));
   }
   for (const [setting, unusable] of Object.entries(unusableValues))
-    faults.push(...unusable(environmentName(setting), String(values[setting] ?? ''), values));
+    faults.push(...unusable(getEnvironmentName(setting), String(values[setting] ?? ''), values));
   if (faults.length > 0) throw new SettingsError(`The settings are not valid:\n  ${faults.join('\n  ')}`);
   return Object.freeze({ ...tuning, ...constants, ...values }) as unknown as Settings;
 }
 
 /** Quotes of a shell, or half of a Windows line end, around a value. */
-function fileArtifactFault(name: string, text: string | undefined): string | null {
+function findFileArtifact(name: string, text: string | undefined): string | null {
   if (text?.endsWith('\r'))
     return `${name} ends with a carriage return: give the file that it comes from the line ends of Unix.`;
   return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
 }
 
 /** Keeps text that is no value of the type for the schema to refuse, as "1e3" and " 5". */
-function fromText(type: string, text: string): unknown {
+function parseSettingText(type: string, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
@@ -95,26 +95,26 @@ function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pa
 }
 
 /** Names the setting, its allowed values and the given value, or the nearest setting. */
-function faultOf(setting: string, value: unknown, { properties }: SettingsSchema): string {
+function describeSettingFault(setting: string, value: unknown, { properties }: SettingsSchema): string {
   const allowed = properties[setting];
   if (allowed === undefined)
     return `CONFIG_FILE: there is no setting ${setting}${suggest(setting, Object.keys(properties))}`;
   const { type, minimum, maximum, enum: values, description } = allowed;
   const shown = JSON.stringify(value)?.slice(0, 80);
   if (type === 'integer')
-    return `${environmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${shown}.`;
+    return `${getEnvironmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${shown}.`;
   const oneOf = type === 'boolean' ? ['true', 'false'] : values;
-  if (oneOf) return `${environmentName(setting)} must be one of ${oneOf.join(', ')}, not ${shown}.`;
-  return `${environmentName(setting)} must not be ${shown}. ${description}`;
+  if (oneOf) return `${getEnvironmentName(setting)} must be one of ${oneOf.join(', ')}, not ${shown}.`;
+  return `${getEnvironmentName(setting)} must not be ${shown}. ${description}`;
 }
 
 /** The schema cannot express these faults; none quotes the value. */
 const unusableValues: Readonly<
   Record<string, (name: string, value: string, all: Readonly<Record<string, unknown>>) => string[]>
 > = {
-  replicaUrls: databaseUrlFaults,
-  primaryUrls: databaseUrlFaults,
-  adminUrl: databaseUrlFaults,
+  replicaUrls: listDatabaseUrlFaults,
+  primaryUrls: listDatabaseUrlFaults,
+  adminUrl: listDatabaseUrlFaults,
   redisUrl: (name, value) => {
     if (value === '') return [];
     if (!/^rediss?:[/][/]/.test(value)) return [`${name} must be a URL, redis://… or rediss://….`];
@@ -134,7 +134,7 @@ const unusableValues: Readonly<
     }
   },
   corsOrigins: (name, value) =>
-    originsIn(value)
+    splitOrigins(value)
       .filter((origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin)
       .map(
         (origin) =>
@@ -149,21 +149,21 @@ const unusableValues: Readonly<
   },
 };
 
-export function originsIn(setting: string): string[] {
+export function splitOrigins(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((origin) => origin !== '');
 }
 
-function databaseUrlFaults(name: string, value: string): string[] {
-  const urls = connectionUrls(value);
+function listDatabaseUrlFaults(name: string, value: string): string[] {
+  const urls = splitUrls(value);
   return urls.flatMap((url, i) => {
-    const fault = connectionUrlFault(url);
+    const fault = findUrlFault(url);
     return fault === null ? [] : [`${name}${urls.length > 1 ? `, entry ${i + 1},` : ''} ${fault}`];
   });
 }
 
 /** Secrets only say whether they are set. */
-export function printableSettings(settings: Settings): Record<string, unknown> {
-  const { properties } = settingsSchema();
+export function hideSecrets(settings: Settings): Record<string, unknown> {
+  const { properties } = readSettingsSchema();
   return Object.fromEntries(
     Object.entries(settings)
       .filter(([name]) => Object.hasOwn(properties, name))
@@ -173,13 +173,13 @@ export function printableSettings(settings: Settings): Record<string, unknown> {
 
 function readConfigFile(file: string | undefined, schema: SettingsSchema, faults: string[]): Record<string, unknown> {
   const path = file ?? join(projectRoot, 'config/default.json');
-  const marks = fileArtifactFault('CONFIG_FILE', file);
+  const marks = findFileArtifact('CONFIG_FILE', file);
   if (marks !== null) {
     faults.push(marks);
     return {};
   }
   try {
-    const { $schema: _, ...values } = objectIn(readText(path));
+    const { $schema: _, ...values } = parseObject(readText(path));
     for (const name of Object.keys(values))
       if (schema.properties[name]?.['x-secret']) faults.push(`${name} is a secret and must not stand in ${path}.`);
     return values;
@@ -190,7 +190,7 @@ function readConfigFile(file: string | undefined, schema: SettingsSchema, faults
 }
 
 /** Throws an error whose message quotes nothing of the text. */
-function objectIn(text: string): Record<string, unknown> {
+function parseObject(text: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -198,7 +198,7 @@ function objectIn(text: string): Record<string, unknown> {
     throw new Error('it is not JSON');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it is no JSON object');
-  const [repeated] = repeatedKeys(text);
+  const [repeated] = findRepeats(text);
   if (repeated !== undefined) throw new Error(`it has ${repeated.slice(1)} twice`);
   return value as Record<string, unknown>;
 }
@@ -213,19 +213,19 @@ function readSecretFile(name: string, path: string, faults: string[]): string {
 }
 
 /** Writes a sentence for each name near to a setting: it is ignored, and the default is in force. */
-export function misspeltNames(env: Environment): string[] {
-  const settings = Object.entries(settingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
-    const name = environmentName(setting);
+export function listMisspeltNames(env: Environment): string[] {
+  const settings = Object.entries(readSettingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
+    const name = getEnvironmentName(setting);
     return secret ? [name, `${name}_FILE`] : [name];
   });
   const known = ['CONFIG_FILE', ...settings];
   return Object.keys(env).flatMap((name) => {
-    const meant = known.includes(name) ? undefined : nearestName(name, known, distanceMax);
+    const meant = known.includes(name) ? undefined : findNearestName(name, known, getDistanceMax);
     return meant === undefined ? [] : [`Unknown setting ${name} ignored; did you mean ${meant}?`];
   });
 }
 
 /** Short names, such as HOST, are near to too many others: HOME. */
-function distanceMax({ length }: string): number {
+function getDistanceMax({ length }: string): number {
   return length < 5 ? 0 : length < 9 ? 1 : 2;
 }

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { projectText } from '../src/base/paths.js';
+import { readProject } from '../src/base/paths.js';
 import { sourcesIn } from './support/sources.js';
 
-const pages = [{ path: 'README.md', text: projectText('README.md') }, ...sourcesIn('docs', '.md')];
+const pages = [{ path: 'README.md', text: readProject('README.md') }, ...sourcesIn('docs', '.md')];
 
 /** The words that a page can have, by the beginning of its path; the first that fits counts. */
 const wordsMax: readonly (readonly [beginning: string, words: number])[] = [

@@ -6,12 +6,12 @@ import { nodeEnvironment, nodeFlags } from '../bundle/node-flags.js';
 import { settingsPage } from '../bundle/settings-page.js';
 import { fieldErrors, problems } from '../src/base/errors.js';
 import { type Event, type EventMetric, events } from '../src/base/events.js';
-import { projectRoot, projectText as read } from '../src/base/paths.js';
+import { projectRoot, readProject as read } from '../src/base/paths.js';
 import { advice } from '../src/doctor/finding.js';
 import { loadResources } from '../src/resource/definition/load.js';
-import { leaves } from '../src/resource/definition/resource.js';
+import { listLeaves } from '../src/resource/definition/resource.js';
 import { gauges } from '../src/serve/ops/metrics.js';
-import { environmentName, settingsSchema } from '../src/settings.js';
+import { getEnvironmentName, readSettingsSchema } from '../src/settings.js';
 import { importsOf, sourcesIn } from './support/sources.js';
 import { words } from './support/words.js';
 
@@ -69,7 +69,7 @@ test('the pages of docs/understand name tests that exist', (t) => {
 });
 
 test('settings that the documentation speaks of exist', (t) => {
-  const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
+  const known = new Set(Object.keys(readSettingsSchema().properties).map(getEnvironmentName));
   const others = new Set([
     ...['CONFIG_FILE', 'PG_BIN', 'NODE_ENV', 'NODE_OPTIONS', 'POSTGREST_BIN', 'NAME_FILE', 'IMAGE_REGISTRY'],
     ...Object.keys(nodeEnvironment),
@@ -105,7 +105,7 @@ test('docs/reference/reference-app.md lists every resource, filter, scope and fi
     if (detail) t.true(app.includes(`/${name}/{id}`), name);
     if (write) t.true(app.includes(`write:${name}`), name);
     for (const filter of Object.keys(filters)) t.true(app.includes(`\`${filter}\``), filter);
-    const fields = leaves(resource).flatMap(({ path }) => path);
+    const fields = listLeaves(resource).flatMap(({ path }) => path);
     const missing = fields.filter((field) => !app.includes(`\`${field}\``));
     t.deepEqual(missing, []);
   }

@@ -9,7 +9,7 @@ import { createToken } from '../../src/cli/tokens.js';
 import { adopt, resourcesFolder, viewsFolder } from '../../src/operate/adopt/adopt.js';
 import { draftsMax } from '../../src/operate/adopt/choice.js';
 import { migrate } from '../../src/operate/migrate/migrations.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { cpuMsOf, environmentOf, rssMbOf, startChild } from '../processes.js';
 import type { Options } from '../report.js';
 import { figure, type Measured } from '../report.js';
@@ -99,7 +99,7 @@ async function hundred(stage: Stage, env: NodeJS.ProcessEnv): Promise<Served> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-bench-'));
   stage.onStop(async () => rmSync(folder, { recursive: true }));
   const [viewsDir, resourcesDir] = [join(folder, viewsFolder), join(folder, resourcesFolder)];
-  const token = await asAdmin(url, async (client) => {
+  const token = await runAsAdmin(url, async (client) => {
     await client.query(app);
     await adopt(url, { schema: 'public', out: folder, write: [] });
     await migrate(url, { viewsDir, resourcesDir, wallKey: stage.wallKey });

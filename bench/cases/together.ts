@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import type { Clients, ClientsResult } from '../clients-process.js';
 import { runToEnd } from '../processes.js';
 import type { Options } from '../report.js';
@@ -86,7 +86,7 @@ export async function togetherCase(stage: Stage, { rounds, seconds }: Options): 
 /** Makes a workspace with its work orders, or finds the one of an earlier run; resolves with a token. */
 async function workspaceOf({ primaryUrl, replicaUrl }: Stage, number: number): Promise<string> {
   const workspace = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
-  const [id, token] = [randomUUID(), newToken()];
+  const [id, token] = [randomUUID(), makeToken()];
   const client = new pg.Client(primaryUrl);
   await client.connect();
   try {
@@ -106,7 +106,7 @@ async function workspaceOf({ primaryUrl, replicaUrl }: Stage, number: number): P
         commit`);
     const insert =
       'insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes) values ($1, $2, $2, $3, $4, $5)';
-    await client.query(insert, [id, workspace, 'bench', tokenHash(token), ['read:werkbonnen']]);
+    await client.query(insert, [id, workspace, 'bench', hashToken(token), ['read:werkbonnen']]);
     // Without a visibility map no scan is index-only.
     for (const table of ['werkbonnen', 'werkbon_handelingen']) await client.query(`vacuum (analyze) app.${table}`);
   } finally {

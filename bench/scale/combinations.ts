@@ -1,5 +1,5 @@
 import { compileStatements } from '../../src/resource/statements/statements.js';
-import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { Client } from '../client.js';
 import { figure, type Measured } from '../report.js';
 import { alternate, median, pairedRatios } from '../rounds.js';
@@ -133,7 +133,7 @@ async function pathsOf(
         types: asText,
       };
       const [key] = (await client.query<string[]>(query)).rows;
-      const context = cursorContext(workspaceOf(0), name, filters);
+      const context = makeCursorContext(workspaceOf(0), name, filters);
       const last = key === undefined ? first : `${first}&cursor=${encodeCursor(context, { key, asOfMs: null })}`;
       paths.push({ first, last });
     }

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import type { Cluster } from '../../demo/cluster/cluster.js';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import { createToken } from '../../src/cli/tokens.js';
 import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import { migrate } from '../../src/operate/migrate/migrations.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { sealWith } from '../../src/postgres/seal.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
 
@@ -52,7 +52,7 @@ export function workspaceOf(number: number): string {
 /** Tables in the order in which they are filled; those of one list one after the other, the lists side by side. */
 const lists = [
   [
-    { table: 'app.werkbonnen', rows: () => projectText('bench/scale/work_orders.sql') },
+    { table: 'app.werkbonnen', rows: () => readProject('bench/scale/work_orders.sql') },
     {
       table: 'app.werkbon_handelingen',
       rows: () => `insert into app.werkbon_handelingen (id, workspace_id, werkbon_id, volgorde, code, omschrijving)
@@ -65,7 +65,7 @@ const lists = [
         where right(nummer, 1) in ('0', '2', '4', '6', '8')`,
     },
   ],
-  [{ table: 'app.logboeken', rows: () => projectText('bench/scale/log.sql') }],
+  [{ table: 'app.logboeken', rows: () => readProject('bench/scale/log.sql') }],
 ] as const;
 
 /** Makes a database with the reference app, the gateway's schema and the data set; its indexes are built when the rows are there. */
@@ -73,15 +73,15 @@ export async function makeData(cluster: Cluster, { database, tenants }: DataSet)
   await cluster.primary.query(`create database ${database}`);
   const url = cluster.primary.url(database);
   const sizes = tenants.map(({ first, last, workOrders, logEntries }) => [first, last, workOrders, logEntries]);
-  await asAdmin(url, async (client) => {
-    await client.query(projectText('sql/apps/first/schema.sql'));
+  await runAsAdmin(url, async (client) => {
+    await client.query(readProject('sql/apps/first/schema.sql'));
     const values = sizes.map((row) => `(${row.join(', ')})`).join(', ');
-    await client.query(projectText('bench/scale/tenants.sql').replace(/\$SIZES(?=\) sizes)/, values));
+    await client.query(readProject('bench/scale/tenants.sql').replace(/\$SIZES(?=\) sizes)/, values));
   });
   await migrate(url, { wallKey });
   await createIndexes(url);
   const tables = lists.flat().map(({ table }) => table);
-  await asAdmin(url, async (client) => {
+  await runAsAdmin(url, async (client) => {
     const foreign = `select conrelid::regclass || ' drop constraint ' || quote_ident(conname) as change from pg_constraint
       where contype = 'f' and conparentid = 0 and conrelid = any ($1::regclass[])`;
     const { rows } = await client.query<{ change: string }>(foreign, [tables]);
@@ -89,12 +89,12 @@ export async function makeData(cluster: Cluster, { database, tenants }: DataSet)
   });
   await Promise.all(
     lists.map((list) =>
-      asAdmin(url, async (client) => {
+      runAsAdmin(url, async (client) => {
         for (const { table, rows } of list) await fill(client, table, rows());
       }),
     ),
   );
-  await asAdmin(url, (client) => client.query('analyze'));
+  await runAsAdmin(url, (client) => client.query('analyze'));
 }
 
 async function fill(client: pg.Client, table: string, rows: string): Promise<void> {
@@ -129,14 +129,14 @@ async function dropIndexes(client: pg.Client, table: string): Promise<string[]> 
 export async function readToken(url: string, workspaceId: string): Promise<string> {
   const scopes = ['read:klanten', 'read:installaties', 'read:werkbonnen', 'read:logboeken'];
   const order = { workspaceId, ownerId: workspaceId, name: 'bench', scopes, expiresAt: null };
-  return (await asAdmin(url, (client) => createToken(client, order))).token;
+  return (await runAsAdmin(url, (client) => createToken(client, order))).token;
 }
 
 /** Bytes of a database and the rows of its measured tables. */
 export async function sizesOf(
   url: string,
 ): Promise<{ bytes: number; tables: { table: string; rows: number; heapBytes: number; indexBytes: number }[] }> {
-  return asAdmin(url, async (client: pg.Client) => {
+  return runAsAdmin(url, async (client: pg.Client) => {
     const { rows: size } = await client.query<{ bytes: string }>(
       'select pg_database_size(current_database()) as bytes',
     );

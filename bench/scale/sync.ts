@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { markStatement } from '../../src/postgres/wal-position.js';
-import { cursorContext } from '../../src/serve/read/page-ends.js';
-import { encodeToken, latestTimeline, Pass } from '../../src/serve/sync/pass.js';
-import { sealedParts } from '../../src/serve/sync/sealed-parts.js';
+import { makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { encodeToken, Pass, watchTimeline } from '../../src/serve/sync/pass.js';
+import { makeSealedParts } from '../../src/serve/sync/sealed-parts.js';
 import { Client } from '../client.js';
 import { treeCpuMsOf } from '../processes.js';
 import { figure, type Measured } from '../report.js';
@@ -58,10 +58,14 @@ async function tokenOfNow({ replicaUrl }: Subject): Promise<string> {
   const pass = new Pass(
     null,
     null,
-    latestTimeline(() => undefined),
+    watchTimeline(() => undefined),
   );
   pass.accept([mark as string[]]);
-  return encodeToken(sealedParts(wallKey), cursorContext(workspaceOf(0), 'sync token werkbonnen', {}), pass.position);
+  return encodeToken(
+    makeSealedParts(wallKey),
+    makeCursorContext(workspaceOf(0), 'sync token werkbonnen', {}),
+    pass.position,
+  );
 }
 
 /** Reads the answer, and all pages behind it; returns the number of requests. */

@@ -1,6 +1,6 @@
 import type { OrderKey } from '../../src/resource/definition/row-serializer.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
-import { cursorContext, decodeCursor } from '../../src/serve/read/page-ends.js';
+import { decodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { psqlMs } from '../cases/pages.js';
 import { Client } from '../client.js';
 import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
@@ -110,7 +110,7 @@ async function costOf({ gatewayPid, replicaPid }: Subject, work: () => Promise<v
 
 function keyOf(resource: string, cursor: string): OrderKey {
   const { name, order } = resourceOf(resource);
-  const end = decodeCursor(cursorContext(workspaceOf(0), name, {}), cursor, order);
+  const end = decodeCursor(makeCursorContext(workspaceOf(0), name, {}), cursor, order);
   if (end?.key == null) throw new Error(`the cursor ${cursor} cannot be read`);
   return end.key;
 }

@@ -3,7 +3,7 @@ import { chown, mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { type Account, findBinaries, serverAccount } from './binaries.js';
 import { checkMajor, keptFolder, lock, makeTemporaryFolder, removeHalfMade, temporaryName } from './cluster-folder.js';
 import { type ClusterParts, initialize, PgNode, type ServerSettings, type StopMode } from './node.js';
@@ -145,7 +145,7 @@ export class Cluster {
     const { account } = this.#parts.binaries;
     const making = `${node.dir}.making`;
     for (const dir of [node.dir, making]) await rm(dir, { recursive: true, force: true, maxRetries: 5 });
-    await asAdmin(this.primary.url(), async (client) => {
+    await runAsAdmin(this.primary.url(), async (client) => {
       await copyAsStandby(client, this.primary.dir, making, node.name, account);
       await rename(making, node.dir); // a data directory under its own name is a whole one
       await this.#follow(node);

@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
-import { projectText } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { readProject } from '../../src/base/paths.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { type Account, type Binaries, give, runAs, serverEnv } from './binaries.js';
 import { passwordFile, passwordOf } from './passwords.js';
 import { freePort } from './ports.js';
@@ -143,7 +143,7 @@ export class PgNode {
     if (!this.running) return;
     const moment = 'select pg_conf_load_time()::text at';
     const loaded = () =>
-      asAdmin(this.url(), async (client) => (await client.query<{ at: string }>(moment)).rows[0]?.at);
+      runAsAdmin(this.url(), async (client) => (await client.query<{ at: string }>(moment)).rows[0]?.at);
     const before = await loaded();
     signal(this.pid, 'SIGHUP');
     if (!(await until(async () => (await loaded()) !== before, 5000))) throw new Error(`${this.name} does not reload.`);
@@ -261,7 +261,7 @@ const fileName = 'embedded.conf';
 /** Writes sql/apps/first/postgresql.conf and, overriding it, the settings to one file, which the server's own file includes last. */
 function writeSettings(dir: string, settings: ServerSettings, account: Account | undefined): void {
   const file = join(dir, fileName);
-  const common = projectText('sql/apps/first/postgresql.conf');
+  const common = readProject('sql/apps/first/postgresql.conf');
   const lines = Object.entries(settings).map(([name, value]) => (value === null ? '' : `${name} = ${quote(value)}\n`));
   writeFileSync(`${file}.new`, [common, ...lines].join(''), { mode: 0o600 });
   give(`${file}.new`, account);

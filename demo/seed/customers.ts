@@ -1,5 +1,5 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
-import { type Codec, templatePieces } from '../../src/resource/projection/codec.js';
+import { type Codec, splitTemplate } from '../../src/resource/projection/codec.js';
 import { encryptValue, type Keys } from './encrypt.js';
 import { type CustomerPlain, customerPlain } from './plain.js';
 import { numberedId, random, seedId } from './random.js';
@@ -142,7 +142,7 @@ function sealValue(
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: sizeOf('tag') });
   cipher.setAAD(
     Buffer.from(
-      templatePieces(aad)
+      splitTemplate(aad)
         .map((piece, i) => (i % 2 === 0 ? piece : values[piece]))
         .join(''),
     ),

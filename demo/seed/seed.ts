@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import type { SeededApp } from './apps.js';
 import type { Keys } from './encrypt.js';
 import { loadSignatures } from './signatures.js';
@@ -66,8 +66,8 @@ async function fill(
   // Foreign keys hold by construction, so their checks are skipped. JIT takes longer here than it saves.
   await client.query(`set local session_replication_role = replica; set local timezone = 'UTC'; set local jit = off;
     set local work_mem = '128MB'; set local wal_compression = on`);
-  const run = (file: string) => client.query(projectText(`sql/apps/${app.name}/seed/${file}.sql`));
-  await client.query(projectText('sql/apps/seed.sql'));
+  const run = (file: string) => client.query(readProject(`sql/apps/${app.name}/seed/${file}.sql`));
+  await client.query(readProject('sql/apps/seed.sql'));
   await run('01_frame');
   await insertWorkspaces(client, workspaces, options.now ?? new Date());
   await loadSignatures(client);

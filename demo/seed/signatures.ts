@@ -1,6 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import type pg from 'pg';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import { type Random, random } from './random.js';
 
 /**
@@ -13,7 +13,7 @@ export async function loadSignatures(client: pg.Client): Promise<void> {
   const images: Record<string, string[]> = {
     plain: Array.from({ length: 40 }, (_, n) => plain(random(`handtekening/plain/${n}`)).toString('base64')),
     scan: Array.from({ length: 8 }, (_, n) => scan(random(`handtekening/scan/${n}`)).toString('base64')),
-    ...(JSON.parse(projectText('sql/apps/first/seed/images.json')) as Record<'initials' | 'photo', string[]>),
+    ...(JSON.parse(readProject('sql/apps/first/seed/images.json')) as Record<'initials' | 'photo', string[]>),
   };
   const rows = Object.entries(images).flatMap(([kind, all]) => all.map((image, n) => ({ kind, n, image })));
   const text = 'insert into seed_signatures select * from jsonb_populate_recordset(null::seed_signatures, $1)';

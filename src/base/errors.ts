@@ -43,7 +43,7 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems;
 
-export function problemType(code: string): string {
+export function getProblemType(code: string): string {
   return `urn:workspace-data-api:problem:${code}`;
 }
 
@@ -126,14 +126,18 @@ export class Problem extends Error {
 }
 
 /** Answers 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
-export function invalid(faults: readonly FieldError[], code: ProblemCode = 'invalid_request', cause?: Error): Problem {
+export function makeInvalid(
+  faults: readonly FieldError[],
+  code: ProblemCode = 'invalid_request',
+  cause?: Error,
+): Problem {
   const detail =
     faults.length === 1 ? (faults[0] as FieldError).detail : `The request has ${faults.length} errors; see errors.`;
   return new Problem(code, detail, { faults, ...(cause && { cause }) });
 }
 
 /** Answers 404 for a record: unknown, malformed and foreign ids look the same. */
-export function notFound(): Problem {
+export function makeNotFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
 
@@ -217,22 +221,22 @@ const repeat = { helps: 'repeat' } as const;
 const ended = { helps: 'repeat', endsConnection: true } as const;
 const newConnection = { helps: 'new connection' } as const;
 const otherServer = { helps: 'other server' } as const;
-const unfit = (correction: string): SqlStateRow => ({ helps: 'ask the operator', correction });
-const lacking = (correction: string, correctionOfApp: string): SqlStateRow => {
+const tellUnfit = (correction: string): SqlStateRow => ({ helps: 'ask the operator', correction });
+const tellLack = (correction: string, correctionOfApp: string): SqlStateRow => {
   return { helps: 'ask the operator', isLacking: true, correction, correctionOfApp };
 };
-const missing = lacking(
+const missing = tellLack(
   'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
   'A function of the app misses a table, column or function: it relies on the search_path of its caller. Give it its own by alter function … set search_path = ….',
 );
 const constraint =
   'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.';
-const refused = (code: FieldErrorCode, detail: string, types: Refusal['types'] = 'all', correction?: string) => {
+const tellRefusal = (code: FieldErrorCode, detail: string, types: Refusal['types'] = 'all', correction?: string) => {
   return { helps: 'ask the client', refusal: { code, detail, types }, correction } as const satisfies SqlStateRow;
 };
 
 const byRule = 'a rule of the database does not allow it.';
-const ruleOfApp = refused('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
+const ruleOfApp = tellRefusal('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
 /** Tokens whose rows are hidden would look unknown. */
 export const hiddenRowsRemedy =
@@ -280,55 +284,57 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '55006': otherServer,
   [lockNotAvailable]: otherServer, // lock_timeout
   '0A000 RevalidateCachedQuery': newConnection, // "cached plan must not change result type": DDL under a prepared statement
-  '0A000 get_relation_info': unfit(
+  '0A000 get_relation_info': tellUnfit(
     'A table below the view is UNLOGGED, so replicas do not have its rows: ALTER TABLE … SET LOGGED.',
   ),
-  '0A000': unfit(
+  '0A000': tellUnfit(
     'The write view computes a column that clients write: show the plain column, or make the field read-only.',
   ),
-  '428C9': unfit('A column that the gateway writes is GENERATED ALWAYS: make it BY DEFAULT, or set "ids": "database".'),
-  '55000': unfit(
+  '428C9': tellUnfit(
+    'A column that the gateway writes is GENERATED ALWAYS: make it BY DEFAULT, or set "ids": "database".',
+  ),
+  '55000': tellUnfit(
     'The write view is not updatable: its FROM must be a single table, without DISTINCT, GROUP BY or LIMIT.',
   ),
-  '44000': unfit(
+  '44000': tellUnfit(
     'The WITH CHECK OPTION of the write view refuses the row: correct its WHERE, or the trigger that moves the row out of the view.',
   ),
-  '42501': lacking(
+  '42501': tellLack(
     'A role lacks a privilege: run `migrate` for objects of the gateway, grant objects of the app, then `check`.',
     'A function of the app, such as a trigger function, writes with the rights of the gateway: make it SECURITY DEFINER and set its search_path.',
   ),
-  '42501 ExecWithCheckOptions': refused('invalid', byRule), // WITH CHECK of a policy for row-level security
+  '42501 ExecWithCheckOptions': tellRefusal('invalid', byRule), // WITH CHECK of a policy for row-level security
   '42P01': missing,
   '42703': missing,
   '42883': missing,
   '3F000': missing,
-  '42704': lacking(
+  '42704': tellLack(
     'The views do not fit the definitions of the resources: run `check`.',
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
   [wallRefusal]: otherServer, // the wall refuses the MAC: another replica can have the new key already, or another gateway
-  WG007: { ...unfit(`Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}`), isLacking: true },
-  '42': unfit('The views do not fit the definitions of the resources: run `check`.'),
-  '2201G': unfit(
+  WG007: { ...tellUnfit(`Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}`), isLacking: true },
+  '42': tellUnfit('The views do not fit the definitions of the resources: run `check`.'),
+  '2201G': tellUnfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',
   ), // only write-statements has such an expression
-  '22001': refused('too_long', 'the text is longer than its column.', ['text']),
-  '22003': refused('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
-  '22008': refused('out_of_range', 'PostgreSQL has no such date.', ['date']),
-  '22P02': refused('invalid', 'it is not an allowed value.', ['enum']),
-  '22': refused('invalid', byRule), // data exceptions
-  '23502': refused(
+  '22001': tellRefusal('too_long', 'the text is longer than its column.', ['text']),
+  '22003': tellRefusal('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
+  '22008': tellRefusal('out_of_range', 'PostgreSQL has no such date.', ['date']),
+  '22P02': tellRefusal('invalid', 'it is not an allowed value.', ['enum']),
+  '22': tellRefusal('invalid', byRule), // data exceptions
+  '23502': tellRefusal(
     'not_nullable',
     'its column needs a value.',
     [],
     'A column that the gateway leaves NULL is NOT NULL: give it a default, or make its field required.',
   ),
-  '23503': refused('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
-  '23505': refused('taken', 'another record has it already.', 'all', constraint), // unique index
-  '23P01': refused('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
-  '23514': refused('invalid', byRule, 'all', constraint), // CHECK, of a domain as well
-  '23': unfit(constraint),
-  '54000': refused('too_long', 'the text is too long for an index.', ['text']),
+  '23503': tellRefusal('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
+  '23505': tellRefusal('taken', 'another record has it already.', 'all', constraint), // unique index
+  '23P01': tellRefusal('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
+  '23514': tellRefusal('invalid', byRule, 'all', constraint), // CHECK, of a domain as well
+  '23': tellUnfit(constraint),
+  '54000': tellRefusal('too_long', 'the text is too long for an index.', ['text']),
   P0: ruleOfApp, // of PL/pgSQL
 };
 
@@ -360,40 +366,40 @@ export class StatementEnded extends ServerFault {
   readonly code = queryCanceled;
 }
 
-export function databaseErrorKind(error: unknown): DatabaseErrorKind {
-  const row = rowOf(error);
+export function getDatabaseErrorKind(error: unknown): DatabaseErrorKind {
+  const row = findSqlStateRow(error);
   if (row === sqlStates[queryCanceled]) return 'timeout';
   if (row?.isLacking) return isOfApp(error) ? 'permanent' : 'unfit'; // no look at the views finds a function of the app
-  return /^ask/.test(helpOf(error) ?? 'ask the client') ? 'permanent' : 'retry';
+  return /^ask/.test(getHelp(error) ?? 'ask the client') ? 'permanent' : 'retry';
 }
 
 /** Is undefined for a bug of the gateway. */
-export function helpOf(error: unknown): Help | undefined {
-  return error instanceof ServerFault ? error.helps : rowOf(error)?.helps;
+export function getHelp(error: unknown): Help | undefined {
+  return error instanceof ServerFault ? error.helps : findSqlStateRow(error)?.helps;
 }
 
 /** Is true if the connection has ended, or ends now. */
 export function endsConnection(error: unknown): boolean {
-  return error instanceof ServerFault ? error.helps === 'repeat' : rowOf(error)?.endsConnection === true;
+  return error instanceof ServerFault ? error.helps === 'repeat' : findSqlStateRow(error)?.endsConnection === true;
 }
 
 /** Says how the app's database refuses the values of a write; undefined for all other errors. */
-export function refusalOf(error: unknown): Refusal | undefined {
-  return rowOf(error)?.refusal;
+export function getRefusal(error: unknown): Refusal | undefined {
+  return findSqlStateRow(error)?.refusal;
 }
 
 /** Names fault and remedy for the operator; undefined for a bug of the gateway. */
-export function correctionOf(error: unknown): string | undefined {
-  const row = rowOf(error);
-  if (databaseErrorKind(error) === 'retry' || databaseErrorKind(error) === 'timeout' || !isOfApp(error))
+export function getCorrection(error: unknown): string | undefined {
+  const row = findSqlStateRow(error);
+  if (getDatabaseErrorKind(error) === 'retry' || getDatabaseErrorKind(error) === 'timeout' || !isOfApp(error))
     return row?.correction;
   return row?.correctionOfApp ?? ruleOfApp.correction;
 }
 
 type Origin = { readonly file?: string; readonly routine?: string; readonly where?: string };
 
-function rowOf(error: unknown): SqlStateRow | undefined {
-  const state = sqlStateOf(error);
+function findSqlStateRow(error: unknown): SqlStateRow | undefined {
+  const state = getSqlState(error);
   if (state === undefined) return undefined;
   const stateClass = state.slice(0, 2);
   const { file = '', routine = '' } = error as Origin;
@@ -411,11 +417,11 @@ export function isOfApp(error: unknown): boolean {
 
 /** A prepared statement was not there, or there already; functions of the app, which prepare others, are left out. */
 export function mixesUpNames(error: unknown): boolean {
-  return helpOf(error) === 'new connection' && !/^0A/.test(sqlStateOf(error) ?? '') && !isOfApp(error);
+  return getHelp(error) === 'new connection' && !/^0A/.test(getSqlState(error) ?? '') && !isOfApp(error);
 }
 
 /** Only PostgreSQL's errors have a severity (PostgreSQL 55.8): EPIPE and E2BIG have five characters as well. */
-export function sqlStateOf(error: unknown): string | undefined {
+export function getSqlState(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
@@ -423,18 +429,18 @@ export function sqlStateOf(error: unknown): string | undefined {
 const objectForm = /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/;
 
 /** Gives "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
-export function namedIn(error: unknown): string | null {
+export function findNameIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
   const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
   if (parts !== '' || constraint !== undefined) return [parts, constraint].filter(Boolean).join(' ');
-  if (!/^42(P01|703|883|501)$|^3F000$/.test(sqlStateOf(error) ?? '') || routine.startsWith('exec_stmt')) return null;
+  if (!/^42(P01|703|883|501)$|^3F000$/.test(getSqlState(error) ?? '') || routine.startsWith('exec_stmt')) return null;
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
 /** Says why something failed, in words that quote no values. */
-export function reasonOf(error: Error): string {
-  const state = sqlStateOf(error);
+export function getReason(error: Error): string {
+  const state = getSqlState(error);
   if (state === undefined) return error.message;
-  const words = rowOf(error)?.reason;
+  const words = findSqlStateRow(error)?.reason;
   return words === undefined ? `PostgreSQL error ${state}` : `PostgreSQL error ${state}: ${words}`;
 }

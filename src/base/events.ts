@@ -99,33 +99,33 @@ const codes = Object.keys(problems);
 
 const decodeLabels = { resource: null, pointer: null, reason: null };
 
-const event = <E = object>(level: EventRow<E>['level'], more: Omit<EventRow<E>, 'level'> = {}): EventRow<E> => ({
+const define = <E = object>(level: EventRow<E>['level'], more: Omit<EventRow<E>, 'level'> = {}): EventRow<E> => ({
   level,
   ...more,
 });
 
-const counter = <E>(name: string, help: string, labels?: EventMetric<E>['labels']): readonly EventMetric<E>[] => [
+const countAs = <E>(name: string, help: string, labels?: EventMetric<E>['labels']): readonly EventMetric<E>[] => [
   { name, help, labels },
 ];
 
-const s = (count: number, noun: string, were = ''): string =>
+const countNoun = (count: number, noun: string, were = ''): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}${were && (count === 1 ? ' was' : ' were')}`;
 
-const answered = (level: 'failing' | 'degraded', remedy: string, what: string): EventFault<RequestFinished> => ({
+const defineAnswered = (level: 'failing' | 'degraded', remedy: string, what: string): EventFault<RequestFinished> => ({
   level,
   remedy,
   about: ({ method, route }) => `${method} ${route}`,
-  sentence: (about, count) => `${s(count, 'request', 'were')} answered ${what}: ${about}`,
+  sentence: (about, count) => `${countNoun(count, 'request', 'were')} answered ${what}: ${about}`,
 });
 
 /** No event has personal data or tokens; log, status, metrics and docs/reference/metrics-and-events.md follow this table. */
 export const events = {
   /** The limit of open files is below what the settings allow. */
-  descriptors_few: event<{ max: number; needed: number }>('warn'),
-  started: event<{ url: string; opsUrl: string }>('info'),
-  stopping: event('info'),
-  named_statements_off: event('warn'),
-  request_finished: event<RequestFinished>('info', {
+  descriptors_few: define<{ max: number; needed: number }>('warn'),
+  started: define<{ url: string; opsUrl: string }>('info'),
+  stopping: define('info'),
+  named_statements_off: define('warn'),
+  request_finished: define<RequestFinished>('info', {
     metrics: [
       {
         name: 'request_seconds',
@@ -148,18 +148,18 @@ export const events = {
       },
     ],
     faults: {
-      internal: answered('failing', 'internal', '500 internal'),
-      replica_unavailable: answered('failing', 'reads-refused', '503 replica_unavailable'),
-      primary_unavailable: answered('failing', 'writes-refused', '503 primary_unavailable'),
-      query_timeout: answered('failing', 'too-slow', '504 query_timeout'),
-      overloaded: answered('degraded', 'overloaded', '503 overloaded'),
+      internal: defineAnswered('failing', 'internal', '500 internal'),
+      replica_unavailable: defineAnswered('failing', 'reads-refused', '503 replica_unavailable'),
+      primary_unavailable: defineAnswered('failing', 'writes-refused', '503 primary_unavailable'),
+      query_timeout: defineAnswered('failing', 'too-slow', '504 query_timeout'),
+      overloaded: defineAnswered('degraded', 'overloaded', '503 overloaded'),
     },
   }),
-  request_failed: event<{ requestId: string; error: Error }>('error'),
-  value_refused: event<{ requestId: string; error: Error }>('info'),
-  database_unfit: event<DatabaseUnfit>('error', {
+  request_failed: define<{ requestId: string; error: Error }>('error'),
+  value_refused: define<{ requestId: string; error: Error }>('info'),
+  database_unfit: define<DatabaseUnfit>('error', {
     repeats: ['route', 'code', 'object'],
-    metrics: counter(
+    metrics: countAs(
       'database_unfit',
       'Requests answered 500 because the database does not fit the gateway, by SQLSTATE.',
       { code: unfitSqlStates },
@@ -168,12 +168,12 @@ export const events = {
       level: 'failing',
       remedy: 'database-unfit',
       about: ({ correction, code }) => `${correction.replace(/\.$/, '')} (${code})`,
-      sentence: (about, count) => `the database refused ${s(count, 'statement')}: ${about}`,
+      sentence: (about, count) => `the database refused ${countNoun(count, 'statement')}: ${about}`,
     },
   }),
-  upkeep_failed: event<{ statement: string; code: string; correction: string }>('error', {
+  upkeep_failed: define<{ statement: string; code: string; correction: string }>('error', {
     repeats: ['statement', 'code'],
-    metrics: counter(
+    metrics: countAs(
       'upkeep_failures',
       'Statements of the gateway itself that the primary refuses, by name and SQLSTATE.',
       { statement: null, code: unfitSqlStates },
@@ -182,10 +182,10 @@ export const events = {
       level: 'degraded',
       remedy: 'upkeep',
       about: ({ statement, code }) => `${statement} (${code})`,
-      sentence: (about, count) => `the primary refused ${about}: ${s(count, 'time')}`,
+      sentence: (about, count) => `the primary refused ${about}: ${countNoun(count, 'time')}`,
     },
   }),
-  reads_unregistered: event<{ requests: number }>('error', {
+  reads_unregistered: define<{ requests: number }>('error', {
     metrics: [
       {
         name: 'reads_unregistered',
@@ -194,49 +194,49 @@ export const events = {
       },
     ],
   }),
-  crashed: event<{ error: Error }>('error'),
-  worker_died: event<WorkerDied>('error', {
-    metrics: counter('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
+  crashed: define<{ error: Error }>('error'),
+  worker_died: define<WorkerDied>('error', {
+    metrics: countAs('worker_restarts', 'Workers that died or were frozen, and were replaced.'),
   }),
-  worker_refused: event<{ reason: string }>('error'),
-  reloaded: event<{ workers: number }>('info'),
-  reload_refused: event<{ reason: string }>('error'),
-  log_line_dropped: event('silent', {
-    metrics: counter('log_lines_dropped', 'Log lines dropped because stdout is not read, or too slowly.'),
+  worker_refused: define<{ reason: string }>('error'),
+  reloaded: define<{ workers: number }>('info'),
+  reload_refused: define<{ reason: string }>('error'),
+  log_line_dropped: define('silent', {
+    metrics: countAs('log_lines_dropped', 'Log lines dropped because stdout is not read, or too slowly.'),
     faults: {
       level: 'degraded',
       remedy: 'lacks-log',
-      sentence: (_, count) => `${s(count, 'line', 'were')} lost from the log: stdout is not read`,
+      sentence: (_, count) => `${countNoun(count, 'line', 'were')} lost from the log: stdout is not read`,
     },
   }),
-  log_resumed: event<{ lines: number }>('warn'),
-  page_resumed: event<{ resource: string; replica: string }>('warn', {
+  log_resumed: define<{ lines: number }>('warn'),
+  page_resumed: define<{ resource: string; replica: string }>('warn', {
     repeats: ['resource', 'replica'],
-    metrics: counter('pages_resumed', 'Times a page was continued after its replica failed it.', { resource: null }),
+    metrics: countAs('pages_resumed', 'Times a page was continued after its replica failed it.', { resource: null }),
   }),
-  page_broken: event<{ requestId: string; reason: string }>('warn', {
+  page_broken: define<{ requestId: string; reason: string }>('warn', {
     repeats: ['reason'],
-    metrics: counter('pages_broken', 'Pages that could not be finished; the connection was destroyed.'),
+    metrics: countAs('pages_broken', 'Pages that could not be finished; the connection was destroyed.'),
     faults: {
       level: 'degraded',
       remedy: 'pages-break',
       about: ({ reason }) => reason,
-      sentence: (about, count) => `${s(count, 'page')} broke: ${about}`,
+      sentence: (about, count) => `${countNoun(count, 'page')} broke: ${about}`,
     },
   }),
-  decode_failed: event<{ resource: string; row: string; pointer: string; reason: string }>('warn', {
+  decode_failed: define<{ resource: string; row: string; pointer: string; reason: string }>('warn', {
     repeats: ['resource', 'pointer', 'reason'],
-    metrics: counter('decode_errors', 'Stored values that could not be decoded.', decodeLabels),
+    metrics: countAs('decode_errors', 'Stored values that could not be decoded.', decodeLabels),
     faults: {
       level: 'degraded',
       remedy: 'undecodable',
       about: ({ resource, pointer, reason }) => `${resource} ${pointer} (${reason})`,
-      sentence: (about, count) => `${s(count, 'value')} could not be decoded: ${about}`,
+      sentence: (about, count) => `${countNoun(count, 'value')} could not be decoded: ${about}`,
     },
   }),
-  known_token_refused: event<{ reason: keyof typeof tokenLosses; workspace: string }>('error', {
+  known_token_refused: define<{ reason: keyof typeof tokenLosses; workspace: string }>('error', {
     repeats: ['reason'],
-    metrics: counter(
+    metrics: countAs(
       'known_tokens_refused',
       'Requests answered 401 whose token worked in the last ten minutes, and is neither revoked nor expired.',
       { reason: Object.keys(tokenLosses) },
@@ -246,71 +246,73 @@ export const events = {
       remedy: 'tokens-refused',
       about: ({ reason }) => tokenLosses[reason],
       sentence: (about, count, workspaces) =>
-        `${s(count, 'request', 'were')} answered 401 though the token worked in the last ten minutes: ${about}, of ${workspaces}`,
+        `${countNoun(count, 'request', 'were')} answered 401 though the token worked in the last ten minutes: ${about}, of ${workspaces}`,
     },
   }),
-  limit_hit: event<{ limit: LimitName }>('info', {
+  limit_hit: define<{ limit: LimitName }>('info', {
     repeats: ['limit'],
-    metrics: counter('limit_hits', 'Requests answered 429.', { limit: limitNames }),
+    metrics: countAs('limit_hits', 'Requests answered 429.', { limit: limitNames }),
   }),
-  request_shed: event<{ bound: ShedBound; route: string; workspace: string | null }>('warn', {
+  request_shed: define<{ bound: ShedBound; route: string; workspace: string | null }>('warn', {
     repeats: ['bound', 'workspace'],
-    metrics: counter('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
+    metrics: countAs('requests_shed', 'Requests answered 503 overloaded, by the bound they met.', {
       bound: shedBounds,
     }),
   }),
-  client_refused: event<{ max: number }>('warn', {
+  client_refused: define<{ max: number }>('warn', {
     repeats: ['max'],
-    metrics: counter('clients_refused', 'Connections of clients that were closed at once, because too many are open.'),
+    metrics: countAs('clients_refused', 'Connections of clients that were closed at once, because too many are open.'),
     faults: {
       level: 'degraded',
       remedy: 'lacks-descriptors',
       about: ({ max }) => String(max),
-      sentence: (max, count) => `${s(count, 'connection', 'were')} closed at once, because clients hold ${max} already`,
+      sentence: (max, count) =>
+        `${countNoun(count, 'connection', 'were')} closed at once, because clients hold ${max} already`,
     },
   }),
-  client_too_slow: event('warn', {
+  client_too_slow: define('warn', {
     repeats: [],
-    metrics: counter('slow_clients', 'Connections destroyed because the client stopped reading its response.'),
+    metrics: countAs('slow_clients', 'Connections destroyed because the client stopped reading its response.'),
   }),
-  replica_admitted: event<{ replica: string }>('info'),
-  replica_ejected: event<{ replica: string; reason: string }>('warn', {
-    metrics: counter('replica_ejections', 'Times a replica was ejected.', { replica: null }),
+  replica_admitted: define<{ replica: string }>('info'),
+  replica_ejected: define<{ replica: string; reason: string }>('warn', {
+    metrics: countAs('replica_ejections', 'Times a replica was ejected.', { replica: null }),
   }),
-  primary_among_replicas: event<{ replica: string }>('info'),
-  replica_failed: event<{ replica: string; code: string; helps: Help }>('warn', {
+  primary_among_replicas: define<{ replica: string }>('info'),
+  replica_failed: define<{ replica: string; code: string; helps: Help }>('warn', {
     repeats: ['replica', 'code'],
-    metrics: counter('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
+    metrics: countAs('replica_failures', 'Statements that failed on a replica.', { replica: null, code: null }),
     faults: {
       WG006: {
         level: 'failing',
         remedy: 'wall-key',
         about: ({ replica }) => replica,
-        sentence: (about, count) => `the wall refused the WALL_KEY of this gateway ${s(count, 'time')}: ${about}`,
+        sentence: (about, count) =>
+          `the wall refused the WALL_KEY of this gateway ${countNoun(count, 'time')}: ${about}`,
       },
     },
   }),
-  primary_failed: event<{ code: string; obstacle?: string }>('warn', {
+  primary_failed: define<{ code: string; obstacle?: string }>('warn', {
     repeats: ['code'],
-    metrics: counter('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
+    metrics: countAs('primary_failures', 'Transactions that failed on the primary, and were retried or answered 503.', {
       code: null,
     }),
   }),
-  catalog_changed: event<{ replica: string }>('info'),
-  resource_refused: event<RefusedResource>('error', {
-    metrics: counter('resource_refusals', 'Times a resource was refused because the database no longer fits.', {
+  catalog_changed: define<{ replica: string }>('info'),
+  resource_refused: define<RefusedResource>('error', {
+    metrics: countAs('resource_refusals', 'Times a resource was refused because the database no longer fits.', {
       resource: null,
       use: ['read', 'write'],
     }),
   }),
-  resource_admitted: event<Pick<RefusedResource, 'resource' | 'use'>>('info'),
-  resource_locked: event<{ resource: string; server: string }>('warn', {
-    metrics: counter('resource_locks', 'Times a lock was found that holds a resource.', { resource: null }),
+  resource_admitted: define<Pick<RefusedResource, 'resource' | 'use'>>('info'),
+  resource_locked: define<{ resource: string; server: string }>('warn', {
+    metrics: countAs('resource_locks', 'Times a lock was found that holds a resource.', { resource: null }),
   }),
-  resource_unlocked: event<{ resource: string; server: string; seconds: number }>('info'),
-  look_failed: event<{ server: string; reason: string }>('warn', {
+  resource_unlocked: define<{ resource: string; server: string; seconds: number }>('info'),
+  look_failed: define<{ server: string; reason: string }>('warn', {
     repeats: ['server', 'reason'],
-    metrics: counter(
+    metrics: countAs(
       'looks_failed',
       'Times the checks that go on while the gateway serves could not be made, by server.',
       { server: null },
@@ -322,26 +324,26 @@ export const events = {
       sentence: (about) => `${about} could not be asked whether it still fits`,
     },
   }),
-  server_unfit: event<UnfitServer>('warn'),
-  primary_changed: event<{ server: string }>('warn', {
-    metrics: counter('primary_changes', 'Times another server of PRIMARY_URLS became the primary.'),
+  server_unfit: define<UnfitServer>('warn'),
+  primary_changed: define<{ server: string }>('warn', {
+    metrics: countAs('primary_changes', 'Times another server of PRIMARY_URLS became the primary.'),
   }),
-  primary_read: event('debug', {
-    metrics: counter(
+  primary_read: define('debug', {
+    metrics: countAs(
       'primary_reads',
       'Reads that the primary served: no replica had replayed the last write, or none could look a token up.',
     ),
   }),
-  write_finished: event<{ outcome: string }>('debug', {
-    metrics: counter('writes', 'Writes by outcome: created, updated, replayed, dry_run, or the code of the problem.', {
+  write_finished: define<{ outcome: string }>('debug', {
+    metrics: countAs('writes', 'Writes by outcome: created, updated, replayed, dry_run, or the code of the problem.', {
       outcome: ['created', 'updated', 'replayed', 'dry_run', ...codes],
     }),
   }),
-  redis_away: event<{ reason: string }>('warn'),
-  redis_back: event('info'),
-  redis_failed: event('warn', {
+  redis_away: define<{ reason: string }>('warn'),
+  redis_back: define('info'),
+  redis_failed: define('warn', {
     repeats: [],
-    metrics: counter('redis_failures', 'Times Redis did not answer and the local share of the limits took over.'),
+    metrics: countAs('redis_failures', 'Times Redis did not answer and the local share of the limits took over.'),
   }),
 };
 

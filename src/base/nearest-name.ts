@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 
 /** Finds the known name with the fewest differing letters, at most `distanceMax`. */
-export function nearestName(
+export function findNearestName(
   name: string,
   known: readonly string[],
   distanceMax: (known: string) => number,
@@ -16,11 +16,12 @@ export function nearestName(
 
 /** The end of a sentence about an unknown name: a question for the likely one, or the full stop. */
 export function suggest(name: string, known: readonly string[], synonyms?: ReadonlyMap<string, string>): string {
-  const plain = plainOf(name);
+  const plain = simplifyName(name);
   const meant =
-    known.find((each) => plainOf(each) === plain || each === synonyms?.get(plain)) ?? nearestName(name, known, () => 2);
+    known.find((each) => simplifyName(each) === plain || each === synonyms?.get(plain)) ??
+    findNearestName(name, known, () => 2);
   return meant === undefined ? '.' : `: did you mean ${meant}?`;
 }
 
 /** Turns "page_size" and "pageSize" into "pagesize". */
-const plainOf = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');
+const simplifyName = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, '');

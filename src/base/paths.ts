@@ -29,6 +29,6 @@ export function readFault(error: unknown): string {
   return code ?? message;
 }
 
-export function projectText(path: string): string {
+export function readProject(path: string): string {
   return readFileSync(join(projectRoot, path), 'utf8');
 }

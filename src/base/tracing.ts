@@ -10,7 +10,7 @@ interface TracedStatement {
 }
 
 /** Runs `work` in a span below the current one, if there is one. Messages of errors stay out: they can quote values. */
-export function inSpan<T>(name: SpanName, work: () => Promise<T>, options?: () => SpanOptions): Promise<T> {
+export function traceWork<T>(name: SpanName, work: () => Promise<T>, options?: () => SpanOptions): Promise<T> {
   if (trace.getActiveSpan() === undefined) return work();
   const spanName = typeof name === 'string' ? name : name();
   return trace.getTracer(tracerName).startActiveSpan(spanName, options?.() ?? {}, async (span) => {
@@ -26,11 +26,11 @@ export function inSpan<T>(name: SpanName, work: () => Promise<T>, options?: () =
 }
 
 /** One span for the statements of a round trip, including the wait for a connection. Texts hold no values. */
-export function inSqlSpan<T>(statements: readonly TracedStatement[], work: () => Promise<T>): Promise<T> {
+export function traceSql<T>(statements: readonly TracedStatement[], work: () => Promise<T>): Promise<T> {
   const joined = (of: 'name' | 'text', between: string): string =>
     statements.map((statement) => statement[of]).join(between);
   const name = (): string => joined('name', ' ');
-  return inSpan(name, work, () => ({
+  return traceWork(name, work, () => ({
     kind: SpanKind.CLIENT,
     attributes: {
       'db.system.name': 'postgresql',

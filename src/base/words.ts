@@ -1,5 +1,5 @@
 import type words from '../../config/adopt/words.json';
-import { projectText } from './paths.js';
+import { readProject } from './paths.js';
 
 /** `adopt` guesses by what a name means in English or Dutch, and `check` warns. */
 export type Purpose = keyof typeof words;
@@ -9,14 +9,14 @@ const compiled = new Map<Purpose, RegExp>();
 /** Tries the expressions of config/adopt/words.json, in snake case. */
 export function isNamed(purpose: Purpose, name: string): boolean {
   if (compiled.size === 0) {
-    const texts = JSON.parse(projectText('config/adopt/words.json')) as Readonly<Record<Purpose, readonly string[]>>;
+    const texts = JSON.parse(readProject('config/adopt/words.json')) as Readonly<Record<Purpose, readonly string[]>>;
     for (const [key, parts] of Object.entries(texts)) compiled.set(key as Purpose, new RegExp(parts.join('|')));
   }
-  return (compiled.get(purpose) as RegExp).test(snakeCase(name));
+  return (compiled.get(purpose) as RegExp).test(toSnakeCase(name));
 }
 
 /** Turns "createdAt" and "Created-At" into "created_at". */
-export function snakeCase(name: string): string {
+export function toSnakeCase(name: string): string {
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')

@@ -3,7 +3,7 @@ import { loadSettings, type Settings } from '../settings.js';
 import { UsageError } from './command.js';
 
 /** Only commands of the operator use it. Throws SettingsError when it is not set. */
-export function adminUrl(): string {
+export function readAdminUrl(): string {
   const { adminUrl } = loadSettings(process.env);
   if (adminUrl !== '') return adminUrl;
   throw new SettingsError(
@@ -12,7 +12,7 @@ export function adminUrl(): string {
 }
 
 /** Throws SettingsError without the folder of the definitions: the example of the program is of another app. */
-export function settingsOfApp(given: Partial<Settings> = {}): Settings {
+export function readSettingsOfApp(given: Partial<Settings> = {}): Settings {
   const settings = loadSettings(process.env, given);
   if (settings.resourcesDir !== '') return settings;
   throw new SettingsError(

@@ -1,39 +1,39 @@
 import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
-import { adminUrl } from './admin.js';
-import { command, outLine, program, UsageError } from './command.js';
+import { readAdminUrl } from './admin.js';
+import { makeCommand, printLine, program, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
-export const adoptCommand = command(
+export const adoptCommand = makeCommand(
   {
     ...{ schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text, show: text },
     'all-filters': { type: 'boolean', default: false },
   },
   async ({ schema, out, tenant, tables, write = '', show = '', 'all-filters': allFilters }) => {
-    const only = tables === undefined ? undefined : namesIn(tables);
+    const only = tables === undefined ? undefined : splitNames(tables);
     if (only?.length === 0) throw new UsageError('Give --tables the names of tables, with commas between them.');
     if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
-    const drafted = await adopt(adminUrl(), {
+    const drafted = await adopt(readAdminUrl(), {
       schema,
       out,
-      write: namesIn(write),
-      show: namesIn(show),
+      write: splitNames(write),
+      show: splitNames(show),
       tenantColumn: tenant,
       only,
       allFilters,
     });
-    outLine(`Workspaces: ${drafted.tenant}.`);
-    outLine('');
-    for (const file of drafted.files) outLine(`wrote ${file}`);
-    section('Rows', drafted.rows);
-    section('Left out', drafted.leftOut);
-    section('Indexes', drafted.indexes);
-    section('Open points, marked OPEN: in the files', drafted.open);
-    section('Next, after a look at each file', [
-      `export WALL_KEY=$(openssl rand -base64 32) RESOURCES_DIR=${folder(out, resourcesFolder)}`,
-      `${program} migrate --views ${folder(out, viewsFolder)}`,
+    printLine(`Workspaces: ${drafted.tenant}.`);
+    printLine('');
+    for (const file of drafted.files) printLine(`wrote ${file}`);
+    printSection('Rows', drafted.rows);
+    printSection('Left out', drafted.leftOut);
+    printSection('Indexes', drafted.indexes);
+    printSection('Open points, marked OPEN: in the files', drafted.open);
+    printSection('Next, after a look at each file', [
+      `export WALL_KEY=$(openssl rand -base64 32) RESOURCES_DIR=${prepareFolder(out, resourcesFolder)}`,
+      `${program} migrate --views ${prepareFolder(out, viewsFolder)}`,
       ...(drafted.files.some((file) => file.startsWith(`${viewsFolder}/indexes/`))
-        ? [`${program} migrate --views ${folder(out, viewsFolder)} --indexes`]
+        ? [`${program} migrate --views ${prepareFolder(out, viewsFolder)} --indexes`]
         : []),
       `${program} check`,
     ]);
@@ -41,18 +41,18 @@ export const adoptCommand = command(
   },
 );
 
-function namesIn(list: string): string[] {
+function splitNames(list: string): string[] {
   return list.split(',').flatMap((name) => name.trim() || []);
 }
 
-function section(title: string, lines: readonly string[]): void {
+function printSection(title: string, lines: readonly string[]): void {
   if (lines.length === 0) return;
-  outLine('');
-  outLine(`${title}:`);
-  for (const line of lines) outLine(`  ${line}`);
+  printLine('');
+  printLine(`${title}:`);
+  for (const line of lines) printLine(`  ${line}`);
 }
 
-function folder(out: string, path: string): string {
+function prepareFolder(out: string, path: string): string {
   const whole = out === '.' ? path : `${out}/${path}`;
   return /^[\w./-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", String.raw`'\''`)}'`;
 }

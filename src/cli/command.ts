@@ -9,7 +9,7 @@ type Options = NonNullable<ParseArgsConfig['options']>;
 type ParsedOptions<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
 
 /** Refuses any other option, and words unless it takes them. */
-export function command<const T extends Options, R>(
+export function makeCommand<const T extends Options, R>(
   options: T,
   run: (given: ParsedOptions<T>['values'], words: readonly string[]) => Promise<R>,
   allowPositionals = false,
@@ -30,27 +30,27 @@ export class Failure extends Error {
   override readonly name = 'Failure';
 }
 
-export function outLine(line: string): void {
-  outText(oneLine(line));
+export function printLine(line: string): void {
+  printText(foldToOneLine(line));
 }
 
 /** Aligns the cells of each column; a later part of a table passes the `widths` of the part before. */
-export function outTable(lines: readonly (readonly string[])[], widths: number[] = []): void {
+export function printTable(lines: readonly (readonly string[])[], widths: number[] = []): void {
   for (const line of lines) for (const [i, { length }] of line.entries()) widths[i] = Math.max(widths[i] ?? 0, length);
   const padded = (line: readonly string[]) => line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ');
-  for (const line of lines) outLine(padded(line).trimEnd());
+  for (const line of lines) printLine(padded(line).trimEnd());
 }
 
 /** Resolves with null, or with the code of the fault when stdout does not take the line. */
 export function tryOut(line: string): Promise<string | null> {
-  return written(`${visible(oneLine(line))}\n`);
+  return writeOut(`${showControls(foldToOneLine(line))}\n`);
 }
 
-export async function outputEnded(): Promise<void> {
-  await written('');
+export async function waitForOutput(): Promise<void> {
+  await writeOut('');
 }
 
-function written(text: string): Promise<string | null> {
+function writeOut(text: string): Promise<string | null> {
   return new Promise((resolve) =>
     process.stdout.write(text, (error) =>
       resolve(error ? ((error as NodeJS.ErrnoException).code ?? error.message) : null),
@@ -58,36 +58,36 @@ function written(text: string): Promise<string | null> {
   );
 }
 
-export function outText(lines: string): void {
-  process.stdout.write(`${visible(lines)}\n`);
+export function printText(lines: string): void {
+  process.stdout.write(`${showControls(lines)}\n`);
 }
 
 /** Prints one line on stderr, so that stdout holds only results. */
-export function errLine(line: string): void {
-  errText(oneLine(line));
+export function sayError(line: string): void {
+  sayErrors(foldToOneLine(line));
 }
 
-export function errText(lines: string): void {
-  process.stderr.write(`${visible(lines)}\n`);
+export function sayErrors(lines: string): void {
+  process.stderr.write(`${showControls(lines)}\n`);
 }
 
 /** Replaces the last line of a terminal; without one it shows nothing. */
 export function showProgress(line: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${visible(oneLine(line))}`);
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${showControls(foldToOneLine(line))}`);
 }
 
 /** A newline in foreign text, such as a message of PostgreSQL, must not begin a line. */
-export function oneLine(text: string): string {
+export function foldToOneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');
 }
 
 /** Foreign names must not steer the terminal: control characters become \uXXXX, as in JSON. */
-function visible(text: string): string {
+function showControls(text: string): string {
   const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');
   return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);
 }
 
-export function wholeNumber(option: string, value: string, minimum: number, maximum: number): number {
+export function parseWholeNumber(option: string, value: string, minimum: number, maximum: number): number {
   const number = Number(value);
   if (/^\d{1,10}$/.test(value) && number >= minimum && number <= maximum) return number;
   throw new UsageError(`${option} must be a whole number from ${minimum} to ${maximum}, not "${value}".`);

@@ -2,22 +2,22 @@ import { writeFileSync } from 'node:fs';
 import { pick } from '../base/members.js';
 import { loadResources } from '../resource/definition/load.js';
 import { apiVersion } from '../serve/http/render.js';
-import { openapi } from '../serve/openapi/openapi.js';
-import { docsPage } from '../serve/openapi/page.js';
+import { makeOpenApi } from '../serve/openapi/openapi.js';
+import { makeDocsPage } from '../serve/openapi/page.js';
 import { documentSettings } from '../serve/openapi/values.js';
-import { settingsOfApp } from './admin.js';
-import { command, errLine, outLine, UsageError } from './command.js';
+import { readSettingsOfApp } from './admin.js';
+import { makeCommand, printLine, sayError, UsageError } from './command.js';
 
-export const docsCommand = command({ out: { type: 'string' } }, async ({ out }) => {
+export const docsCommand = makeCommand({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');
-  const settings = settingsOfApp();
-  const document = openapi(loadResources(settings.resourcesDir), {
+  const settings = readSettingsOfApp();
+  const document = makeOpenApi(loadResources(settings.resourcesDir), {
     version: apiVersion,
     ...pick(settings, ...documentSettings),
   });
-  writeFileSync(out, docsPage(document).html);
-  outLine(`wrote ${out}`);
-  if (settings.publicUrl === '') errLine('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
-  if (settings.primaryUrls === '') errLine('PRIMARY_URLS is not set: the page describes no writes.');
+  writeFileSync(out, makeDocsPage(document).html);
+  printLine(`wrote ${out}`);
+  if (settings.publicUrl === '') sayError('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
+  if (settings.primaryUrls === '') sayError('PRIMARY_URLS is not set: the page describes no writes.');
   return 0;
 });

@@ -2,43 +2,44 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
-import { newestManifest, sha256Of, verifyExports } from '../operate/export/verify.js';
+import { findNewestManifest, hashSha256, verifyExports } from '../operate/export/verify.js';
 import { loadSettings } from '../settings.js';
-import { settingsOfApp } from './admin.js';
-import { command, errLine, outLine, showProgress, UsageError } from './command.js';
+import { readSettingsOfApp } from './admin.js';
+import { makeCommand, printLine, sayError, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
-export const exportCommand = command(
+export const exportCommand = makeCommand(
   {
     ...{ workspace: text, out: text, resources: text, server: { ...text, default: 'replica' } },
     ...{ from: text, to: text, gzip: { type: 'boolean' }, sign: text, previous: text, verify: text, key: text },
   },
   async ({ verify, key, server, workspace, out, resources = '', from, to, gzip = false, sign, previous }) => {
-    if (verify !== undefined && key !== undefined) return verifyAll(verify, keyIn(key, createPublicKey));
+    if (verify !== undefined && key !== undefined) return verifyAll(verify, readKey(key, createPublicKey));
     if (verify !== undefined || key !== undefined) throw new UsageError('--verify and --key need each other.');
     if (workspace === undefined || out === undefined) throw new UsageError('export needs --workspace and --out.');
     if (server !== 'replica' && server !== 'primary') throw new UsageError('--server takes replica or primary.');
     if (previous !== undefined && sign === undefined) throw new UsageError('--previous needs --sign.');
     const beside = dirname(resolve(out));
     if (!existsSync(beside)) throw new ExportFailed(`There is no folder ${beside} for the export. Make it first.`);
-    const before = () => (previous === undefined ? newestManifest(workspace, out) : sha256Of(readFileSync(previous)));
-    const signing = sign === undefined ? null : { key: keyIn(sign, createPrivateKey), previous: before() };
+    const before = () =>
+      previous === undefined ? findNewestManifest(workspace, out) : hashSha256(readFileSync(previous));
+    const signing = sign === undefined ? null : { key: readKey(sign, createPrivateKey), previous: before() };
     const names = resources.split(',').flatMap((name) => name.trim() || []);
     const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
-    const { onProgress, end } = progressLine();
-    const manifest = await exportWorkspace(settingsOfApp(), {
+    const { onProgress, end } = makeProgressLine();
+    const manifest = await exportWorkspace(readSettingsOfApp(), {
       ...{ workspace, out, resources: names, server, days, gzip, signing, onProgress },
     }).finally(end);
     const { server: name, takenAt } = manifest.snapshot;
-    outLine(`Workspace ${workspace} as of ${takenAt}, from ${name}:`);
-    for (const { file, records, bytes } of manifest.files) outLine(`  ${file}: ${records} records, ${bytes} bytes`);
-    outLine(`Written to ${out}, with manifest.json${signing ? ', signed' : ''}.`);
+    printLine(`Workspace ${workspace} as of ${takenAt}, from ${name}:`);
+    for (const { file, records, bytes } of manifest.files) printLine(`  ${file}: ${records} records, ${bytes} bytes`);
+    printLine(`Written to ${out}, with manifest.json${signing ? ', signed' : ''}.`);
     return 0;
   },
 );
 
-function keyIn(file: string, read: (pem: Buffer) => KeyObject): KeyObject {
+function readKey(file: string, read: (pem: Buffer) => KeyObject): KeyObject {
   const pem = readFileSync(file);
   try {
     const key = read(pem);
@@ -52,15 +53,15 @@ async function verifyAll(folder: string, key: KeyObject): Promise<number> {
   const compared = settings.replicaUrls === '' || settings.resourcesDir === '' ? null : settings;
   let sum = 0;
   await verifyExports(folder, key, compared, ({ folder: path, sha256, manifest }, faults) => {
-    outLine(`${path}, of ${manifest.snapshot.takenAt}, manifest ${sha256}: ${faults.length || 'no'} faults`);
-    for (const fault of faults) errLine(`${path}: ${fault}`);
+    printLine(`${path}, of ${manifest.snapshot.takenAt}, manifest ${sha256}: ${faults.length || 'no'} faults`);
+    for (const fault of faults) sayError(`${path}: ${fault}`);
     sum += faults.length;
   });
-  outLine(compared ? 'The records were compared with a replica.' : 'The records were compared with no database.');
+  printLine(compared ? 'The records were compared with a replica.' : 'The records were compared with no database.');
   return sum === 0 ? 0 : 1;
 }
 
-function progressLine() {
+function makeProgressLine() {
   let shownMs = 0;
   return {
     onProgress: (resource: string, records: number) => {

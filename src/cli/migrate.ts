@@ -12,23 +12,23 @@ import {
 import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../settings.js';
-import { adminUrl, requireViews, settingsOfApp } from './admin.js';
-import { command, errLine, Failure, outLine, UsageError, wholeNumber } from './command.js';
+import { readAdminUrl, readSettingsOfApp, requireViews } from './admin.js';
+import { Failure, makeCommand, parseWholeNumber, printLine, sayError, UsageError } from './command.js';
 
 const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
 
 async function removeGateway(isAgreed: boolean): Promise<number> {
-  const installed = await listInstalled(adminUrl());
+  const installed = await listInstalled(readAdminUrl());
   if (installed.length === 0) {
-    outLine('nothing to do');
+    printLine('nothing to do');
     return 0;
   }
-  outLine('This removes for good:');
-  for (const each of installed) outLine(`- ${each}`);
+  printLine('This removes for good:');
+  for (const each of installed) printLine(`- ${each}`);
   if (!(isAgreed || (await agrees())))
     throw new Failure('Nothing was changed. To agree without being asked, add --yes.');
-  await uninstall(adminUrl(), outLine);
+  await uninstall(readAdminUrl(), printLine);
   return 0;
 }
 
@@ -46,16 +46,20 @@ type Note = (change: string) => void;
 const instead = {
   uninstall: ({ yes }: MigrateGiven) => removeGateway(yes === true),
   repair: async ({ wait }: MigrateGiven, note: Note) => {
-    for (const change of await repair(adminUrl(), lockOptions(wait))) note(change);
+    for (const change of await repair(readAdminUrl(), parseLockOptions(wait))) note(change);
   },
   'wall-key': async (given: MigrateGiven, note: Note) => {
-    const [changes, keys] = await addWallKey(adminUrl(), loadSettings(process.env).wallKey, lockOptions(given.wait));
+    const [changes, keys] = await addWallKey(
+      readAdminUrl(),
+      loadSettings(process.env).wallKey,
+      parseLockOptions(given.wait),
+    );
     for (const change of changes) note(change);
-    for (const key of keys) outLine(key);
+    for (const key of keys) printLine(key);
   },
   'retire-wall-keys': async ({ force, wait }: MigrateGiven, note: Note) => {
     const { wallKey } = loadSettings(process.env);
-    const gone = await dropOtherWallKeys(adminUrl(), wallKey, force === true, lockOptions(wait));
+    const gone = await dropOtherWallKeys(readAdminUrl(), wallKey, force === true, parseLockOptions(wait));
     if (gone.length > 0) note(`retired the key ${gone.join(', ')} of the tenant wall`);
   },
 } as const;
@@ -67,7 +71,7 @@ const migrateOptions = {
 type MigrateGiven = { readonly wait: string; readonly yes?: boolean; readonly force?: boolean };
 const choices = ['list', 'pending', 'indexes', 'uninstall', 'repair', 'wall-key', 'retire-wall-keys'] as const;
 
-export const migrateCommand = command(migrateOptions, async (options) => {
+export const migrateCommand = makeCommand(migrateOptions, async (options) => {
   const [choice, another] = choices.filter((name) => options[name]);
   if (another) throw new UsageError(`Give one of ${choices.map((name) => `--${name}`).join(', ')}.`);
   if (options.yes && !options.uninstall) throw new UsageError('--yes goes with --uninstall.');
@@ -75,59 +79,59 @@ export const migrateCommand = command(migrateOptions, async (options) => {
   let changes = 0;
   const note = (change: string): void => {
     changes++;
-    outLine(change);
+    printLine(change);
   };
   const run = Object.entries(instead).find(([name]) => name === choice)?.[1];
   if (run) {
     const code = await run(options, note);
-    if (changes === 0 && code === undefined) outLine('nothing to do');
+    if (changes === 0 && code === undefined) printLine('nothing to do');
     return code ?? 0;
   }
   const viewsDir = requireViews(options.views);
-  const wait = lockOptions(options.wait);
+  const wait = parseLockOptions(options.wait);
   if (choice === 'indexes')
-    await createIndexes(adminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
+    await createIndexes(readAdminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
   else {
-    const { resourcesDir, wallKey, registerMonths } = settingsOfApp();
+    const { resourcesDir, wallKey, registerMonths } = readSettingsOfApp();
     const options = { viewsDir, resourcesDir, wallKey, registerMonths };
     loadResources(resourcesDir);
-    if (choice !== undefined) return listed(await listFiles(adminUrl(), options), choice === 'list');
-    await migrate(adminUrl(), { ...options, onChange: note, ...wait });
+    if (choice !== undefined) return printStates(await listFiles(readAdminUrl(), options), choice === 'list');
+    await migrate(readAdminUrl(), { ...options, onChange: note, ...wait });
   }
-  if (changes === 0) outLine('nothing to do');
+  if (changes === 0) printLine('nothing to do');
   return 0;
 });
 
 /** Files of a newer version stay. */
-function listed(states: readonly string[], isWhole: boolean): number {
+function printStates(states: readonly string[], isWhole: boolean): number {
   const files = states.filter((file) => isWhole || !/^applied |^removed core\//.test(file));
-  for (const file of files) outLine(file);
-  if (files.length === 0) outLine('nothing to do');
+  for (const file of files) printLine(file);
+  if (files.length === 0) printLine('nothing to do');
   return files.length === 0 || isWhole ? 0 : 1;
 }
 
 const ofViews = { ...shared, drop: flag, create: flag, tables: { type: 'string' } } as const;
 
-export const viewsCommand = command(ofViews, async ({ drop, create, views, tables, ...options }) => {
+export const viewsCommand = makeCommand(ofViews, async ({ drop, create, views, tables, ...options }) => {
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
   if (create && tables !== undefined) throw new UsageError('--tables goes with --drop.');
-  const wait = lockOptions(options.wait);
+  const wait = parseLockOptions(options.wait);
   if (drop) {
     const names = tables?.split(',').map((name) => name.trim()) ?? null;
-    const files = await dropViewsOf(adminUrl(), names, wait);
-    outLine(files.length > 0 ? `dropped the views: ${files.join(', ')}` : 'nothing to do: no view reads them');
+    const files = await dropViewsOf(readAdminUrl(), names, wait);
+    printLine(files.length > 0 ? `dropped the views: ${files.join(', ')}` : 'nothing to do: no view reads them');
   } else {
     const viewsDir = requireViews(views);
-    const { resourcesDir, wallKey } = settingsOfApp();
+    const { resourcesDir, wallKey } = readSettingsOfApp();
     loadResources(resourcesDir);
-    await migrate(adminUrl(), { viewsDir, resourcesDir, wallKey, ...wait });
-    outLine('created the views');
+    await migrate(readAdminUrl(), { viewsDir, resourcesDir, wallKey, ...wait });
+    printLine('created the views');
   }
   return 0;
 });
 
 /** The value of --wait in seconds; a wait is announced on stderr. */
-function lockOptions(seconds: string): LockOptions {
-  return { waitMs: wholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: errLine };
+function parseLockOptions(seconds: string): LockOptions {
+  return { waitMs: parseWholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: sayError };
 }

@@ -1,6 +1,6 @@
 import { suggest } from '../base/nearest-name.js';
-import { projectText } from '../base/paths.js';
-import { type Command, errText, oneLine, outputEnded, outText, UsageError } from './command.js';
+import { readProject } from '../base/paths.js';
+import { type Command, foldToOneLine, printText, sayErrors, UsageError, waitForOutput } from './command.js';
 
 // pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
@@ -18,26 +18,26 @@ export interface Usage {
 }
 
 export function printHelp({ help }: Usage): number {
-  outText(projectText(help).trimEnd());
+  printText(readProject(help).trimEnd());
   return 0;
 }
 
 /** Exits explicitly: open handles of a failed start would keep the process alive. */
 export async function runProgram(usage: Usage, args: readonly string[], run: Command): Promise<never> {
-  process.exit(await exitCodeOf(usage, args, run));
+  process.exit(await runForExitCode(usage, args, run));
 }
 
-export async function exitCodeOf(usage: Usage, args: readonly string[], run: Command): Promise<number> {
+export async function runForExitCode(usage: Usage, args: readonly string[], run: Command): Promise<number> {
   const asksForHelp = usage.help !== '' && (args.includes('--help') || args.includes('-h'));
   try {
     const code = asksForHelp ? printHelp(usage) : await run(args);
-    await outputEnded();
+    await waitForOutput();
     if (stdoutFault === undefined || stdoutFault.code === 'EPIPE') return code;
-    errText(`The output could not be written (${stdoutFault.code}).`);
+    sayErrors(`The output could not be written (${stdoutFault.code}).`);
     return Math.max(code, 1);
   } catch (error) {
-    const [text, exitCode] = explain(error, usage) ?? [(error as Error).stack ?? String(error), 1];
-    errText(text);
+    const [text, exitCode] = explainFailure(error, usage) ?? [(error as Error).stack ?? String(error), 1];
+    sayErrors(text);
     return exitCode;
   }
 }
@@ -69,18 +69,18 @@ const nextSteps: Readonly<Record<string, string>> = {
 const fileFaults = /^E(ACCES|PERM|NOENT|EXIST|NOTDIR|ISDIR|NOSPC|DQUOT|ROFS|IO)$/;
 
 /** Returns sentences without URLs and passwords; undefined for a bug, which is printed with its stack. */
-function explain(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
+function explainFailure(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
   const { name, message, code = '', severity, address, port } = error as DatabaseOrSystemError;
   const isParsing = String(code).startsWith('ERR_PARSE_ARGS');
   if (isParsing || error instanceof UsageError)
-    return [`${isParsing ? wrongOption(message, usage) : message}\nTry: ${usage.called} --help`, 2];
+    return [`${isParsing ? describeWrongOption(message, usage) : message}\nTry: ${usage.called} --help`, 2];
   if (exitCodes[name] !== undefined) return [message, exitCodes[name]];
-  if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0], usage);
+  if (error instanceof AggregateError && error.errors.length > 0) return explainFailure(error.errors[0], usage);
   const place = address ? ` at ${address}:${port}` : '';
   if (connectionFaults[code]) return [`The server${place} cannot be reached: ${connectionFaults[code]} (${code}).`, 1];
   if (severity) {
     const nextStep = nextSteps[code] ?? nextSteps[code.slice(0, 2)];
-    return [`PostgreSQL says: ${oneLine(message)} (SQLSTATE ${code})${nextStep ? `. ${nextStep}` : ''}`, 1];
+    return [`PostgreSQL says: ${foldToOneLine(message)} (SQLSTATE ${code})${nextStep ? `. ${nextStep}` : ''}`, 1];
   }
   if (code === 'ERR_INVALID_URL') return ['A connection URL is not a valid URL.', 1];
   if (fileFaults.test(code)) return [message, 1];
@@ -100,11 +100,11 @@ interface DatabaseOrSystemError extends Error {
 }
 
 /** node:util adds advice; its first sentence names the fault. */
-function wrongOption(message: string, { help }: Usage): string {
+function describeWrongOption(message: string, { help }: Usage): string {
   const sentence = message.split('. ')[0]?.replace(/\.$/, '');
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
   if (option === undefined) return `${sentence}.`;
-  const known = projectText(help).match(/--[a-z-]+/g) ?? [];
+  const known = readProject(help).match(/--[a-z-]+/g) ?? [];
   const others = known.filter((each) => each !== option);
   return `${sentence}${suggest(option, others)}`;
 }

@@ -1,45 +1,45 @@
-import { asAdmin } from '../postgres/admin.js';
-import { adminUrl } from './admin.js';
-import { type Command, command, errLine, outLine, outTable, outText, UsageError } from './command.js';
-import { findWorkspace, momentSql, rephrase, requireDay } from './tokens.js';
+import { runAsAdmin } from '../postgres/admin.js';
+import { readAdminUrl } from './admin.js';
+import { type Command, makeCommand, printLine, printTable, printText, sayError, UsageError } from './command.js';
+import { findWorkspace, rephrase, requireDay, writeMomentSql } from './tokens.js';
 
 type ReportRow = Readonly<Record<string, string | number | readonly string[] | null>>;
 
-const readsSql = `select ${momentSql('hour')} as hour, token_id as "tokenId", token, resource, requests::float8, records::float8,
+const readsSql = `select ${writeMomentSql('hour')} as hour, token_id as "tokenId", token, resource, requests::float8, records::float8,
   string_to_array(fields, ',') as fields from gateway.list_reads($1, $2::date::timestamp at time zone 'UTC', ($3::date + 1)::timestamp at time zone 'UTC')`;
-const copiesSql = `select resource, token_id as "tokenId", token, state, ${momentSql('passed_at')} as "lastPass",
-  ${momentSql('changed_at')} as "lastChanges", ${momentSql('compared_at')} as "lastDigest" from gateway.list_copies($1)`;
+const copiesSql = `select resource, token_id as "tokenId", token, state, ${writeMomentSql('passed_at')} as "lastPass",
+  ${writeMomentSql('changed_at')} as "lastChanges", ${writeMomentSql('compared_at')} as "lastDigest" from gateway.list_copies($1)`;
 
 const readHeadings = ['HOUR', 'TOKEN', 'NAME', 'RESOURCE', 'REQUESTS', 'RECORDS', 'PERSONAL FIELDS'];
 const copyHeadings = ['COPY OF', 'TOKEN', 'NAME', 'STATE', 'LAST PASS', 'LAST CHANGES', 'LAST DIGEST'];
 
 const text = { type: 'string' } as const;
-const show = command(
+const show = makeCommand(
   { workspace: text, from: text, to: text, json: { type: 'boolean' } },
   async ({ workspace, from, to, json }) => {
     if (workspace === undefined) throw new UsageError('register needs --workspace.');
     for (const [option, day] of Object.entries({ from, to })) if (day !== undefined) requireDay(option, day);
-    const { reads, copies } = await asAdmin(adminUrl(), async (client) => {
+    const { reads, copies } = await runAsAdmin(readAdminUrl(), async (client) => {
       const id = await findWorkspace(client, workspace);
       return {
         reads: (await client.query<ReportRow>(readsSql, [id, from ?? '-infinity', to ?? 'infinity'])).rows,
         copies: (await client.query<ReportRow>(copiesSql, [id])).rows,
       };
     });
-    if (json) return outText(JSON.stringify({ reads, copies }, null, 2));
-    if (reads.length === 0) errLine('No personal data was read in this period.');
-    else outTable([readHeadings, ...reads.map(cellsOf)]);
-    if (copies.length === 0) return errLine('No token holds a copy.');
-    outLine('');
-    outTable([copyHeadings, ...copies.map(cellsOf)]);
+    if (json) return printText(JSON.stringify({ reads, copies }, null, 2));
+    if (reads.length === 0) sayError('No personal data was read in this period.');
+    else printTable([readHeadings, ...reads.map(listCells)]);
+    if (copies.length === 0) return sayError('No token holds a copy.');
+    printLine('');
+    printTable([copyHeadings, ...copies.map(listCells)]);
   },
 );
 
-const cellsOf = (row: ReportRow): string[] =>
+const listCells = (row: ReportRow): string[] =>
   Object.values(row).map((value) => (Array.isArray(value) ? value.join(' ') : String(value ?? '-')));
 
 /** Prints the register of reads, and the copies. */
-export const register: Command = async (args) => {
+export const runRegister: Command = async (args) => {
   await show(args).catch(rephrase);
   return 0;
 };

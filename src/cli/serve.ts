@@ -6,27 +6,29 @@ import { startGateway } from '../serve/gateway.js';
 import { sendToParent } from '../serve/peers/channel.js';
 import { type FromWorker, readStart, serveParent } from '../serve/workers/messages.js';
 import type { Workers } from '../serve/workers/workers.js';
-import { loadSettings, misspeltNames, printableSettings, type Settings } from '../settings.js';
-import { settingsOfApp } from './admin.js';
-import { command, errLine, outText, wholeNumber } from './command.js';
+import { hideSecrets, listMisspeltNames, loadSettings, type Settings } from '../settings.js';
+import { readSettingsOfApp } from './admin.js';
+import { makeCommand, parseWholeNumber, printText, sayError } from './command.js';
 
 const text = { type: 'string' } as const;
 
-export const serve = command(
+export const serve = makeCommand(
   { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...portOptions }) => {
-    if (!cluster.isWorker) for (const sentence of misspeltNames(process.env)) errLine(`Warning: ${sentence}`);
-    const read = (): Settings => settingsOfApp(ports(portOptions));
+    if (!cluster.isWorker) for (const sentence of listMisspeltNames(process.env)) sayError(`Warning: ${sentence}`);
+    const read = (): Settings => readSettingsOfApp(parsePorts(portOptions));
     if (!isPrinted) return serveUntilStopped(read(), read);
-    outText(JSON.stringify(printableSettings(loadSettings(process.env, ports(portOptions))), null, 2));
+    printText(JSON.stringify(hideSecrets(loadSettings(process.env, parsePorts(portOptions))), null, 2));
     return 0;
   },
 );
 
-export function ports(given: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
+export function parsePorts(given: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
   return {
-    ...(given.port === undefined ? {} : { port: wholeNumber('--port', given.port, 0, 65535) }),
-    ...(given['ops-port'] === undefined ? {} : { opsPort: wholeNumber('--ops-port', given['ops-port'], 0, 65535) }),
+    ...(given.port === undefined ? {} : { port: parseWholeNumber('--port', given.port, 0, 65535) }),
+    ...(given['ops-port'] === undefined
+      ? {}
+      : { opsPort: parseWholeNumber('--ops-port', given['ops-port'], 0, 65535) }),
   };
 }
 
@@ -36,9 +38,9 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
     ? import('../serve/workers/workers.js').then(({ startWorkers }) => startWorkers(settings, readAgain))
     : startGateway(settings, undefined, readAgain, cluster.isWorker ? readStart(process.env) : {});
   if (cluster.isWorker)
-    starting.catch((error) => sendToParent<FromWorker>({ type: 'refused', reason: reasonOf(error) }));
+    starting.catch((error) => sendToParent<FromWorker>({ type: 'refused', reason: describeStartFailure(error) }));
   const stopping = stopRequested(() => void starting.then(reload, () => undefined));
-  const crash = crashed();
+  const crash = waitForCrash();
   const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
   if (serving instanceof Error) throw serving;
@@ -57,12 +59,12 @@ function reload(serving: Gateway | Workers): void {
 }
 
 /** The log holds no values, so a foreign error gives only its name. */
-function reasonOf(error: Error): string {
+function describeStartFailure(error: Error): string {
   return error instanceof StartRefused ? error.message : error.name;
 }
 
 /** State is undefined after an uncaught error: responses in progress may end, then the process exits with 1. */
-function crashed(): Promise<Error> {
+function waitForCrash(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 

@@ -1,29 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import Cursor from 'pg-cursor';
-import { own } from '../base/members.js';
+import { getOwn } from '../base/members.js';
 import { suggest } from '../base/nearest-name.js';
-import { asAdmin } from '../postgres/admin.js';
+import { runAsAdmin } from '../postgres/admin.js';
 import { fieldTypes } from '../resource/definition/field-types.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
-import { newToken, tokenHash } from '../serve/http/token-format.js';
-import { adminUrl, settingsOfApp } from './admin.js';
+import { hashToken, makeToken } from '../serve/http/token-format.js';
+import { readAdminUrl, readSettingsOfApp } from './admin.js';
 import {
   type Command,
-  command,
-  errLine,
   Failure,
-  oneLine,
-  outLine,
-  outTable,
-  outText,
+  foldToOneLine,
+  makeCommand,
+  printLine,
+  printTable,
+  printText,
+  sayError,
   tryOut,
   UsageError,
 } from './command.js';
 
 const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
-const create = command(
+const create = makeCommand(
   { workspace: text, owner: text, name: text, scopes: text, 'expires-in': text, limit: text, json: flag },
   async (given) => {
     const [workspace = '', owner, name = ''] = (['workspace', 'owner', 'name'] as const).map((option) => {
@@ -33,10 +33,10 @@ const create = command(
     const trimmed = name.trim();
     if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed))
       throw new UsageError('--name must be 1 to 100 characters, without control characters.');
-    const scopes = parseScopes(given.scopes ?? '', scopesOf(loadResources(settingsOfApp().resourcesDir)));
+    const scopes = parseScopes(given.scopes ?? '', listScopes(loadResources(readSettingsOfApp().resourcesDir)));
     const expiresAt = parseExpiry(given['expires-in']);
     const requestsPerMinute = parseLimit(given.limit);
-    await asAdmin(adminUrl(), async (client) => {
+    await runAsAdmin(readAdminUrl(), async (client) => {
       const workspaceId = await findWorkspace(client, workspace);
       const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
       const ownerId: string = user.rows[0].id;
@@ -47,61 +47,61 @@ const create = command(
 );
 
 /** Creates a successor and revokes the token, in one statement. */
-const rotate = command(
+const rotate = makeCommand(
   { 'expires-in': text, json: flag },
   async (given, words) => {
     const id = parseTokenId(words);
     const expiresAt = parseExpiry(given['expires-in']);
-    const made = { id: randomUUID(), token: newToken() };
-    const values = [id, made.id, tokenHash(made.token), expiresAt];
-    const { rows } = await asAdmin(adminUrl(), (client) =>
+    const made = { id: randomUUID(), token: makeToken() };
+    const values = [id, made.id, hashToken(made.token), expiresAt];
+    const { rows } = await runAsAdmin(readAdminUrl(), (client) =>
       client.query('select * from gateway.rotate_token($1, $2, $3, $4)', values),
     );
-    errLine(`Token ${id} is revoked.`);
+    sayError(`Token ${id} is revoked.`);
     const { workspace_id: workspaceId, name, scopes, requests_per_minute: requestsPerMinute } = rows[0];
     await show(made, { workspaceId, name, scopes, expiresAt, requestsPerMinute }, given.json);
   },
   true,
 );
 
-const revoke = command(
+const revoke = makeCommand(
   {},
   async (_, words) => {
     const id = parseTokenId(words);
-    const { revokedAt, now } = await asAdmin(adminUrl(), (client) => revokeToken(client, id));
-    errLine(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${moment(revokedAt)}.`);
+    const { revokedAt, now } = await runAsAdmin(readAdminUrl(), (client) => revokeToken(client, id));
+    sayError(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${formatMoment(revokedAt)}.`);
   },
   true,
 );
 
 /** Reads in batches, because an operator can have more tokens than fit in memory. */
-const list = command({ workspace: text, json: flag }, (given) =>
-  asAdmin(adminUrl(), async (client) => {
+const list = makeCommand({ workspace: text, json: flag }, (given) =>
+  runAsAdmin(readAdminUrl(), async (client) => {
     const workspaceId = given.workspace === undefined ? null : await findWorkspace(client, given.workspace);
     const cursor = client.query(new Cursor<ListedToken>(listed, [workspaceId]));
     const widths: number[] = [];
     let opening = '[';
     for (let rows = await cursor.read(1000); rows.length > 0; rows = await cursor.read(1000)) {
       const headings = widths.length === 0 ? [Object.keys(columns)] : [];
-      if (given.json) outText(opening + JSON.stringify(rows, null, 2).slice(1, -2));
-      else outTable([...headings, ...rows.map(cellsOf)], widths);
+      if (given.json) printText(opening + JSON.stringify(rows, null, 2).slice(1, -2));
+      else printTable([...headings, ...rows.map(listTokenCells)], widths);
       opening = ',';
     }
-    if (given.json) outText(opening === '[' ? '[]' : ']');
-    else if (opening === '[') errLine('There are no tokens.');
+    if (given.json) printText(opening === '[' ? '[]' : ']');
+    else if (opening === '[') sayError('There are no tokens.');
   }),
 );
 
-const prune = command({ 'expired-before': text }, async ({ 'expired-before': day = '' }) => {
+const prune = makeCommand({ 'expired-before': text }, async ({ 'expired-before': day = '' }) => {
   requireDay('expired-before', day);
-  const { rows } = await asAdmin(adminUrl(), (client) => client.query(pruned, [day]));
-  outLine(`${rows[0].count} expired tokens are deleted.`);
+  const { rows } = await runAsAdmin(readAdminUrl(), (client) => client.query(pruned, [day]));
+  printLine(`${rows[0].count} expired tokens are deleted.`);
 });
 
 const actions: Readonly<Record<string, typeof rotate>> = { create, list, rotate, revoke, prune };
 
-export const tokens: Command = async ([name = '', ...rest]) => {
-  const action = own(actions, name);
+export const runTokens: Command = async ([name = '', ...rest]) => {
+  const action = getOwn(actions, name);
   if (action === undefined) {
     const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
     throw new UsageError(`${needed}${suggest(name, Object.keys(actions))}`);
@@ -110,7 +110,7 @@ export const tokens: Command = async ([name = '', ...rest]) => {
   return 0;
 };
 
-export function scopesOf(resources: readonly Resource[]): string[] {
+export function listScopes(resources: readonly Resource[]): string[] {
   return [
     ...resources.map(({ name }) => `read:${name}`),
     ...resources.filter(({ write }) => write !== undefined).map(({ name }) => `write:${name}`),
@@ -135,9 +135,9 @@ interface CreatedToken {
 }
 
 export async function createToken(client: pg.ClientBase, order: TokenOrder): Promise<CreatedToken> {
-  const made = { id: randomUUID(), token: newToken() };
+  const made = { id: randomUUID(), token: makeToken() };
   const { workspaceId, ownerId, name, scopes, expiresAt, requestsPerMinute = null } = order;
-  const values = [made.id, workspaceId, ownerId, name, tokenHash(made.token), scopes, expiresAt, requestsPerMinute];
+  const values = [made.id, workspaceId, ownerId, name, hashToken(made.token), scopes, expiresAt, requestsPerMinute];
   await client.query('select gateway.create_token($1, $2, $3, $4, $5, $6, $7, null, $8)', values);
   return made;
 }
@@ -159,9 +159,9 @@ async function show(
   { name, workspaceId, scopes, expiresAt, requestsPerMinute = null }: Omit<TokenOrder, 'ownerId'>,
   json = false,
 ): Promise<void> {
-  const expires = moment(expiresAt);
+  const expires = formatMoment(expiresAt);
   if (!json)
-    errLine(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
+    sayError(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
   const fault = await tryOut(
     json ? JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: expires, requestsPerMinute }) : token,
   );
@@ -173,11 +173,11 @@ async function show(
 
 type ListedToken = Readonly<Record<string, string | number | readonly string[] | null>>;
 
-export const momentSql = (column: string): string =>
+export const writeMomentSql = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 const listed = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
-  ${momentSql('created_at')} as "createdAt", ${momentSql('expires_at')} as "expiresAt", ${momentSql('revoked_at')} as "revokedAt",
-  rotated_from as "rotatedFrom", state, ${momentSql('last_used_at')} as "lastUsedAt",
+  ${writeMomentSql('created_at')} as "createdAt", ${writeMomentSql('expires_at')} as "expiresAt", ${writeMomentSql('revoked_at')} as "revokedAt",
+  rotated_from as "rotatedFrom", state, ${writeMomentSql('last_used_at')} as "lastUsedAt",
   requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;
 
 /** Deletes expired tokens; a remaining successor forgets its predecessor. */
@@ -194,10 +194,10 @@ const columns = {
   ...{ LIMIT: 'requestsPerMinute', WORKSPACE: 'workspaceName', NAME: 'name', SCOPES: 'scopes' },
 };
 
-const cellsOf = (token: ListedToken): string[] =>
+const listTokenCells = (token: ListedToken): string[] =>
   Object.values(columns).map((name) => [token[name] ?? (name === 'expiresAt' ? 'never' : '-')].flat().join(' '));
 
-function moment(date: Date | null): string | null {
+function formatMoment(date: Date | null): string | null {
   return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
@@ -243,7 +243,7 @@ function parseTokenId([text, ...others]: readonly string[]): string {
 /** sql/core/003_tokens.sql raises class WG with sentences for the operator. */
 export function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
-  if (code?.startsWith('WG')) throw new Failure(oneLine(message));
+  if (code?.startsWith('WG')) throw new Failure(foldToOneLine(message));
   if (code === '3F000' || code === '42883' || code === '42P01')
     throw new Failure('The database lacks the functions or views for tokens: run `migrate` first.');
   throw error;

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import type { Resource } from '../resource/definition/resource.js';
 import { sql } from '../resource/statements/sql.js';
-import { givenColumns } from '../resource/statements/walls.js';
-import { checkSql, type Item, verdict, withFile } from './finding.js';
+import { getGivenColumns } from '../resource/statements/walls.js';
+import { type Item, nameFile, readCheckSql, sumUp } from './finding.js';
 import type { QueryPlan } from './scans.js';
-import { inReadOnlyTransaction } from './session.js';
+import { runReadOnly } from './session.js';
 
 /**
  * Refuses a POST that leaves a required column of the table without a value. The plan of an INSERT has the value of each column, also by a
@@ -12,7 +12,7 @@ import { inReadOnlyTransaction } from './session.js';
  */
 export function checkCreate(client: pg.Client, resource: Resource): Promise<Item[]> {
   const { write, file } = resource;
-  const { inserted } = write ? givenColumns(resource, write) : { inserted: [] };
+  const { inserted } = write ? getGivenColumns(resource, write) : { inserted: [] };
   if (write === undefined || inserted.length === 0) return Promise.resolve([]);
   const rows = sql.raw(`json_populate_record(null::??, '{}') r`, [write.view]);
   const insert = sql(sql.raw('?? (??)', [write.view, inserted])).insert(
@@ -23,10 +23,10 @@ export function checkCreate(client: pg.Client, resource: Resource): Promise<Item
     const { Schema: schema, 'Relation Name': table, Plans = [] } = planned.rows[0]['QUERY PLAN'][0].Plan as QueryPlan;
     const [values] = Plans.filter((plan) => plan['Parent Relationship'] === 'Outer');
     const without = (values?.Output ?? []).flatMap((value, i) => (/^NULL::/.test(value) ? [i + 1] : []));
-    const { rows } = await client.query<{ names: string | null }>(checkSql('required'), [schema, table, without]);
+    const { rows } = await client.query<{ names: string | null }>(readCheckSql('required'), [schema, table, without]);
     const fault = `a new record leaves ${rows[0]?.names} of ${schema}.${table} without a value, which the table refuses`;
     const advice = `Give the column a default, or a field with "write" and "required", or fill it by "onCreate"; or set "creates" to false, so that there is no POST.`;
-    return rows[0]?.names ? [{ ...verdict('write_view', withFile([fault], { file }), '', write.view), advice }] : [];
+    return rows[0]?.names ? [{ ...sumUp('write_view', nameFile([fault], { file }), '', write.view), advice }] : [];
   };
-  return inReadOnlyTransaction(client, { object: write.view, settings: `set local search_path = ''` }, look, () => []);
+  return runReadOnly(client, { object: write.view, settings: `set local search_path = ''` }, look, () => []);
 }

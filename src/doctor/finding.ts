@@ -1,8 +1,8 @@
 import type texts from '../../config/check/advice.json';
-import { projectText } from '../base/paths.js';
+import { readProject } from '../base/paths.js';
 
 /** The code of a finding is the key; docs/reference/check.md has the meaning of each. */
-export const advice = JSON.parse(projectText('config/check/advice.json')) as Readonly<Record<FindingCode, string>>;
+export const advice = JSON.parse(readProject('config/check/advice.json')) as Readonly<Record<FindingCode, string>>;
 
 export type FindingCode = keyof typeof texts;
 /** `serve` does not start when an item is refused; `check` exits with 1 when one failed or is refused. */
@@ -23,17 +23,17 @@ export interface Finding {
 /** `advice` replaces the code's when the cause is known better. */
 export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
-export function findingAt(where: string, item: Item): Finding {
+export function placeItem(where: string, item: Item): Finding {
   return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };
 }
 
 /** Writes "view gateway.klanten". */
-export function titleOf({ code, object }: Item): string {
+export function getTitle({ code, object }: Item): string {
   return `${code.replaceAll('_', ' ')} ${object}`.trim();
 }
 
 /** Puts all faults in one sentence, or says ok. */
-export function verdict(
+export function sumUp(
   code: FindingCode,
   faults: readonly string[],
   whenOk = '',
@@ -45,11 +45,11 @@ export function verdict(
 }
 
 /** The fault passes, so `serve` starts. */
-export function failure(code: FindingCode, detail: string, object = ''): Item {
+export function fail(code: FindingCode, detail: string, object = ''): Item {
   return { level: 'failed', code, object, detail };
 }
 
-export function warning(code: FindingCode, detail: string, object = ''): Item {
+export function warn(code: FindingCode, detail: string, object = ''): Item {
   return { level: 'warning', code, object, detail };
 }
 
@@ -57,10 +57,10 @@ export function faultIf(condition: boolean, fault: string): string[] {
   return condition ? [fault] : [];
 }
 
-export function withFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
+export function nameFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
   return faults.length === 0 ? faults : [...faults, `the definition is ${file}`];
 }
 
-export function checkSql(name: string): string {
-  return projectText(`sql/check/${name}.sql`);
+export function readCheckSql(name: string): string {
+  return readProject(`sql/check/${name}.sql`);
 }

@@ -1,20 +1,20 @@
 import type pg from 'pg';
 import { SettingsError, StartRefused } from '../base/errors.js';
 import type { Observe, UnfitServer } from '../base/events.js';
-import { connectionUrls, serverName } from '../postgres/connection-url.js';
+import { getServerName, splitUrls } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
-import { plainViewsOf } from '../resource/statements/walls.js';
+import { getPlainViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { checkCreate } from './creates.js';
-import { type Finding, findingAt, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, getTitle, type Item, placeItem, sumUp } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
-import { checkEncryption, checkPooler, connectForCheck, connectionItems } from './session.js';
-import { checkedProjection, checkWallKey, type Inspection } from './settings.js';
+import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './session.js';
+import { checkProjection, checkWallKey, type Inspection } from './settings.js';
 import type { Thorough } from './thorough/check.js';
 import { type CheckedServer, checkResult, judge, type ServerKind, stranger } from './verdicts.js';
-import { checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
+import { checkApplied, checkViews, getViewNeed, writeNeeds } from './views.js';
 
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';
@@ -33,14 +33,14 @@ export async function inspect(
   resources: readonly Resource[],
   depth: Depth = 'start',
 ): Promise<Inspected> {
-  const thorough = depth === 'all' ? await (await import('./thorough/check.js')).thorough(settings, resources) : null;
-  const replicas = connectionUrls(settings.replicaUrls);
-  const { projection, items } = await checkedProjection(settings, resources);
-  if (replicas.length === 0)
-    items.push(verdict('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
+  const thorough =
+    depth === 'all' ? await (await import('./thorough/check.js')).checkThoroughly(settings, resources) : null;
+  const replicas = splitUrls(settings.replicaUrls);
+  const { projection, items } = await checkProjection(settings, resources);
+  if (replicas.length === 0) items.push(sumUp('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
   items.push(checkWallKey(settings));
   const inspection = { settings, resources, projection, thorough };
-  const primaries = connectionUrls(settings.primaryUrls);
+  const primaries = splitUrls(settings.primaryUrls);
   const servers = await Promise.all([
     ...replicas.map((url, at) => inspectServer({ kind: 'replica', at, name: `replica ${at + 1}` }, url, inspection)),
     ...primaries.map((url, at, { length }) =>
@@ -51,7 +51,7 @@ export async function inspect(
   items.push(...verdicts.cluster);
   return {
     findings: [
-      ...[...(thorough?.items ?? []), ...items].map((item) => findingAt('settings', item)),
+      ...[...(thorough?.items ?? []), ...items].map((item) => placeItem('settings', item)),
       ...verdicts.findings,
     ],
     unchecked: verdicts.unchecked('replica'),
@@ -64,7 +64,7 @@ export async function inspect(
  * Returns settings that suit the databases. Throws StartRefused or SettingsError, unless another server can be used,
  * or a successor's batch already serves.
  */
-export async function fittingSettings(
+export async function fitSettings(
   settings: Settings,
   resources: readonly Resource[],
   observe: Observe,
@@ -76,21 +76,21 @@ export async function fittingSettings(
   const isDoubtful = findings.some(({ level, code }) => level === 'refused' || code === 'dropped');
   const unrefused = { ...inspected, isDoubtful };
   if (wrong.length > 0) {
-    const reasons = wrong.map((finding) => `${finding.where}: ${titleOf(finding)}: ${finding.detail}`);
+    const reasons = wrong.map((finding) => `${finding.where}: ${getTitle(finding)}: ${finding.detail}`);
     const ofSettings = wrong.every(({ where }) => where === 'settings');
     throw new (ofSettings ? SettingsError : StartRefused)(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
   }
   const failed = findings.filter(({ level }) => level === 'failed' || level === 'refused'); // refused ones of a successor
-  for (const finding of failed) observe({ type: 'server_unfit', ...unfitOf(finding) });
-  const unfit = failed.filter(({ code }) => code !== 'connection').map(unfitOf); // the states of the servers tell of those
+  for (const finding of failed) observe({ type: 'server_unfit', ...describeUnfitServer(finding) });
+  const unfit = failed.filter(({ code }) => code !== 'connection').map(describeUnfitServer); // the states of the servers tell of those
   const losesPrepared = findings.some(({ code, level }) => code === 'pooler' && level === 'warning');
   if (!losesPrepared) return { settings, unfit, ...unrefused };
   observe({ type: 'named_statements_off' });
   return { settings: { ...settings, namedStatements: false }, unfit, ...unrefused };
 }
 
-function unfitOf(finding: Finding): UnfitServer {
-  return { server: finding.where, item: titleOf(finding), detail: finding.detail };
+function describeUnfitServer(finding: Finding): UnfitServer {
+  return { server: finding.where, item: getTitle(finding), detail: finding.detail };
 }
 
 /** A standby in PRIMARY_URLS has no fault: it takes no writes. */
@@ -99,7 +99,7 @@ export async function checkServerLate(
   url: string,
   { settings, resources, system }: Omit<Inspection, 'projection'> & Pick<Inspected, 'system'>,
 ): Promise<CheckResult> {
-  const { projection } = await checkedProjection(settings, resources);
+  const { projection } = await checkProjection(settings, resources);
   const inspection = { settings, resources, projection, thorough: null };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
   const result = checkResult(server.items);
@@ -115,11 +115,11 @@ async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGe
   yield await checkWall(client, settings);
   yield await checkTokens(client);
   yield await checkKeyring(client, settings, resources);
-  const views = await checkViews(client, resources.map(viewNeed));
+  const views = await checkViews(client, resources.map(getViewNeed));
   yield views;
   yield await checkApplied(client, resources);
   const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // of others the causes are known
-  const scans = await scanItems(client, fitting.flatMap(plainViewsOf));
+  const scans = await scanItems(client, fitting.flatMap(getPlainViews));
   yield scans;
   if (thorough) yield* thorough.replica(client, inspection, views, scans);
 }
@@ -131,7 +131,7 @@ async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWri
   const views = await checkViews(client, resources.flatMap(writeNeeds));
   if (takesWrites) for (const resource of resources) views.push(...(await checkCreate(client, resource)));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
-  const scans = await scanItems(client, [...resources.flatMap(plainViewsOf), ...ofWrites]);
+  const scans = await scanItems(client, [...resources.flatMap(getPlainViews), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
   if (thorough && takesWrites && views.every(({ level }) => level === 'ok'))
     yield* thorough.primary(client, inspection);
@@ -149,7 +149,7 @@ async function inspectServer(
   let system: string | undefined;
   try {
     client = await connect();
-    items.push(verdict('connection', [], 'It answers.'), checkEncryption(client));
+    items.push(sumUp('connection', [], 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, namedStatements);
     const server = await checkServer(client, which.kind, inspection, isPooled);
     items.push(item, ...server.items, ...(await checkCollations(client)));
@@ -159,9 +159,9 @@ async function inspectServer(
       which.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
     for await (const some of more) items.push(...some);
   } catch (error) {
-    items.push(...connectionItems(error));
+    items.push(...describeConnectionError(error));
   } finally {
     await client?.end().catch(() => undefined);
   }
-  return { ...which, where: `${which.name} (${serverName(url)})`, system, items };
+  return { ...which, where: `${which.name} (${getServerName(url)})`, system, items };
 }

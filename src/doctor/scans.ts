@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { correctionOf } from '../base/errors.js';
-import { checkSql, failure, type Item, verdict } from './finding.js';
-import { inReadOnlyTransaction } from './session.js';
+import { getCorrection } from '../base/errors.js';
+import { fail, type Item, readCheckSql, sumUp } from './finding.js';
+import { runReadOnly } from './session.js';
 
 export interface QueryPlan {
   readonly 'Node Type': string;
@@ -54,22 +54,22 @@ interface RelationRow {
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
 }
 
-function scansOf(plan: QueryPlan): Scans {
-  const nodes = allNodes(plan);
+function findScans(plan: QueryPlan): Scans {
+  const nodes = listNodes(plan);
   const ctes = new Map(
     nodes.flatMap((node) => (node['Subplan Name']?.startsWith('CTE ') ? [[node['Subplan Name'].slice(4), node]] : [])),
   );
-  const sealed = new Set(nodes.filter(readsSeal).map(parameterOf));
-  const workspaces = new Set(nodes.flatMap((node) => workspaceParameters(node, sealed)));
+  const sealed = new Set(nodes.filter(readsSeal).map(findParameter));
+  const workspaces = new Set(nodes.flatMap((node) => listWorkspaceParameters(node, sealed)));
   const tables = new Map<string, string>();
   const subqueries = new Map<string, string[]>();
   for (const node of nodes) {
     const { Alias: alias, Schema: schema, 'Relation Name': relation, 'CTE Name': cte } = node;
     if (alias === undefined || readsSeal(node)) continue;
     if (relation !== undefined) tables.set(alias, `${schema}.${relation}`);
-    else subqueries.set(alias, aliasesOf((cte === undefined ? undefined : ctes.get(cte)) ?? node));
+    else subqueries.set(alias, listAliases((cte === undefined ? undefined : ctes.get(cte)) ?? node));
   }
-  const comparisons = nodes.flatMap((node) => comparisonsOf(node, workspaces));
+  const comparisons = nodes.flatMap((node) => listComparisons(node, workspaces));
   const text = JSON.stringify(nodes.map(({ Plans, ...rest }) => rest));
   const functions = [...text.matchAll(/\b([a-z_]\w*\.[a-z_]\w*)\(/g)].map(([, name]) => name as string);
   return {
@@ -77,7 +77,7 @@ function scansOf(plan: QueryPlan): Scans {
     subqueries,
     comparisons,
     functions: [...new Set(functions)].filter((name) => name !== 'gateway.workspace'),
-    verdicts: new Set(nodes.filter(isVerdict).flatMap(aliasesOf)),
+    verdicts: new Set(nodes.filter(isVerdict).flatMap(listAliases)),
   };
 }
 
@@ -86,12 +86,12 @@ function isVerdict({ 'Parent Relationship': relationship, Output: output = [] }:
   return relationship === 'SubPlan' && /^(true|bool_and\(.*\))$/.test(output.join());
 }
 
-export function allNodes(plan: QueryPlan): QueryPlan[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(allNodes)];
+export function listNodes(plan: QueryPlan): QueryPlan[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(listNodes)];
 }
 
-function aliasesOf(plan: QueryPlan): string[] {
-  return allNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
+function listAliases(plan: QueryPlan): string[] {
+  return listNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
 /** gateway.sealed_workspace reads the keys of the wall. */
@@ -100,17 +100,18 @@ function readsSeal({ Schema: schema, 'Relation Name': relation }: QueryPlan): bo
 }
 
 /** Returns "$0", from PostgreSQL 17 on "(InitPlan 1).col1". */
-function parameterOf({ 'Subplan Name': name = '' }: QueryPlan): string | undefined {
+function findParameter({ 'Subplan Name': name = '' }: QueryPlan): string | undefined {
   const [, initPlan, parameter] = /^(InitPlan \d+)(?: \(returns (\$\d+)\))?$/.exec(name) ?? [];
   return parameter ?? (initPlan && `(${initPlan}).col1`);
 }
 
 /** The sealed setting or the function gives the workspace of the session. */
-function workspaceParameters(plan: QueryPlan, sealed: ReadonlySet<string | undefined>): string[] {
-  const name = parameterOf(plan);
+function listWorkspaceParameters(plan: QueryPlan, sealed: ReadonlySet<string | undefined>): string[] {
+  const name = findParameter(plan);
   const { Output: [output = '', ...others] = [] } = plan;
-  const [, first, second] = /^COALESCE\((\(.*\)\.col1|\$\d+), (.*)\)$/.exec(bare(output)) ?? [];
-  const isOne = first === undefined ? isWorkspace(bare(output)) : sealed.has(first) && isWorkspace(second as string);
+  const [, first, second] = /^COALESCE\((\(.*\)\.col1|\$\d+), (.*)\)$/.exec(stripCasts(output)) ?? [];
+  const isOne =
+    first === undefined ? isWorkspace(stripCasts(output)) : sealed.has(first) && isWorkspace(second as string);
   return name !== undefined && isOne && others.length === 0 ? [name] : [];
 }
 
@@ -128,12 +129,12 @@ const boundSide: Readonly<Record<string, string>> = {
 };
 
 /** A condition of an outer join binds only its nullable side. */
-function comparisonsOf(node: QueryPlan, workspaces: ReadonlySet<string>): Comparison[] {
+function listComparisons(node: QueryPlan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
   const side = (relationship: string): Set<string> =>
     new Set(
       Plans.filter((each) => each['Parent Relationship'] === relationship)
-        .flatMap(allNodes)
+        .flatMap(listNodes)
         .flatMap((each) => each.Alias ?? []),
     );
   const bound =
@@ -147,27 +148,27 @@ function comparisonsOf(node: QueryPlan, workspaces: ReadonlySet<string>): Compar
   ];
   // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
   const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
-  const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(withoutCache);
+  const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(skipMemoize);
   return [
-    ...equalities([inside?.['Index Cond'], inside?.['Recheck Cond']], workspaces),
-    ...equalities([...conditions, Alias === undefined ? undefined : node.Filter], workspaces).filter(
+    ...listEqualities([inside?.['Index Cond'], inside?.['Recheck Cond']], workspaces),
+    ...listEqualities([...conditions, Alias === undefined ? undefined : node.Filter], workspaces).filter(
       ({ alias }) => bound?.has(alias) ?? true,
     ),
-    ...(Alias === undefined ? equalities([node.Filter], workspaces) : []),
+    ...(Alias === undefined ? listEqualities([node.Filter], workspaces) : []),
   ];
 }
 
-function withoutCache(plan: QueryPlan): QueryPlan {
-  return /^(Memoize|Materialize)$/.test(plan['Node Type']) ? withoutCache(plan.Plans?.[0] as QueryPlan) : plan;
+function skipMemoize(plan: QueryPlan): QueryPlan {
+  return /^(Memoize|Materialize)$/.test(plan['Node Type']) ? skipMemoize(plan.Plans?.[0] as QueryPlan) : plan;
 }
 
-function equalities(conditions: readonly (string | undefined)[], workspaces: ReadonlySet<string>): Comparison[] {
+function listEqualities(conditions: readonly (string | undefined)[], workspaces: ReadonlySet<string>): Comparison[] {
   return conditions
-    .flatMap((condition) => (condition === undefined ? [] : conjuncts(condition)))
+    .flatMap((condition) => (condition === undefined ? [] : splitConjuncts(condition)))
     .flatMap((conjunct) => {
       const sides = split(conjunct, ' = ');
       if (sides.length !== 2) return [];
-      const [left, right] = sides.map((side) => termOf(side, workspaces)) as [Term | null, Term | null];
+      const [left, right] = sides.map((side) => parseTerm(side, workspaces)) as [Term | null, Term | null];
       if (left === null || right === null) return [];
       return [
         ...('alias' in left ? [{ ...left, other: right }] : []),
@@ -177,35 +178,35 @@ function equalities(conditions: readonly (string | undefined)[], workspaces: Rea
 }
 
 /** `coalesce(condition, false)` holds when the condition does. */
-function conjuncts(condition: string): string[] {
-  const inner = unwrapped(condition);
+function splitConjuncts(condition: string): string[] {
+  const inner = stripBrackets(condition);
   const [, coalesced] = /^COALESCE\((.*), false\)$/.exec(inner) ?? [];
-  if (coalesced !== undefined && split(coalesced, ', ').length === 1) return conjuncts(coalesced);
+  if (coalesced !== undefined && split(coalesced, ', ').length === 1) return splitConjuncts(coalesced);
   const parts = split(inner, ' AND ');
-  return parts.length === 1 ? [inner] : parts.flatMap(conjuncts);
+  return parts.length === 1 ? [inner] : parts.flatMap(splitConjuncts);
 }
 
-function termOf(text: string, workspaces: ReadonlySet<string>): Term | null {
+function parseTerm(text: string, workspaces: ReadonlySet<string>): Term | null {
   const [, only] = /^ANY \(ARRAY\[(.*)\]\)$/.exec(text) ?? [];
-  const term = bare(only ?? text);
+  const term = stripCasts(only ?? text);
   if (isWorkspace(term) || workspaces.has(term) || workspaces.has(text)) return { isWorkspace: true };
   const [, alias, column] = /^("(?:[^"]|"")+"|\w+)\.("(?:[^"]|"")+"|\w+)$/.exec(term) ?? [];
-  return alias === undefined ? null : { alias: nameOf(alias), column: nameOf(column as string) };
+  return alias === undefined ? null : { alias: unquoteName(alias), column: unquoteName(column as string) };
 }
 
-function nameOf(identifier: string): string {
+function unquoteName(identifier: string): string {
   return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier;
 }
 
 /** Takes off casts that keep the whole value, and parentheses. */
-function bare(text: string): string {
-  const inner = unwrapped(text);
+function stripCasts(text: string): string {
+  const inner = stripBrackets(text);
   const [, cast] = /^(.*)::[\w ."]+$/.exec(inner) ?? [];
-  return cast === undefined || !isBalanced(cast) ? inner : bare(cast);
+  return cast === undefined || !isBalanced(cast) ? inner : stripCasts(cast);
 }
 
-function unwrapped(text: string): string {
-  return /^\(.*\)$/s.test(text) && isBalanced(text.slice(1, -1)) ? unwrapped(text.slice(1, -1)) : text;
+function stripBrackets(text: string): string {
+  return /^\(.*\)$/s.test(text) && isBalanced(text.slice(1, -1)) ? stripBrackets(text.slice(1, -1)) : text;
 }
 
 function isBalanced(text: string): boolean {
@@ -231,7 +232,7 @@ function isOpenQuote(text: string): boolean {
   return (text.replace(/"(?:[^"]|"")*"/g, '').match(/'/g)?.length ?? 0) % 2 === 1;
 }
 
-function uncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
+function listUncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
   const { tables, subqueries, comparisons, verdicts } = scans;
   const relationOf = (alias: string): RelationRow | undefined => relations.get(tables.get(alias) ?? '');
   const needy = [...tables.keys()].filter((alias) => {
@@ -288,22 +289,22 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
     const text = `explain (verbose, costs off, format json) select ${columns} from ${name}`;
     const plan = async (): Promise<Item[]> => {
       const [row] = (await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(text)).rows;
-      scansOfViews.set(name, scansOf(row?.['QUERY PLAN'][0].Plan as QueryPlan));
+      scansOfViews.set(name, findScans(row?.['QUERY PLAN'][0].Plan as QueryPlan));
       return [];
     };
     const refused = (error: Error): Item[] => [
-      { ...failure('scans', `It cannot be planned: ${error.message}.`, name), advice: correctionOf(error) },
+      { ...fail('scans', `It cannot be planned: ${error.message}.`, name), advice: getCorrection(error) },
     ];
-    items.push(...(await inReadOnlyTransaction(client, { settings: planned, object: name }, plan, refused)));
+    items.push(...(await runReadOnly(client, { settings: planned, object: name }, plan, refused)));
   }
-  const relations = await relationsOf(client, [...scansOfViews.values()]);
+  const relations = await readRelations(client, [...scansOfViews.values()]);
   for (const [name, scans] of scansOfViews) {
     const definers = scans.functions.filter((each) => relations.get(`${each}()`)?.isDefiner);
     const faults = [
-      ...uncompared(scans, relations),
+      ...listUncompared(scans, relations),
       ...definers.map((each) => `it calls ${each}(), which reads as its owner, and whose scans no check sees`),
     ];
-    items.push(verdict('scans', faults, `Each of ${scans.tables.size} scans is of one workspace.`, name));
+    items.push(sumUp('scans', faults, `Each of ${scans.tables.size} scans is of one workspace.`, name));
   }
   return items;
 }
@@ -312,13 +313,13 @@ const readableColumns = `select v.name, string_agg(quote_ident(a.attname), ', ')
   from unnest($1::text[]) with ordinality v (name, place) join pg_attribute a on a.attrelid = to_regclass(v.name) and a.attnum > 0
   where has_column_privilege(a.attrelid, a.attnum, 'select') group by v.name, v.place order by v.place`;
 
-async function relationsOf(client: pg.Client, all: readonly Scans[]): Promise<ReadonlyMap<string, RelationRow>> {
+async function readRelations(client: pg.Client, all: readonly Scans[]): Promise<ReadonlyMap<string, RelationRow>> {
   const compared = all.flatMap(({ tables, comparisons }) =>
     comparisons.flatMap(({ alias, column, other }) =>
       'isWorkspace' in other && tables.has(alias) ? [[tables.get(alias), column]] : [],
     ),
   );
-  const { rows } = await client.query<RelationRow>(checkSql('scans'), [
+  const { rows } = await client.query<RelationRow>(readCheckSql('scans'), [
     all.flatMap(({ tables }) => [...tables.values()]),
     compared.map(([table]) => table),
     compared.map(([, column]) => column),

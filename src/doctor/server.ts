@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type pg from 'pg';
 import {
-  correctionOf,
+  getCorrection,
   hiddenRowsRemedy,
   insufficientPrivilege,
   queryCanceled,
@@ -12,14 +12,14 @@ import { primaryReadConnections } from '../postgres/primary.js';
 import { sealWith } from '../postgres/seal.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import { guard } from '../postgres/wire/queries.js';
-import { sessionSettings } from '../postgres/wire/session.js';
+import { listSessionSettings } from '../postgres/wire/session.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
-import { textOpener } from '../resource/projection/sealed-cells.js';
-import { viewsOf } from '../resource/statements/walls.js';
+import { makeTextOpener } from '../resource/projection/sealed-cells.js';
+import { getViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
-import { checkSql, failure, faultIf, type Item, verdict } from './finding.js';
-import { inReadOnlyTransaction } from './session.js';
+import { fail, faultIf, type Item, readCheckSql, sumUp } from './finding.js';
+import { runReadOnly } from './session.js';
 import type { ServerKind } from './verdicts.js';
 
 export async function checkServer(
@@ -37,28 +37,26 @@ export async function checkServer(
   const need = {
     kind,
     role: kind === 'replica' ? 'gateway_reader' : 'gateway_writer',
-    relations: ['gateway.applied_files', ...resources.flatMap(viewsOf)],
+    relations: ['gateway.applied_files', ...resources.flatMap(getViews)],
     pooled,
     statementTimeoutMs: settings.statementTimeoutMs,
-    session: sessionSettings(kind, settings),
-    ofRole: sessionSettings(kind, { statementTimeoutMs: 0, writeTimeoutMs: 0 }),
+    session: listSessionSettings(kind, settings),
+    ofRole: listSessionSettings(kind, { statementTimeoutMs: 0, writeTimeoutMs: 0 }),
     connections: (pools + 1) * processes,
     peak: (pools + 1 + besidePools) * processes,
     sum: `${pools} of the pools and a probe, by ${webConcurrency} workers and ${instances} machines`,
     clock: Date.now(),
   };
-  const { rows } = await client.query<Item & { system: string }>(checkSql('server'), [JSON.stringify(need)]);
+  const { rows } = await client.query<Item & { system: string }>(readCheckSql('server'), [JSON.stringify(need)]);
   return { items: rows.map(({ system: _, ...item }) => item), system: rows[0]?.system };
 }
 
 export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item[]> {
   const ask = async (): Promise<Item[]> => {
     await client.query('select now() at time zone $1', [timeZone]);
-    return [verdict('time_zone', [], `PostgreSQL knows ${timeZone}.`)];
+    return [sumUp('time_zone', [], `PostgreSQL knows ${timeZone}.`)];
   };
-  return inReadOnlyTransaction(client, {}, ask, () => [
-    verdict('time_zone', [`PostgreSQL knows no time zone ${timeZone}`]),
-  ]);
+  return runReadOnly(client, {}, ask, () => [sumUp('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
 }
 
 export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
@@ -68,20 +66,20 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
     const { rows } = await client.query(`select extract(epoch from now()) * 1000 as ms`);
     await client.query(guard.text, [sealWith(wallKey, () => Number(rows[0].ms))('check' as WorkspaceId)]);
     await client.query('select gateway.workspace()');
-    return [verdict('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
+    return [sumUp('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
   };
   const unknown = 'the database has another WALL_KEY: run `migrate` with this one, or set the one of `migrate`';
-  return inReadOnlyTransaction(client, {}, ask, ({ code, message }) => [
-    verdict('wall_key', [code === wallRefusal ? unknown : `gateway.workspace() cannot be executed: ${message}`]),
+  return runReadOnly(client, {}, ask, ({ code, message }) => [
+    sumUp('wall_key', [code === wallRefusal ? unknown : `gateway.workspace() cannot be executed: ${message}`]),
   ]);
 }
 
 /** A replica with another ICU or libc than the primary misses rows. */
 export function checkCollations(client: pg.Client): Promise<Item[]> {
-  return inReadOnlyTransaction(
+  return runReadOnly(
     client,
     {},
-    async () => (await client.query<Item>(checkSql('collations'))).rows,
+    async () => (await client.query<Item>(readCheckSql('collations'))).rows,
     () => [],
   );
 }
@@ -98,17 +96,17 @@ export function checkTokens(client: pg.Client, object: string | null = ''): Prom
     const hidden = await client.query<{ fault: string }>('select fault from gateway.hidden_token_rows() fault');
     const sentences = hidden.rows.map(({ fault }) => fault);
     if (sentences.length > 0)
-      return [{ ...verdict('token_look_up', sentences, '', '', 'failed'), advice: hiddenRowsRemedy }];
+      return [{ ...sumUp('token_look_up', sentences, '', '', 'failed'), advice: hiddenRowsRemedy }];
     await client.query(`select * from gateway.find_token('\\x00')`);
     const { rows } = await client.query<{ fault: string }>(missingGrants);
     const faults = rows.map(({ fault }) => fault);
-    return [verdict('token_look_up', faults, 'gateway.find_token works.')];
+    return [sumUp('token_look_up', faults, 'gateway.find_token works.')];
   };
-  return inReadOnlyTransaction(client, { object }, look, (error) => [
+  return runReadOnly(client, { object }, look, (error) => [
     {
-      ...verdict('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
+      ...sumUp('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
       ...(error.code === undefinedTable && { level: 'failed', code: 'dropped' }), // its views, and not the function
-      advice: [insufficientPrivilege, undefinedTable].includes(error.code ?? '') ? undefined : correctionOf(error),
+      advice: [insufficientPrivilege, undefinedTable].includes(error.code ?? '') ? undefined : getCorrection(error),
     },
   ]);
 }
@@ -123,7 +121,7 @@ const exceptionsMax = 0.05;
 
 /** Counts only the samples that a codec can judge. */
 function countOpened(
-  openers: readonly ReturnType<typeof textOpener>[],
+  openers: readonly ReturnType<typeof makeTextOpener>[],
   samples: readonly string[],
   key: KeyObject | undefined,
 ) {
@@ -144,7 +142,7 @@ export function checkKeyring(
     .flatMap(({ codecs }) => Object.values(codecs))
     .flatMap((codec) => [codec, ...(codec.older ? [codec.older] : [])])
     .filter(({ cipher }) => cipher === 'aes-256-gcm')
-    .map(textOpener);
+    .map(makeTextOpener);
   const compare = async (): Promise<Item[]> => {
     const text = 'select key_id as id, samples from gateway.key_ids() order by 1';
     const { rows } = await client.query<{ id: string; samples: string[] | null }>(text);
@@ -164,14 +162,14 @@ export function checkKeyring(
       ...faultIf(wrong !== '', `DATA_KEYS has another key than the database under ${wrong}`),
     ];
     if (faults.length === 0 && mixed)
-      return [{ ...failure('keyring', `The app has used different keys under ${mixed}.`), advice: otherKey }];
-    return [verdict('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];
+      return [{ ...fail('keyring', `The app has used different keys under ${mixed}.`), advice: otherKey }];
+    return [sumUp('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];
   };
-  return inReadOnlyTransaction(client, { object: 'gateway.key_ids()' }, compare, ({ code, message }) => [
+  return runReadOnly(client, { object: 'gateway.key_ids()' }, compare, ({ code, message }) => [
     code === queryCanceled
-      ? failure('keyring', message)
+      ? fail('keyring', message)
       : {
-          ...verdict('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
+          ...sumUp('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
           advice: code === insufficientPrivilege ? ownerGrants : undefined,
         },
   ]);

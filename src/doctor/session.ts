@@ -3,20 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
 import {
-  databaseErrorKind,
   endsConnection,
-  helpOf,
+  getDatabaseErrorKind,
+  getHelp,
+  getSqlState,
   internalError,
   lockNotAvailable,
   noPreparedStatement,
   protocolViolation,
   queryCanceled,
-  sqlStateOf,
 } from '../base/errors.js';
 import { applicationName } from '../postgres/connection.js';
-import { type LoginKind, sessionSettings } from '../postgres/wire/session.js';
-import { announcedPid, Login, streamOf } from '../postgres/wire/wire.js';
-import { failure, faultIf, type Item, titleOf, verdict, warning } from './finding.js';
+import { type LoginKind, listSessionSettings } from '../postgres/wire/session.js';
+import { getAnnouncedPid, getStream, Login } from '../postgres/wire/wire.js';
+import { fail, faultIf, getTitle, type Item, sumUp, warn } from './finding.js';
 
 // The connection of the checks, what its ends mean, and the transactions in which they try statements.
 
@@ -28,7 +28,7 @@ const slowAdvice =
 
 /** Connects as the gateway does, with short limits. */
 export function connectForCheck(url: string, kind: LoginKind, settings: CheckBounds): Promise<pg.Client> {
-  return new Login(sessionSettings(kind, settings)).connect(() => ({
+  return new Login(listSessionSettings(kind, settings)).connect(() => ({
     connectionString: url,
     connectionTimeoutMillis: settings.connectTimeoutMs,
     query_timeout: statementTimeoutMs,
@@ -45,15 +45,15 @@ export interface CheckBounds {
 /** A lock on a table, a migration in this moment, or a conflict with recovery is at fault: the connection goes on. */
 function isOccupied(error: unknown): boolean {
   return (
-    [lockNotAvailable, internalError].includes(sqlStateOf(error) ?? '') ||
-    (helpOf(error) === 'repeat' && !endsConnection(error))
+    [lockNotAvailable, internalError].includes(getSqlState(error) ?? '') ||
+    (getHelp(error) === 'repeat' && !endsConnection(error))
   );
 }
 
 /** The statement took longer than a look may; a server that is not judged is looked at again later. */
-function slowItem(item: Item): Item {
-  const detail = `${titleOf(item)} takes too long, so it is not judged.`;
-  return { ...failure(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };
+function markSlow(item: Item): Item {
+  const detail = `${getTitle(item)} takes too long, so it is not judged.`;
+  return { ...fail(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };
 }
 
 export function isSlow({ advice }: Item): boolean {
@@ -64,7 +64,7 @@ export function isSlow({ advice }: Item): boolean {
  * Reads only and rolls back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it does not look like
  * a slow view. Runs under the name of `serve`. Throws when the connection is lost.
  */
-export async function inReadOnlyTransaction(
+export async function runReadOnly(
   client: pg.Client,
   { settings = '', object = '' }: { readonly settings?: string; readonly object?: string | null },
   check: () => Promise<Item[]>,
@@ -79,41 +79,41 @@ export async function inReadOnlyTransaction(
     if (isOccupied(error))
       return object === null
         ? []
-        : [failure('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
-    if (/^(08|53|57P|58|$)/.test(sqlStateOf(error) ?? '')) throw error;
+        : [fail('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
+    if (/^(08|53|57P|58|$)/.test(getSqlState(error) ?? '')) throw error;
     const items = refused(error as pg.DatabaseError);
-    return sqlStateOf(error) === queryCanceled ? items.map(slowItem) : items;
+    return getSqlState(error) === queryCanceled ? items.map(markSlow) : items;
   } finally {
     await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
   }
 }
 
 /** Names a TLS failure beside the failed connection, which says nothing about certificates. */
-export function connectionItems(error: unknown): Item[] {
+export function describeConnectionError(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason =
     code === protocolViolation ? `a pooler reports: ${message} (08P01)` : message || code || 'no reason given';
   if (message === 'Query read timeout')
-    return [{ ...failure('connection', 'It answers, but not within 5 s, so it is not judged.'), advice: slowAdvice }];
+    return [{ ...fail('connection', 'It answers, but not within 5 s, so it is not judged.'), advice: slowAdvice }];
   if (code === queryCanceled)
-    return [failure('role_settings', 'statement_timeout of the role ends the statements of the check.')];
-  if (/^(28|3D)/.test(code) || (sqlStateOf(error) !== undefined && databaseErrorKind(error) !== 'retry'))
-    return [verdict('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
+    return [fail('role_settings', 'statement_timeout of the role ends the statements of the check.')];
+  if (/^(28|3D)/.test(code) || (getSqlState(error) !== undefined && getDatabaseErrorKind(error) !== 'retry'))
+    return [sumUp('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
   const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
-  const tls = isTls ? [failure('encryption', `TLS fails: ${message}.`)] : [];
-  return [...tls, failure('connection', `It cannot be reached now: ${reason}.`)];
+  const tls = isTls ? [fail('encryption', `TLS fails: ${message}.`)] : [];
+  return [...tls, fail('connection', `It cannot be reached now: ${reason}.`)];
 }
 
 export function checkEncryption(client: pg.Client): Item {
-  const stream = streamOf(client);
+  const stream = getStream(client);
   const { remoteAddress = '' } = stream;
   if (stream instanceof TLSSocket)
     return stream.authorized
-      ? verdict('encryption', [], `${stream.getProtocol()}, and the certificate is verified.`)
-      : warning('encryption', "The server's certificate is not verified, so another server could take its place.");
+      ? sumUp('encryption', [], `${stream.getProtocol()}, and the certificate is verified.`)
+      : warn('encryption', "The server's certificate is not verified, so another server could take its place.");
   const isLocal = remoteAddress === '' || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
   const faults = faultIf(!isLocal, 'Traffic to PostgreSQL is unencrypted');
-  return verdict('encryption', faults, 'None: the server is on this machine.', '', 'warning');
+  return sumUp('encryption', faults, 'None: the server is on this machine.', '', 'warning');
 }
 
 const backendPid = 'select pg_backend_pid() as pid';
@@ -127,16 +127,16 @@ export async function checkPooler(
   connect: () => Promise<pg.Client>,
   namedStatements: boolean,
 ): Promise<{ isPooled: boolean; item: Item }> {
-  if ((await pidOf(client, { text: backendPid })) === announcedPid(client))
-    return { isPooled: false, item: verdict('pooler', [], 'None: the connection ends at PostgreSQL.') };
+  if ((await readPid(client, { text: backendPid })) === getAnnouncedPid(client))
+    return { isPooled: false, item: sumUp('pooler', [], 'None: the connection ends at PostgreSQL.') };
   if (!namedStatements)
-    return { isPooled: true, item: verdict('pooler', [], 'There is one, and statements have no names.') };
+    return { isPooled: true, item: sumUp('pooler', [], 'There is one, and statements have no names.') };
   const second = await connect();
   try {
     const keeps = await keepsPrepared(client, second);
     const item = keeps
-      ? verdict('pooler', [], 'There is one, and prepared statements survive it.')
-      : warning(
+      ? sumUp('pooler', [], 'There is one, and prepared statements survive it.')
+      : warn(
           'pooler',
           'There is one, and it loses prepared statements: `serve` does without them from its start, so that statements are planned each time.',
         );
@@ -150,13 +150,13 @@ export async function checkPooler(
 async function keepsPrepared(client: pg.Client, second: pg.Client): Promise<boolean> {
   const prepared = { name: `check_${randomUUID()}`, text: backendPid };
   for (let round = 0; round < rounds; round++) {
-    const before = await pidOf(client, prepared);
+    const before = await readPid(client, prepared);
     await second.query('begin');
-    const occupied = await pidOf(second, { text: backendPid });
-    const again = pidOf(client, prepared).then(
+    const occupied = await readPid(second, { text: backendPid });
+    const again = readPid(client, prepared).then(
       () => true,
       (error) => {
-        if (sqlStateOf(error) !== noPreparedStatement) throw error;
+        if (getSqlState(error) !== noPreparedStatement) throw error;
         return false;
       },
     );
@@ -168,6 +168,6 @@ async function keepsPrepared(client: pg.Client, second: pg.Client): Promise<bool
   return true;
 }
 
-async function pidOf(client: pg.Client, query: { name?: string; text: string }): Promise<number> {
+async function readPid(client: pg.Client, query: { name?: string; text: string }): Promise<number> {
   return (await client.query<{ pid: number }>(query)).rows[0]?.pid as number;
 }

@@ -1,5 +1,5 @@
 import type { CheckResult } from '../postgres/probe.js';
-import { type Finding, type FindingCode, failure, faultIf, findingAt, type Item, titleOf, verdict } from './finding.js';
+import { type Finding, type FindingCode, fail, faultIf, getTitle, type Item, placeItem, sumUp } from './finding.js';
 
 export type ServerKind = 'replica' | 'primary';
 
@@ -39,7 +39,7 @@ export function judge(servers: readonly CheckedServer[]) {
     reference?.kind === 'primary' ? (['failed', ', so no reads go there'] as const) : (['refused', ''] as const);
   const fault = `${ofOtherClusters.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}${end}`;
   const whenOk = `${answered.length} servers of one cluster.`;
-  const cluster = verdict('cluster', faultIf(ofOtherClusters.length > 0, fault), whenOk, '', level);
+  const cluster = sumUp('cluster', faultIf(ofOtherClusters.length > 0, fault), whenOk, '', level);
   return {
     cluster: answered.length > 1 ? [cluster] : [],
     findings: servers.flatMap((server) => {
@@ -47,13 +47,13 @@ export function judge(servers: readonly CheckedServer[]) {
       if (isFine(server) || !fineKinds.has(kind))
         return items.map((item) => {
           const isPrimary = kind === 'replica' && item.code === 'recovery' && item.level === 'refused';
-          return findingAt(where, isPrimary && fineKinds.has('primary') ? failure('recovery', withoutReplica) : item);
+          return placeItem(where, isPrimary && fineKinds.has('primary') ? fail('recovery', withoutReplica) : item);
         });
       const kept = ofOtherClusters.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
       return kept.map((item): Finding => {
         const { code, level } = item;
-        if (code === 'recovery' && level !== 'ok') return findingAt(where, verdict(code, [], otherState[kind]));
-        return findingAt(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
+        if (code === 'recovery' && level !== 'ok') return placeItem(where, sumUp(code, [], otherState[kind]));
+        return placeItem(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
       });
     }),
     unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
@@ -85,6 +85,6 @@ function isUnfinished({ code, level }: Item): boolean {
 export function checkResult(items: readonly Item[]): CheckResult {
   const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
   const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
-  const refusal = fault === undefined ? null : `check refuses it: ${titleOf(fault)}: ${fault.detail}`;
+  const refusal = fault === undefined ? null : `check refuses it: ${getTitle(fault)}: ${fault.detail}`;
   return { refusal, uncheckedViews: new Set(views) };
 }

@@ -1,11 +1,18 @@
 import type pg from 'pg';
-import { fieldType } from '../resource/definition/field-types.js';
-import { columnsOf, type Field, leaves, placeOf, type Resource, xidColumn } from '../resource/definition/resource.js';
-import { codecColumns } from '../resource/projection/codec.js';
-import { givenColumns, plainViewsOf, viewsOf, wallsOf } from '../resource/statements/walls.js';
-import { checkSql, type FindingCode, type Item, verdict } from './finding.js';
-import { byLogins, policyOn } from './policies.js';
-import { inReadOnlyTransaction } from './session.js';
+import { getType } from '../resource/definition/field-types.js';
+import {
+  type Field,
+  getColumns,
+  getPlace,
+  listLeaves,
+  type Resource,
+  xidColumn,
+} from '../resource/definition/resource.js';
+import { listCodecColumns } from '../resource/projection/codec.js';
+import { getGivenColumns, getPlainViews, getViews, makeWalls } from '../resource/statements/walls.js';
+import { type FindingCode, type Item, readCheckSql, sumUp } from './finding.js';
+import { byLogins, testPolicy } from './policies.js';
+import { runReadOnly } from './session.js';
 
 /** sql/check/views.sql compares it with the database. */
 export interface ViewNeed {
@@ -32,13 +39,13 @@ interface NeededColumn {
   readonly may: boolean;
 }
 
-const [policy, ofGateway] = [policyOn('%1$s', 'select', '%2$s'), byLogins].map((sql) => sql.replaceAll(/\s+/g, ' '));
+const [policy, ofGateway] = [testPolicy('%1$s', 'select', '%2$s'), byLogins].map((sql) => sql.replaceAll(/\s+/g, ' '));
 
 /** Returns an item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
-    (await client.query<Item>(checkSql('views'), [JSON.stringify(needs), policy, ofGateway])).rows;
-  return inReadOnlyTransaction(client, {}, compare, ({ message }) => [verdict('schema_usage', [message])]);
+    (await client.query<Item>(readCheckSql('views'), [JSON.stringify(needs), policy, ofGateway])).rows;
+  return runReadOnly(client, {}, compare, ({ message }) => [sumUp('schema_usage', [message])]);
 }
 
 /** Compares the files of `only`, or all. `scans` reports a locked view. */
@@ -50,45 +57,45 @@ export function checkApplied(
   const views = new Map(
     resources.map((resource) => [
       resource.name,
-      [...plainViewsOf(resource), ...(resource.write ? [resource.write.view] : [])],
+      [...getPlainViews(resource), ...(resource.write ? [resource.write.view] : [])],
     ]),
   );
-  const walls = wallsOf(resources).map(({ name, hash }) => ({ name, hash, views: views.get(name) ?? [] }));
+  const walls = makeWalls(resources).map(({ name, hash }) => ({ name, hash, views: views.get(name) ?? [] }));
   const compare = async (): Promise<Item[]> =>
-    (await client.query<Item>(checkSql('migrated'), [JSON.stringify(walls), only])).rows;
+    (await client.query<Item>(readCheckSql('migrated'), [JSON.stringify(walls), only])).rows;
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' }; // names as `migrate` noted them
-  return inReadOnlyTransaction(client, bounds, compare, ({ message }) => [
-    verdict('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
+  return runReadOnly(client, bounds, compare, ({ message }) => [
+    sumUp('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
   ]);
 }
 
-export async function appliedFiles(client: pg.Client): Promise<string[]> {
+export async function readAppliedNames(client: pg.Client): Promise<string[]> {
   const text = `select root || '/' || name as file from gateway.applied_files where digest is not null`;
   return (await client.query<{ file: string }>(text)).rows.map(({ file }) => file);
 }
 
-export function viewNeed(resource: Resource): ViewNeed {
+export function getViewNeed(resource: Resource): ViewNeed {
   const { view, sync, codecs, idType, file } = resource;
   const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
     return { view: of, name, types, at: key && ` (${key})`, privilege: 'select', may: true };
   };
   const common = (of: string): NeededColumn[] => (sync ? [selected(of, xidColumn, ['xid'], '/sync')] : []);
-  const used = columnsOf(resource);
+  const used = getColumns(resource);
   const ownColumns = [
     ...Object.entries(codecs).flatMap(([name, codec]) =>
-      codecColumns(codec).flatMap((column) =>
+      listCodecColumns(codec).flatMap((column) =>
         used.includes(column) ? [selected(view, column, [], `/codecs/${name}`)] : [],
       ),
     ),
     ...common(view),
-    ...leaves(resource).map(({ field, path }) =>
-      selected(view, field.column, columnTypes(field, resource), `${placeOf(path)}/column`),
+    ...listLeaves(resource).map(({ field, path }) =>
+      selected(view, field.column, listColumnTypes(field, resource), `${getPlace(path)}/column`),
     ),
   ];
   const ofParts = Object.entries(sync?.parts ?? {}).flatMap(([name, part]) => [
     ...common(part.view),
-    selected(part.view, 'id', fieldType(idType).columnTypes, ''),
-    selected(part.view, 'part_id', fieldType(part.idType).columnTypes, `/sync/parts/${name}/idType`),
+    selected(part.view, 'id', getType(idType).columnTypes, ''),
+    selected(part.view, 'part_id', getType(part.idType).columnTypes, `/sync/parts/${name}/idType`),
   ]);
   const { horizonHours } = sync?.appendOnly ?? {};
   const horizon = horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
@@ -97,15 +104,15 @@ export function viewNeed(resource: Resource): ViewNeed {
     object: view,
     file,
     ok: `Every column is there.${horizon ?? ''}`,
-    views: viewsOf(resource),
-    plain: plainViewsOf(resource),
+    views: getViews(resource),
+    plain: getPlainViews(resource),
     columns: [...new Map(ownColumns.map((column) => [column.name, column])).values(), ...ofParts],
   };
 }
 
-function columnTypes({ type, pointer, codec }: Field, { codecs }: Resource): readonly string[] {
-  if (codec !== undefined) return codecs[codec]?.encoding === 'bytea' ? ['bytea'] : fieldType('text').columnTypes;
-  return fieldType(pointer === undefined ? type : 'json').columnTypes;
+function listColumnTypes({ type, pointer, codec }: Field, { codecs }: Resource): readonly string[] {
+  if (codec !== undefined) return codecs[codec]?.encoding === 'bytea' ? ['bytea'] : getType('text').columnTypes;
+  return getType(pointer === undefined ? type : 'json').columnTypes;
 }
 
 /** Needs exactly the write scope; an INSERT gives no column that only the app fills. */
@@ -113,10 +120,10 @@ export function writeNeeds(resource: Resource): ViewNeed[] {
   const { write, file } = resource;
   if (write === undefined) return [];
   const { view } = write;
-  const fields = leaves(resource);
-  const places = new Map(fields.map(({ field, path }) => [field.column, ` (${placeOf(path)}/write)`]));
-  const { inserted, updated } = givenColumns(resource, write);
-  const shown = columnsOf(resource);
+  const fields = listLeaves(resource);
+  const places = new Map(fields.map(({ field, path }) => [field.column, ` (${getPlace(path)}/write)`]));
+  const { inserted, updated } = getGivenColumns(resource, write);
+  const shown = getColumns(resource);
   const rule = (privilege: 'insert' | 'update', allowed: readonly string[]) => (name: string) => {
     return { view, name, types: [], at: places.get(name) ?? '', privilege, may: allowed.includes(name) };
   };

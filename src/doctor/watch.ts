@@ -1,12 +1,12 @@
 import type pg from 'pg';
-import { correctionOf, databaseErrorKind, reasonOf } from '../base/errors.js';
+import { getCorrection, getDatabaseErrorKind, getReason } from '../base/errors.js';
 import type { Event, Observe, RefusedResource } from '../base/events.js';
 import type { Resource } from '../resource/definition/resource.js';
-import { findingAt, type Item, titleOf, verdict } from './finding.js';
+import { getTitle, type Item, placeItem, sumUp } from './finding.js';
 import { checkTokens } from './server.js';
-import { type CheckBounds, connectForCheck, inReadOnlyTransaction, isSlow } from './session.js';
+import { type CheckBounds, connectForCheck, isSlow, runReadOnly } from './session.js';
 import type { ServerKind } from './verdicts.js';
-import { appliedFiles, checkApplied, checkViews, viewNeed, writeNeeds } from './views.js';
+import { checkApplied, checkViews, getViewNeed, readAppliedNames, writeNeeds } from './views.js';
 
 export interface WatchedServer {
   readonly kind: ServerKind;
@@ -121,7 +121,7 @@ export class FitnessWatch {
       );
       return true;
     } catch (error) {
-      this.observe({ type: 'look_failed', server: server.name, reason: reasonOf(error as Error) });
+      this.observe({ type: 'look_failed', server: server.name, reason: getReason(error as Error) });
       return false;
     } finally {
       await client?.end().catch(() => undefined);
@@ -135,9 +135,9 @@ export class FitnessWatch {
     const isReplica = ({ kind }: WatchedServer): number => Number(kind === 'replica');
     for (const server of [...this.servers].sort((one, other) => isReplica(one) - isReplica(other)))
       for (const item of this.#items.get(server) ?? [])
-        for (const [resource, use] of usesOf(item, this.resources)) {
-          const { detail, advice } = findingAt(server.name, item);
-          const each = { resource, use, server: server.name, item: titleOf(item), detail, advice };
+        for (const [resource, use] of listUses(item, this.resources)) {
+          const { detail, advice } = placeItem(server.name, item);
+          const each = { resource, use, server: server.name, item: getTitle(item), detail, advice };
           if (!refused.has(keyOf(each))) refused.set(keyOf(each), each);
         }
     const before = new Set(this.#refused.map(keyOf));
@@ -149,7 +149,7 @@ export class FitnessWatch {
 }
 
 /** An item without an object makes all unfit. */
-function usesOf({ object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
+function listUses({ object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
   const uses = resources.flatMap(({ name, view, write }): [string, Use, boolean][] => [
     [name, 'read', object === view || object === name],
     ...(write ? [[name, 'write', object === write.view || object === name] as [string, Use, boolean]] : []),
@@ -166,7 +166,7 @@ async function lookAtReplica(
   before: readonly Item[],
 ): Promise<Item[]> {
   return [
-    ...(await checkViews(client, resources.map(viewNeed))),
+    ...(await checkViews(client, resources.map(getViewNeed))),
     ...(await lookAtFiles(client, resources, before)),
     ...(await planReads(client, resources)), // after the files: what was changed is the cause of what cannot be read
     ...(await checkTokens(client)), // last: without the schema, of which the first tells, the advice is another
@@ -179,10 +179,10 @@ async function planReads(client: pg.Client, resources: readonly Resource[]): Pro
   for (const { view } of resources) {
     const plan = () => client.query(`explain select * from ${view}`).then((): Item[] => []);
     const refused = (error: Error): Item[] => {
-      const item = verdict('view', [`it cannot be read: ${error.message}`], '', view);
-      return databaseErrorKind(error) === 'unfit' ? [{ ...item, advice: correctionOf(error) }] : [];
+      const item = sumUp('view', [`it cannot be read: ${error.message}`], '', view);
+      return getDatabaseErrorKind(error) === 'unfit' ? [{ ...item, advice: getCorrection(error) }] : [];
     };
-    items.push(...(await inReadOnlyTransaction(client, { object: null }, plan, refused)));
+    items.push(...(await runReadOnly(client, { object: null }, plan, refused)));
   }
   return items;
 }
@@ -209,6 +209,6 @@ async function lookAtFiles(
   const all = await checkApplied(client, resources);
   if (all.length > 0) return all;
   const items = before.filter(({ code }) => code === 'migrated');
-  for (const file of await appliedFiles(client)) items.push(...(await checkApplied(client, resources, [file])));
+  for (const file of await readAppliedNames(client)) items.push(...(await checkApplied(client, resources, [file])));
   return items;
 }

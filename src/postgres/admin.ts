@@ -12,7 +12,7 @@ const session = [
 ] as const;
 
 /** Throws SettingsError for a server that is too old, and what `work` throws. */
-export async function asAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+export async function runAsAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const login = new Login(session);
   const client = await login.connect(() => ({
     connectionString: adminUrl,

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { databaseErrorKind, helpOf, Problem, Shortage, StatementEnded } from '../base/errors.js';
+import { getDatabaseErrorKind, getHelp, Problem, Shortage, StatementEnded } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
-import { errorCode, isOfOlderConnection } from './connection.js';
+import { getErrorCode, isOfOlderConnection } from './connection.js';
 import type { ConnectionPool } from './connection-pool.js';
 import type { ReadableResource, Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
-// `choose` picks a replica that meets the requirement; `withServer` runs the read there, and repeats it elsewhere or on the primary.
+// `choose` picks a replica that meets the requirement; `runOnServer` runs the read there, and repeats it elsewhere or on the primary.
 
 export interface Servers {
   readonly replicas: readonly Replica[];
@@ -101,7 +101,7 @@ const primaryPauseMs = 100;
  * one statement both see the older snapshot. `now` gives what is required after the `first` look. Throws `replica_unavailable`, or `late()`
  * for a slow statement.
  */
-export async function withServer<T>(
+export async function runOnServer<T>(
   servers: Servers,
   first: Requirement,
   work: (attempt: Attempt) => Promise<T>,
@@ -112,7 +112,7 @@ export async function withServer<T>(
 ): Promise<T> {
   const search: Search = { failures: 0, cancelled: 0, renewals: 0, obstacleMs: null };
   for (let requirement = first; ; requirement = now()) {
-    const attempt = serverNow(servers, requirement, search) ?? (await nextServer(servers, now, search));
+    const attempt = chooseServerNow(servers, requirement, search) ?? (await waitForServer(servers, now, search));
     try {
       return await work(attempt);
     } catch (error) {
@@ -131,12 +131,12 @@ interface Search {
 }
 
 /** Finds a replica that has not failed this read; null: the read must wait. */
-function serverNow({ replicas }: Servers, requirement: Requirement, search: Search): Attempt | null {
+function chooseServerNow({ replicas }: Servers, requirement: Requirement, search: Search): Attempt | null {
   const replica = choose(replicas, requirement, search.failed);
-  return replica === null || search.failed?.has(replica) ? null : attemptOn(replica, replica, requirement, search);
+  return replica === null || search.failed?.has(replica) ? null : startAttempt(replica, replica, requirement, search);
 }
 
-function attemptOn(
+function startAttempt(
   target: ReadTarget,
   replica: Replica | null,
   requirement: Requirement,
@@ -145,7 +145,7 @@ function attemptOn(
   return { target, replica, asOfMs: target.state.asOfMs, failures, requirement };
 }
 
-async function nextServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
+async function waitForServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
   const { replicas } = servers;
   for (;;) {
     const requirement = required();
@@ -155,8 +155,8 @@ async function nextServer(servers: Servers, required: () => Requirement, search:
       replica = choose(replicas, requirement, search.failed);
     }
     const waitedMs = search.obstacleMs === null ? 0 : performance.now() - search.obstacleMs;
-    const target = replica ?? primaryOrWait(servers, requirement, waitedMs);
-    if (target !== null) return attemptOn(target, replica, requirement, search);
+    const target = replica ?? takePrimaryOrWait(servers, requirement, waitedMs);
+    if (target !== null) return startAttempt(target, replica, requirement, search);
     const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
     await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly one probe is enough
     search.obstacleMs ??= performance.now();
@@ -171,9 +171,9 @@ async function endAttempt(
   error: unknown,
   late: () => Problem,
 ): Promise<void> {
-  const kind = error instanceof Problem ? 'permanent' : databaseErrorKind(error);
+  const kind = error instanceof Problem ? 'permanent' : getDatabaseErrorKind(error);
   if (kind === 'permanent' || kind === 'unfit') throw error;
-  const [code, helps = 'repeat'] = [errorCode(error), helpOf(error)];
+  const [code, helps = 'repeat'] = [getErrorCode(error), getHelp(error)];
   if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code, helps });
   if (kind === 'timeout') await replica?.probe(); // a frozen server is a fault of its own
   if (kind === 'timeout' && target.state.healthy) throw late();
@@ -199,7 +199,7 @@ async function endAttempt(
   }
 }
 
-function primaryOrWait(
+function takePrimaryOrWait(
   { replicas, primary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
   requirement: Requirement,
   waitedMs: number,
@@ -217,7 +217,7 @@ function primaryOrWait(
   throw new Shortage(showsWrite ? 'write not replayed' : 'page not replayed');
 }
 
-export function primaryReads(
+export function usePrimary(
   pool: ConnectionPool,
   isReachable: () => boolean,
   readsPerSecond: number,

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionLost, lockNotAvailable, queryCanceled, Shortage, StatementEnded } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate, type Release } from '../base/flow/gate.js';
-import { inSqlSpan } from '../base/tracing.js';
-import { type Connect, type Connection, errorCode, type Run } from './connection.js';
+import { traceSql } from '../base/tracing.js';
+import { type Connect, type Connection, getErrorCode, type Run } from './connection.js';
 import { ResourceHealth, ResourceLocked, type ServerHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
-import { resourceOf } from './statement.js';
+import { getResourceName } from './statement.js';
 import { StatementMoved } from './wire/queries.js';
 
 /** Times are in milliseconds. */
@@ -135,13 +135,13 @@ export class ConnectionPool {
 
   /** Resolves with false after `enough`, which ends the connection. Rejects with Problem `overloaded` when none is free in time. */
   run(run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
-    return inSqlSpan([run.statement], () => this.#run(run, options, onRow));
+    return traceSql([run.statement], () => this.#run(run, options, onRow));
   }
 
   #run(run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.limits.sharing?.activeWorkspaces.touch(workspace);
-    const resource = this.#of(resourceOf(run.statement));
+    const resource = this.#of(getResourceName(run.statement));
     if (this.server.locks.has(resource.name)) return Promise.reject(new ResourceLocked());
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
@@ -313,7 +313,7 @@ export class ConnectionPool {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.limits.depth === 1;
     const startedMs = performance.now();
-    const resource = this.#of(resourceOf(run.statement));
+    const resource = this.#of(getResourceName(run.statement));
     const end = this.#begin(connection, resource, run.workspace ?? '', cost);
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
@@ -336,12 +336,12 @@ export class ConnectionPool {
         signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
         end();
-        if (error === null) return resolve(marks === undefined || isOver || judged(run, marks));
+        if (error === null) return resolve(marks === undefined || isOver || judgeMarks(run, marks));
         if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
         const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
         // Also of pg_cancel_backend: only a localized text tells them apart.
-        const isCancelled = isEarly && errorCode(error) === queryCanceled;
+        const isCancelled = isEarly && getErrorCode(error) === queryCanceled;
         reject(isCancelled ? new StatementEnded() : error);
       };
       connection.start(marks ? { ...run, marks } : run, take, done, stallMsMax, isAlone);
@@ -406,9 +406,9 @@ export class ConnectionPool {
   }
 }
 
-async function judged({ judge }: JudgedRun, marks: readonly TextRow[]): Promise<true> {
+async function judgeMarks({ judge }: JudgedRun, marks: readonly TextRow[]): Promise<true> {
   judge?.(marks);
   return true;
 }
 
-const meetsLock = (error: Error | null): boolean => error !== null && errorCode(error) === lockNotAvailable;
+const meetsLock = (error: Error | null): boolean => error !== null && getErrorCode(error) === lockNotAvailable;

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
-import { nearestName } from '../base/nearest-name.js';
+import { findNearestName } from '../base/nearest-name.js';
 
-export function connectionUrls(setting: string): string[] {
+export function splitUrls(setting: string): string[] {
   return setting.split(/[\s,]+/).filter((url) => url !== '');
 }
 
@@ -11,7 +11,7 @@ function isConnectionUrl(url: string): boolean {
 }
 
 /** Writes "host:port/database" for messages, without user, password and parameters. */
-export function serverName(url: string): string {
+export function getServerName(url: string): string {
   if (!isConnectionUrl(url)) return 'not a connection URL';
   const { hostname, port, pathname, searchParams } = new URL(url);
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || '5432'}${pathname}`;
@@ -21,14 +21,14 @@ export function serverName(url: string): string {
 const sharedMs = 20;
 
 /** Reads the setting again, so that a rotated password needs no restart; keeps the last URL while it cannot be read. */
-export function currentUrl(first: string, readUrls: () => readonly string[]): () => string {
+export function makeUrlReader(first: string, readUrls: () => readonly string[]): () => string {
   let url = first;
   let readMs = performance.now();
   return () => {
     if (performance.now() - readMs < sharedMs) return url;
     readMs = performance.now();
     try {
-      url = readUrls().find((each) => serverName(each) === serverName(url)) ?? url;
+      url = readUrls().find((each) => getServerName(each) === getServerName(url)) ?? url;
     } catch {}
     return url;
   };
@@ -41,17 +41,17 @@ const tlsParameters = ['sslmode', ...tlsFiles];
  * The end of a sentence, or null. Quotes no value. A misspelt parameter would be ignored, and without sslmode customers' names cross the
  * network as plain text.
  */
-export function connectionUrlFault(url: string): string | null {
+export function findUrlFault(url: string): string | null {
   if (!/^postgres(ql)?:/.test(url)) return 'must be a connection URL, postgres://….';
   if (!URL.canParse(url) || endsBeforeLogin(new URL(url)))
     return `must be a connection URL, postgres://USER:PASSWORD@HOST/DATABASE; ${percentEncoding}`;
   const { searchParams } = new URL(url);
   for (const name of searchParams.keys()) {
-    const meant = nearestName(name.toLowerCase().replace(/[-_]/g, ''), tlsParameters, () => 1);
+    const meant = findNearestName(name.toLowerCase().replace(/[-_]/g, ''), tlsParameters, () => 1);
     if (meant !== undefined && meant !== name) return `has a parameter ${name}: did you mean ${meant}?`;
   }
   for (const name of tlsFiles) {
-    const code = unreadable(searchParams.get(name));
+    const code = findUnreadable(searchParams.get(name));
     if (code !== null) return `names a file in ${name} that cannot be read: ${code}.`;
   }
   return null;
@@ -76,7 +76,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-function unreadable(path: string | null): string | null {
+function findUnreadable(path: string | null): string | null {
   try {
     if (path) accessSync(path, constants.R_OK);
     return null;

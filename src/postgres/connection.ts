@@ -4,12 +4,12 @@ import type { EventLoop } from '../base/flow/event-loop.js';
 import type { ResourceHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
 import type { Seal } from './seal.js';
-import { resourceOf, type Statement, type Values, type WorkspaceId } from './statement.js';
+import { getResourceName, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
-import { boundValues, guardOf, RoundTrip, StatementMixedUp, StatementMoved, type TripPart } from './wire/queries.js';
-import { reusingSocket, tapRows } from './wire/row-tap.js';
+import { bindValues, getGuard, RoundTrip, StatementMixedUp, StatementMoved, type TripPart } from './wire/queries.js';
+import { makeReusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
-import { announcedPid, Login, streamOf, wireOf } from './wire/wire.js';
+import { getAnnouncedPid, getStream, getWire, Login } from './wire/wire.js';
 
 /** `workspace` is null for statements that read no view. */
 export interface Run {
@@ -68,7 +68,7 @@ interface Started {
 }
 
 /** Has statement_timeout's SQLSTATE, and is not repeated, because that would double the load. */
-function statementTimeout(): Error {
+function makeStatementTimeout(): Error {
   return Object.assign(new Error('the statement took too long'), { code: queryCanceled, severity: 'ERROR' });
 }
 
@@ -86,9 +86,9 @@ export async function openClient(
   { connectTimeoutMs, loop, pipeline = false }: LoginBounds & { readonly pipeline?: boolean },
   login: Login,
 ): Promise<pg.Client> {
-  let reused = reusingSocket();
+  let reused = makeReusingSocket();
   const configured = (): pg.ClientConfig => {
-    reused = reusingSocket();
+    reused = makeReusingSocket();
     const { socket } = reused;
     return {
       connectionString: url,
@@ -103,7 +103,7 @@ export async function openClient(
   const cancel = loop.after(connectTimeoutMs, late);
   try {
     const client = await login.connect(configured);
-    tapRows(wireOf(client));
+    tapRows(getWire(client));
     reused.reuse();
     return client;
   } catch (error) {
@@ -141,7 +141,7 @@ export class Connection {
       this.#handleEnd();
     });
     client.on('end', () => this.#handleEnd());
-    const stream = streamOf(client);
+    const stream = getStream(client);
     stream.on('data', ({ length }: Buffer) => {
       this.#readAtMs = options.loop.ranMs();
       if (length < largeReadBytes) return;
@@ -161,7 +161,7 @@ export class Connection {
 
   /** The server, or a pooler, has announced it. */
   get pid(): number | null {
-    return announcedPid(this.client);
+    return getAnnouncedPid(this.client);
   }
 
   /** Names the resource of its oldest statement. */
@@ -200,7 +200,7 @@ export class Connection {
       roundTrip.abandon();
       ended(new StatementMoved());
     };
-    const resource = resourceOf(run.statement);
+    const resource = getResourceName(run.statement);
     const started: Started = { atMs: this.options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
     const ended = (error: Error | null): void => {
       if (!this.#started.delete(started)) return; // it was moved
@@ -208,16 +208,16 @@ export class Connection {
       if (error || !this.usable) this.close();
       if (error instanceof StatementMixedUp) this.options.names.lose();
       if (error === null) done(null);
-      else done(started.isOverdue ? statementTimeout() : this.#withConnectionAge(error));
+      else done(started.isOverdue ? makeStatementTimeout() : this.#withConnectionAge(error));
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(partsOf(run, this.options.seal, onRow), this.#named, ended);
+      roundTrip = new RoundTrip(planParts(run, this.options.seal, onRow), this.#named, ended);
     } catch (error) {
       return done(error as Error); // a value of the statement is missing
     }
     this.#started.add(started);
-    const stream = streamOf(this.client);
+    const stream = getStream(this.client);
     if (!isAlone && stream.writableCorked === 0) {
       stream.cork();
       setImmediate(() => stream.uncork());
@@ -259,7 +259,7 @@ export class Connection {
 
   /** Sends work that holds the connection. */
   query(roundTrip: RoundTrip): void {
-    if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), wireOf(this.client));
+    if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), getWire(this.client));
     this.#readAtMs = this.options.loop.ranMs(); // it is quiet from now on
     this.client.query(roundTrip);
   }
@@ -294,7 +294,7 @@ export class Connection {
   /** PostgreSQL stops its statements (client_connection_check_interval). */
   destroy(): void {
     this.usable = false;
-    streamOf(this.client).destroy();
+    getStream(this.client).destroy();
   }
 
   /** Closes when it is idle. */
@@ -321,16 +321,16 @@ export class Connection {
 }
 
 /** The guard lasts for their common transaction, so that no later user of the connection inherits the workspace, also behind PgBouncer. */
-function partsOf({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): TripPart[] {
-  const rows = { statement, values: boundValues(statement, values), onRow };
-  const guarded = workspace === null ? [] : [{ statement: guardOf(statement), values: [seal(workspace)] }];
+function planParts({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): TripPart[] {
+  const rows = { statement, values: bindValues(statement, values), onRow };
+  const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [seal(workspace)] }];
   if (marks === undefined) return [...guarded, rows];
   const mark = { statement: markStatement, values: [], onRow: (row: Row) => marks.push(row.texts()) };
   return [...guarded, mark, rows, mark];
 }
 
 /** Returns an SQLSTATE or a socket's code; "connection" without a code. */
-export function errorCode(error: unknown): string {
+export function getErrorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../base/cache-bound.js';
-import { isLater, type Lsn, sameHistory, type WalPosition, type WritePosition } from './wal-position.js';
+import { limitEntries } from '../base/cache-bound.js';
+import { isLater, isSameHistory, type Lsn, type WalPosition, type WritePosition } from './wal-position.js';
 
 /** Its `lsn` is flushed, so that replicas can have replayed it. */
 export interface PositionSample extends WalPosition {
@@ -36,7 +36,7 @@ export class Heartbeat {
   add(sample: PositionSample): void {
     this.first ??= sample;
     const { newest } = this;
-    const continues = newest !== undefined && sameHistory(newest, sample) && sample.lsn >= newest.lsn;
+    const continues = newest !== undefined && isSameHistory(newest, sample) && sample.lsn >= newest.lsn;
     if (!continues) this.#samples.length = 0; // samples of another history prove nothing of this one
     this.#samples.push(sample);
     while ((this.#samples[0] as PositionSample).tickMs < sample.tickMs - this.keptMs) this.#samples.shift();
@@ -60,7 +60,7 @@ export interface OtherGateways {
 
 /** Read-your-writes needs them. Positions only move forward. Earlier writes of any gateway lie at or before the floor, the first sample. */
 export class WritePositions {
-  readonly #last = new LRUCache<string, WritePosition>({ ...atMost(10_000), ttl: 3_600_000 });
+  readonly #last = new LRUCache<string, WritePosition>({ ...limitEntries(10_000), ttl: 3_600_000 });
   #others: OtherGateways | null = null;
 
   /** `floor` counts as a write of every workspace; undefined until the primary has answered. */

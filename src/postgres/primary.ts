@@ -1,4 +1,4 @@
-import { databaseErrorKind, type Help, helpOf, Problem, reasonOf, Shortage } from '../base/errors.js';
+import { getDatabaseErrorKind, getHelp, getReason, type Help, Problem, Shortage } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
 import {
@@ -6,7 +6,7 @@ import {
   type Connection,
   type ConnectionOptions,
   connectTo,
-  errorCode,
+  getErrorCode,
   isOfOlderConnection,
   type StatementNames,
 } from './connection.js';
@@ -18,7 +18,7 @@ import type { TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import { type Commands, OpenTransaction, runSteps, type TransactionResult, type Work, whole } from './transaction.js';
-import { type WriteWaits, waitsStatement, writeWaitsOf } from './write-waits.js';
+import { getWriteWaits, type WriteWaits, waitsStatement } from './write-waits.js';
 
 /** Times are in milliseconds. */
 export interface PrimaryBounds {
@@ -69,7 +69,7 @@ export class Primary {
         this.#refusedLogin = null;
         return connection;
       } catch (error) {
-        this.#refusedLogin = { reason: reasonOf(error as Error), atMs: performance.now() };
+        this.#refusedLogin = { reason: getReason(error as Error), atMs: performance.now() };
         throw error;
       }
     };
@@ -85,7 +85,7 @@ export class Primary {
   /** Looks at the primary, on the connection of its probe, while a write waits. */
   async look(connection: Connection): Promise<void> {
     const rows = this.#pool.isHeldUp ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
-    this.#waits = rows === null ? nothingWaits : writeWaitsOf(rows, connection.pid);
+    this.#waits = rows === null ? nothingWaits : getWriteWaits(rows, connection.pid);
     if (rows !== null) this.#pool.settle(this.#waits.pids);
   }
 
@@ -155,7 +155,7 @@ export class Primary {
       const isMoved = moves !== this.#moves;
       const isEarly = this.bounds.loop.ranMs() - held.atMs < held.waitMs / 2;
       if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
-      this.#reportCode(error instanceof Problem ? 'overloaded' : errorCode(error));
+      this.#reportCode(error instanceof Problem ? 'overloaded' : getErrorCode(error));
       throw new Shortage('no primary');
     }
   }
@@ -163,10 +163,10 @@ export class Primary {
   /** Throws an error that a person must end. */
   #reportFailure(error: unknown): Help | undefined {
     if (error instanceof Problem) throw error;
-    const kind = databaseErrorKind(error);
+    const kind = getDatabaseErrorKind(error);
     if (kind === 'permanent' || kind === 'unfit') throw error;
-    this.#reportCode(errorCode(error));
-    return helpOf(error);
+    this.#reportCode(getErrorCode(error));
+    return getHelp(error);
   }
 
   #reportCode(code: string): void {
@@ -185,7 +185,7 @@ const reasons: Readonly<Record<string, string>> = {
 export interface PrimaryNode {
   /** It has host, port and database. */
   readonly name: string;
-  /** `currentUrl` gives it. */
+  /** `makeUrlReader` gives it. */
   readonly url: () => string;
   /** It runs before the first use; null if the start checked the server. */
   readonly check: LateCheck | null;
@@ -268,7 +268,7 @@ export class PrimaryNodes {
         return this.#fail(node, 'unchecked', node.check.result.refusal ?? undefined);
       this.#accept(node, { ...state, atMs, tickMs });
     } catch (error) {
-      this.#fail(node, errorCode(error), `it does not answer (${reasonOf(error as Error)})`);
+      this.#fail(node, getErrorCode(error), `it does not answer (${getReason(error as Error)})`);
     }
   }
 

@@ -1,8 +1,8 @@
 import type { EventLoop } from '../base/flow/event-loop.js';
-import { projectText } from '../base/paths.js';
+import { readProject } from '../base/paths.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
-import { prepared } from './statement.js';
+import { prepareSql } from './statement.js';
 import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 
 export interface ProbeBounds {
@@ -26,7 +26,7 @@ export interface ServerState {
 }
 
 /** The functions of the sub-select fail in recovery: its condition is evaluated before them. */
-const stateStatement = prepared(
+const stateStatement = prepareSql(
   'probe',
   `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
       coalesce(timeline, ''), (extract(epoch from pg_last_xact_replay_timestamp()) * 1000)::bigint,
@@ -36,9 +36,9 @@ const stateStatement = prepared(
       where (select not pg_is_in_recovery())) primary_side on true`,
 );
 
-export const catalogMark = prepared('catalog-mark', projectText('sql/check/catalog-mark.sql'));
+export const catalogMark = prepareSql('catalog-mark', readProject('sql/check/catalog-mark.sql'));
 
-function stateOf([
+function parseState([
   inRecovery,
   systemIdentifier,
   lsn,
@@ -84,7 +84,7 @@ export class Probe {
       cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
     });
     try {
-      return stateOf(await Promise.race([this.#answer(also), late]));
+      return parseState(await Promise.race([this.#answer(also), late]));
     } catch (error) {
       this.#drop();
       throw error;

@@ -1,4 +1,4 @@
-import { reasonOf } from '../base/errors.js';
+import { getReason } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { ActiveKeys } from '../base/flow/gate.js';
 import type { Connect, Connection } from './connection.js';
@@ -6,7 +6,7 @@ import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
 import { catalogMark, type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
 import { type LockedResource, ServerHealth } from './resource-health.js';
-import { type Lsn, sameHistory, type WalPosition } from './wal-position.js';
+import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
 
@@ -126,7 +126,7 @@ export class Replica {
       if (!this.#probe.closed) await this.#update(answer);
     } catch (error) {
       this.#aheadOf = null;
-      if (!this.#probe.closed) this.#takeOut(reasonOf(error as Error), { replayed: 0n });
+      if (!this.#probe.closed) this.#takeOut(getReason(error as Error), { replayed: 0n });
     }
     this.#probedMs = performance.now();
   }
@@ -190,7 +190,7 @@ export class Replica {
     const { newest } = this.heartbeat;
     if (newest === undefined) return false;
     if (newest.tickMs > this.#probedMs && this.state.replayed > newest.lsn) this.#aheadOf = newest;
-    return this.#aheadOf !== null && sameHistory(this.#aheadOf, newest);
+    return this.#aheadOf !== null && isSameHistory(this.#aheadOf, newest);
   }
 
   /** A lagging replica may end its running statements. */

@@ -22,7 +22,7 @@ export interface LockedResource {
 /** After a quiet statement its resource keeps separate connections for so long. */
 const slowMs = 1000;
 /** A statement pauses before it looks for the end of a lock. */
-const trialPause = (): Promise<void> => sleep(100, undefined, { ref: false });
+const pauseBeforeTrial = (): Promise<void> => sleep(100, undefined, { ref: false });
 
 export class ResourceHealth {
   /** So many of its connections are aside. */
@@ -64,7 +64,7 @@ export class ServerHealth {
     readonly server: string,
     readonly loop: Pick<EventLoop, 'ranMs'>,
     private readonly observe: Observe,
-    private readonly pause = trialPause,
+    private readonly pause = pauseBeforeTrial,
   ) {}
 
   get locked(): LockedResource[] {

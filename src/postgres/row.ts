@@ -4,21 +4,21 @@ export interface WordSource {
   readonly words: DataView;
 }
 
-export function wordsOf({ buffer, byteOffset, length }: Buffer): DataView {
+export function viewWords({ buffer, byteOffset, length }: Buffer): DataView {
   return new DataView(buffer, byteOffset, length);
 }
 
 export type TextRow = readonly (string | null)[];
 
 const noBytes = Buffer.alloc(0);
-const noWords = wordsOf(noBytes);
+const noWords = viewWords(noBytes);
 const columnsAtFirst = 32;
 export const dataRow = 0x44;
 /** The length counts itself but not the type. */
 const headerBytes = 5;
 
 /** Is one byte beyond the bytes if the length has not arrived. */
-export function messageEnd({ bytes, words }: WordSource, at: number): number {
+export function findMessageEnd({ bytes, words }: WordSource, at: number): number {
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + words.getUint32(at + 1);
 }
 
@@ -36,7 +36,7 @@ export class Row {
 
   startPiece(bytes: Buffer): void {
     this.bytes = bytes;
-    this.words = wordsOf(bytes);
+    this.words = viewWords(bytes);
   }
 
   read(start: number): this {
@@ -63,7 +63,7 @@ export class Row {
     row.columns = texts.length;
     const joined = texts.join('');
     row.bytes = Buffer.from(joined);
-    row.words = wordsOf(row.bytes);
+    row.words = viewWords(row.bytes);
     const isAscii = row.bytes.length === joined.length;
     let next = 0;
     for (let i = 0; i < texts.length; i++) {

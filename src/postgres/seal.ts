@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../base/cache-bound.js';
+import { limitEntries } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
@@ -8,13 +8,13 @@ import type { WorkspaceId } from './statement.js';
 export type Seal = (workspace: WorkspaceId) => string;
 
 /** The database has its pads alone. */
-const macKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
+const deriveMacKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
 const hourSeconds = 3600;
 
 export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
-  const key = macKey(wallKey);
-  const ofHour = new LRUCache<string, string>(atMost(10_000));
+  const key = deriveMacKey(wallKey);
+  const ofHour = new LRUCache<string, string>(limitEntries(10_000));
   let hour = 0;
   return (workspace) => {
     const hourNow = Math.floor(now() / 1000 / hourSeconds);
@@ -30,13 +30,13 @@ export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
 }
 
 /** Names the key: gateway.wall_keys computes the same. */
-export function fingerprintOf(wallKey: string): string {
-  return createHash('sha256').update(padsOf(wallKey)[0]).digest('hex').slice(0, 8);
+export function hashFingerprint(wallKey: string): string {
+  return createHash('sha256').update(derivePads(wallKey)[0]).digest('hex').slice(0, 8);
 }
 
 /** Follows RFC 2104, for SHA-256's blocks of 64 bytes. */
-export function padsOf(wallKey: string): readonly [inner: Buffer, outer: Buffer] {
-  const block = Buffer.concat([macKey(wallKey), Buffer.alloc(32)]);
+export function derivePads(wallKey: string): readonly [inner: Buffer, outer: Buffer] {
+  const block = Buffer.concat([deriveMacKey(wallKey), Buffer.alloc(32)]);
   const pad = (mask: number): Buffer => Buffer.from(block.map((byte) => byte ^ mask));
   return [pad(0x36), pad(0x5c)];
 }

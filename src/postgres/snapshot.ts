@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { EventLoop } from '../base/flow/event-loop.js';
 import { openClient } from './connection.js';
 import type { Row, TextRow } from './row.js';
-import { prepared, type Statement, type Values } from './statement.js';
-import { boundValues, guard, RoundTrip } from './wire/queries.js';
+import { prepareSql, type Statement, type Values } from './statement.js';
+import { bindValues, guard, RoundTrip } from './wire/queries.js';
 import { RowCursor } from './wire/row-cursor.js';
 import type { SessionSetting } from './wire/session.js';
 import { Login } from './wire/wire.js';
@@ -23,7 +23,7 @@ export interface Snapshot {
 }
 
 // Before the transaction, so that the snapshot has at least what the position says.
-const originStatement = prepared(
+const originStatement = prepareSql(
   'snapshot-origin',
   `select pg_is_in_recovery(),
     case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end,
@@ -35,7 +35,7 @@ const originStatement = prepared(
 const begin = `begin isolation level repeatable read, read only;
   set local statement_timeout = 0; set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`;
 
-export async function withSnapshot<T>(
+export async function runWithSnapshot<T>(
   url: string,
   seal: () => string,
   { connectTimeoutMs, session }: { readonly connectTimeoutMs: number; readonly session: readonly SessionSetting[] },
@@ -44,15 +44,15 @@ export async function withSnapshot<T>(
   const loop = new EventLoop();
   const client = await openClient(url, { connectTimeoutMs, loop }, new Login(session)).finally(() => loop.close());
   try {
-    const [isReplica, position, takenAt] = (await rowOf(client, originStatement)) as [string, string, string];
+    const [isReplica, position, takenAt] = (await readRow(client, originStatement)) as [string, string, string];
     await client.query(begin);
     const origin = { isReplica: isReplica === 't', position, takenAt };
     return await work({
       origin,
       cursor: (statement, values, onRow) => {
         // Sealed again for each, because a MAC holds for an hour. After a failure the cursor fails, too.
-        rowOf(client, guard, { sealed: seal() }).catch(() => undefined);
-        return client.query(new RowCursor(statement.text, boundValues(statement, values), onRow));
+        readRow(client, guard, { sealed: seal() }).catch(() => undefined);
+        return client.query(new RowCursor(statement.text, bindValues(statement, values), onRow));
       },
     });
   } finally {
@@ -60,9 +60,9 @@ export async function withSnapshot<T>(
   }
 }
 
-function rowOf(client: pg.Client, statement: Statement, values: Values = {}): Promise<TextRow> {
+function readRow(client: pg.Client, statement: Statement, values: Values = {}): Promise<TextRow> {
   const rows: TextRow[] = [];
-  const part = { statement, values: boundValues(statement, values), onRow: (row: Row) => rows.push(row.texts()) };
+  const part = { statement, values: bindValues(statement, values), onRow: (row: Row) => rows.push(row.texts()) };
   return new Promise((resolve, reject) => {
     const done = (error: Error | null): void => (error ? reject(error) : resolve(rows[0] ?? []));
     client.query(new RoundTrip([part as never], false, done));

@@ -18,9 +18,9 @@ const labelMax = 40;
 export const digestMax = 22;
 
 /** A label begins with the resource of the statement, or with its purpose, whose underscore no resource has. */
-export const resourceOf = ({ label }: Pick<Statement, 'label'>): string => label.split('.')[0] as string;
+export const getResourceName = ({ label }: Pick<Statement, 'label'>): string => label.split('.')[0] as string;
 
-export function prepared(
+export function prepareSql(
   label: string,
   text: string,
   parameters: readonly string[] = [],

@@ -1,9 +1,9 @@
 import { Problem } from '../base/errors.js';
-import { inSqlSpan } from '../base/tracing.js';
+import { traceSql } from '../base/tracing.js';
 import { Row, type TextRow } from './row.js';
-import { prepared, type Statement, type Values } from './statement.js';
+import { prepareSql, type Statement, type Values } from './statement.js';
 import { parseLsn, type WalPosition, walPositionStatement } from './wal-position.js';
-import { boundValues, guard, RoundTrip } from './wire/queries.js';
+import { bindValues, guard, RoundTrip } from './wire/queries.js';
 
 export interface Step {
   readonly statement: Statement;
@@ -46,7 +46,7 @@ export interface TransactionResult<T> {
   readonly position: WalPosition;
 }
 
-const command = (text: string, label = text): Step => ({ statement: prepared(label, text), values: {} });
+const makeCommandStep = (text: string, label = text): Step => ({ statement: prepareSql(label, text), values: {} });
 export interface Commands {
   readonly begin: Step;
   readonly end: readonly Step[];
@@ -54,22 +54,22 @@ export interface Commands {
 }
 export const whole: Commands = {
   /** READ COMMITTED whatever the default is: after a wait for a key its stored outcome must be visible. */
-  begin: command('begin isolation level read committed', 'begin'),
-  end: [command('commit')],
-  undo: command('rollback'),
+  begin: makeCommandStep('begin isolation level read committed', 'begin'),
+  end: [makeCommandStep('commit')],
+  undo: makeCommandStep('rollback'),
 };
 /** COMMIT would run the deferred constraints and triggers. */
-const deferred = command('set constraints all immediate');
+const deferred = makeCommandStep('set constraints all immediate');
 /** Fails as COMMIT would, and keeps nothing. */
 export const dryRun: Commands = { ...whole, end: [deferred, whole.undo] };
 /** They run within an open transaction of the client, which can undo it. */
 export const nested: Commands = {
-  begin: command('savepoint gateway'),
-  end: [deferred, command('release savepoint gateway')],
-  undo: command('rollback to savepoint gateway'),
+  begin: makeCommandStep('savepoint gateway'),
+  end: [deferred, makeCommandStep('release savepoint gateway')],
+  undo: makeCommandStep('rollback to savepoint gateway'),
 };
-const position = command(walPositionStatement, 'wal-position');
-export const guardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
+const position = makeCommandStep(walPositionStatement, 'wal-position');
+export const makeGuardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
 
 /** BEGIN and the guard travel with the first statements, the end with the last; outside the guard no row is seen or changed. */
 export class OpenTransaction implements Transaction {
@@ -84,12 +84,12 @@ export class OpenTransaction implements Transaction {
     private named: boolean,
     private readonly commands: Commands = whole,
   ) {
-    this.#guard = guardStep(sealed);
+    this.#guard = makeGuardStep(sealed);
     this.#opening = [commands.begin, this.#guard];
   }
 
   async run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>> {
-    return rowsOf(await this.#send(steps));
+    return getRows(await this.#send(steps));
   }
 
   async commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>> {
@@ -122,7 +122,7 @@ export class OpenTransaction implements Transaction {
     if (tag !== expected) throw new Error(`${expected} was answered ${tag}`);
     const [lsn, timeline, systemIdentifier] = rows[0] as readonly [string, string, string];
     return {
-      outcome: rowsOf(results.slice(0, last.length)),
+      outcome: getRows(results.slice(0, last.length)),
       position: { lsn: parseLsn(lsn), timeline, systemIdentifier },
     };
   }
@@ -138,7 +138,7 @@ export class OpenTransaction implements Transaction {
   }
 }
 
-function rowsOf<Steps extends readonly Step[]>(results: readonly StepResult[]): RowsOf<Steps> {
+function getRows<Steps extends readonly Step[]>(results: readonly StepResult[]): RowsOf<Steps> {
   return results.map(({ rows }) => rows) as RowsOf<Steps>;
 }
 
@@ -153,7 +153,7 @@ export function runSteps(
   const rows: TextRow[][] = steps.map(() => []);
   const parts = steps.map(({ statement, values }, i) => ({
     statement,
-    values: boundValues(statement, values),
+    values: bindValues(statement, values),
     onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.texts() : row),
   }));
   const work = (): Promise<readonly StepResult[]> =>
@@ -170,7 +170,7 @@ export function runSteps(
       };
       sender.query(new RoundTrip(parts, named, done));
     });
-  return inSqlSpan(
+  return traceSql(
     steps.map(({ statement }) => statement),
     work,
   );

@@ -1,28 +1,28 @@
-import { correctionOf, sqlStateOf } from '../base/errors.js';
+import { getCorrection, getSqlState } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { Primary } from './primary.js';
 import { type ReadContent, ReadRegister } from './read-register.js';
 import type { TextRow } from './row.js';
-import { fingerprintOf } from './seal.js';
-import { prepared, type Statement } from './statement.js';
+import { hashFingerprint } from './seal.js';
+import { prepareSql, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
 /** While expired rows are left, it deletes 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
 const tokensMax = 10_000;
-const expire = prepared(
+const expire = prepareSql(
   'expire',
   `select greatest(gateway.expire_idempotency_keys(${rowsPerRun}), gateway.expire_reads(${rowsPerRun})),
     pg_catalog.pg_total_relation_size('gateway.idempotency')`,
   [],
 );
 /** The statement runs once a minute: the primary has little to do with it. */
-const note = prepared('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
+const note = prepareSql('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
   'ids',
   'reads',
 ]);
 
-const noteKey = prepared('wall-key.use', 'select gateway.note_wall_key_use($1)', ['fingerprint']);
+const noteKey = prepareSql('wall-key.use', 'select gateway.note_wall_key_use($1)', ['fingerprint']);
 
 interface UpkeepSettings {
   readonly wallKey: string;
@@ -72,7 +72,7 @@ export class Upkeep {
 
   async #round(): Promise<boolean> {
     await this.#storeNotes();
-    await this.#run(noteKey, { fingerprint: fingerprintOf(this.settings.wallKey) });
+    await this.#run(noteKey, { fingerprint: hashFingerprint(this.settings.wallKey) });
     const [row] = (await this.#run(expire, {})) ?? [];
     if (row !== undefined) this.answersBytes = Number(row[1]);
     return Number(row?.[0]) === rowsPerRun;
@@ -91,8 +91,8 @@ export class Upkeep {
     try {
       return await this.primary.execute(statement, values);
     } catch (error) {
-      const correction = correctionOf(error);
-      const code = sqlStateOf(error) ?? '';
+      const correction = getCorrection(error);
+      const code = getSqlState(error) ?? '';
       if (correction !== undefined)
         this.observe({ type: 'upkeep_failed', statement: statement.label, code, correction });
       return null;

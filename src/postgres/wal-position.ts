@@ -1,5 +1,5 @@
 import type { TextRow } from './row.js';
-import { prepared } from './statement.js';
+import { prepareSql } from './statement.js';
 
 /** Positions (PostgreSQL 8.20, pg_lsn) are comparable within one history only. */
 export type Lsn = bigint;
@@ -35,13 +35,13 @@ export function parseLsn(text: string): Lsn {
   return BigInt(`0x${high}${low.padStart(8, '0')}`);
 }
 
-export function sameHistory(a: WalHistory, b: WalHistory): boolean {
+export function isSameHistory(a: WalHistory, b: WalHistory): boolean {
   return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
 }
 
 /** Compares positions within one history, otherwise the clock. */
 export function isLater(a: WritePosition, b: WritePosition): boolean {
-  return sameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
+  return isSameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
 }
 
 export function formatPosition({ lsn, timeline, systemIdentifier, atMs }: WritePosition): string {
@@ -66,7 +66,7 @@ export interface ReplicaMark extends WalPosition {
  * Runs before and after a read in its transaction (wire/queries.ts). The receiver shows a new timeline at once, the control file minutes
  * later. No position: the server is no replica.
  */
-export const markStatement = prepared(
+export const markStatement = prepareSql(
   'replica-mark',
   `select pg_snapshot_xmin(pg_current_snapshot()),
     case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end,
@@ -75,7 +75,7 @@ export const markStatement = prepared(
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
 );
 
-export const lookStatement = prepared('wal_history', 'select 1');
+export const lookStatement = prepareSql('wal_history', 'select 1');
 
 /** Is null from a server that is no replica. */
 export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs, xmax]: TextRow): ReplicaMark | null {

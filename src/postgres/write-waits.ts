@@ -1,10 +1,10 @@
-import { projectText } from '../base/paths.js';
+import { readProject } from '../base/paths.js';
 import { applicationName } from './connection.js';
 import type { TextRow } from './row.js';
-import { prepared } from './statement.js';
+import { prepareSql } from './statement.js';
 
-const question = projectText('sql/check/write-waits.sql').replace('{application}', applicationName);
-export const waitsStatement = prepared('write-waits', question);
+const question = readProject('sql/check/write-waits.sql').replace('{application}', applicationName);
+export const waitsStatement = prepareSql('write-waits', question);
 
 /** The last look at the primary found them. */
 export interface WriteWaits {
@@ -24,7 +24,7 @@ const sentences: Readonly<Record<WaitKind, (relation: string | null, holder: str
   work: () => 'a statement runs: look at the triggers of its table, and at its plan',
 };
 
-export function writeWaitsOf(rows: readonly TextRow[], announcedPid: number | null): WriteWaits {
+export function getWriteWaits(rows: readonly TextRow[], announcedPid: number | null): WriteWaits {
   const isPooled = rows.some(([asking]) => Number(asking) !== announcedPid);
   const pids = isPooled ? null : new Set(rows.map(([, pid]) => Number(pid)));
   const long = rows.filter(([, , seconds]) => Number(seconds ?? 0) >= 1);

@@ -2,21 +2,21 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observe } from '../base/events.js';
 import { readText } from '../base/paths.js';
-import { fieldType, fieldTypes } from './definition/field-types.js';
-import { filterRanges } from './definition/filter-kinds.js';
-import { canFail, visibleToWriteScope } from './definition/record-schema.js';
+import { fieldTypes, getType } from './definition/field-types.js';
+import { listFilterRanges } from './definition/filter-kinds.js';
+import { canFail, isVisibleToWriteScope } from './definition/record-schema.js';
 import {
-  codecsInUse,
-  columnsOf,
   type Field,
+  getColumns,
   type LoggedTypes,
-  leaves,
+  listCodecsInUse,
+  listLeaves,
   type Resource,
   type ResourceWrite,
 } from './definition/resource.js';
 import { compileSerializer, type RowSerializer } from './definition/row-serializer.js';
 import { compileBodyChecks } from './definition/write-validators.js';
-import { type TagColumns, tagColumns } from './entity-tags.js';
+import { findTagColumns, type TagColumns } from './entity-tags.js';
 import { loadCodecModule } from './projection/codec.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import {
@@ -37,7 +37,7 @@ export interface CompiledRows {
   readonly serializer: RowSerializer;
   /** The selection of the members of these names, and `id`; null: they are all members. */
   readonly select: (fields: ReadonlySet<string>) => CompiledSelection | null;
-  readonly filterRanges: ReturnType<typeof filterRanges>;
+  readonly filterRanges: ReturnType<typeof listFilterRanges>;
 }
 
 /** All of it is made of the definition at start-up; a request only picks from it. */
@@ -80,7 +80,7 @@ export async function compileResources(
   const projection: ProjectionOptions = {
     keyring,
     legacy: decodeLegacy,
-    redaction: redactionOf(resources),
+    redaction: makeRedaction(resources),
     decode: await loadCodecModule(codecModule),
     moduleText: codecModule === '' ? undefined : readText(codecModule),
   };
@@ -94,16 +94,16 @@ export function compileResource(
   observe: Observe,
   all: readonly Resource[] = [resource],
 ): CompiledResource {
-  const tag = tagColumns(resource);
-  const rows = compileRows(resource, options, observe);
+  const tag = findTagColumns(resource);
+  const rows = compileShownRows(resource, options, observe);
   const { write } = resource;
   // 64 bits: versions differ when the gateway shows the same row otherwise
-  const versioned = { ...resource, versionSeed: BigInt(`0x${shownBy(resource, options, all).slice(0, 16)}`) };
+  const versioned = { ...resource, versionSeed: BigInt(`0x${hashShown(resource, options, all).slice(0, 16)}`) };
   const statements = compileSyncStatements(versioned);
   return {
     ...rows,
-    shownBy: shownBy(resource, { ...options, keyring: parseKeyring('{}') }, all),
-    sync: statements && { statements, rows: compileRows(versioned, options, observe) },
+    shownBy: hashShown(resource, { ...options, keyring: parseKeyring('{}') }, all),
+    sync: statements && { statements, rows: compileShownRows(versioned, options, observe) },
     tag,
     write:
       write && tag
@@ -112,24 +112,24 @@ export function compileResource(
   };
 }
 
-function compileRows(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledRows {
+function compileShownRows(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledRows {
   return {
     resource,
     statements: compileStatements(resource),
     serializer: compileSerializer(resource, options, observe),
     select: compileSelections(resource, options, observe),
-    filterRanges: filterRanges(resource.filters),
+    filterRanges: listFilterRanges(resource.filters),
   };
 }
 
 function compileSelections(resource: Resource, options: ProjectionOptions, observe: Observe): CompiledRows['select'] {
   const selections = new LRUCache<string, CompiledSelection>({ max: selectionsKept });
-  const all = leaves(resource);
+  const all = listLeaves(resource);
   return (asked) => {
     const members = all.filter(({ field, path }) => field.column === 'id' || asked.has(path[0] as string));
     if (members.length === all.length) return null;
     const fields = [...new Set(members.map(({ path }) => path[0] as string))];
-    const columns = columnsOf(resource, members);
+    const columns = getColumns(resource, members);
     const name = JSON.stringify(fields);
     const selection = selections.get(name) ?? {
       fields,
@@ -145,24 +145,24 @@ function compileSelections(resource: Resource, options: ProjectionOptions, obser
 const projectionRevision = 3;
 
 /** Hashes all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
-function shownBy(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
+function hashShown(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
-  const keys = keyring.ids.map((id) => [id, digestOf((keyring.get(id) as KeyObject).export())]).sort();
+  const keys = keyring.ids.map((id) => [id, hashData((keyring.get(id) as KeyObject).export())]).sort();
   const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers, auditNames }: Resource): unknown => [
     fields,
     table,
     [auditEntity, auditFields, auditFieldsOfOthers, auditNames],
   ];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
-  const parts = [projectionRevision, keys, legacy, moduleText, codecsInUse(resource), shown(resource)];
-  return digestOf(JSON.stringify([...parts, isLog ? all.map(shown) : []], withoutProse));
+  const parts = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), shown(resource)];
+  return hashData(JSON.stringify([...parts, isLog ? all.map(shown) : []], dropProse));
 }
 
 /** Leaves descriptions and examples out; a field can have the name of either. */
-const withoutProse = (key: string, value: unknown): unknown =>
+const dropProse = (key: string, value: unknown): unknown =>
   (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
 
-const digestOf = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
+const hashData = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
 
 function compileWrite(
   resource: Resource & { readonly write: ResourceWrite },
@@ -171,9 +171,9 @@ function compileWrite(
   { serializer, tag }: { readonly serializer: RowSerializer; readonly tag: TagColumns },
 ) {
   const { audit, creates } = resource.write;
-  const columns = columnsOf(resource);
-  const all = leaves(resource);
-  const shown = all.filter(({ field }) => visibleToWriteScope(resource, field));
+  const columns = getColumns(resource);
+  const all = listLeaves(resource);
+  const shown = all.filter(({ field }) => isVisibleToWriteScope(resource, field));
   return {
     resource: resource.name,
     creates,
@@ -195,16 +195,16 @@ function compileWrite(
 }
 
 /** The rules of all definitions redact a log. */
-export function redactionOf(resources: readonly Resource[]): Redaction {
+export function makeRedaction(resources: readonly Resource[]): Redaction {
   return compileRedaction(
-    redactionRules(resources),
-    resources.flatMap((resource) => [...fieldNames(resource), ...(resource.auditNames ?? [])]),
+    makeRedactionRules(resources),
+    resources.flatMap((resource) => [...listFieldNames(resource), ...(resource.auditNames ?? [])]),
   );
 }
 
 /** The names of all fields of a resource in the log: as the view, the API and the log have them, and as paths. */
-function fieldNames(resource: Resource): string[] {
-  return leaves(resource).flatMap(({ field, path }) => [
+function listFieldNames(resource: Resource): string[] {
+  return listLeaves(resource).flatMap(({ field, path }) => [
     ...[field.column, ...path, path.join('.'), path.join('/')],
     ...(field.write?.auditName === undefined ? [] : [field.write.auditName]),
   ]);
@@ -214,23 +214,23 @@ function fieldNames(resource: Resource): string[] {
  * A rule has the fields of a resource that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource
  * is none of the others.
  */
-function redactionRules(resources: readonly Resource[]): RedactionRules {
+function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
   const listed = (types: LoggedTypes = {}): [string, LoggedForm][] =>
     Object.entries(types).map(([name, type]) => [
       name,
-      type === 'text' ? loggedForm({ type, log: 'text' }) : loggedForm({ type }),
+      type === 'text' ? chooseLoggedForm({ type, log: 'text' }) : chooseLoggedForm({ type }),
     ]);
   for (const { auditFieldsOfOthers = {} } of resources)
     for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listed(types));
   for (const resource of resources) {
     if (resource.auditEntity === undefined) continue;
-    const listedFields = leaves(resource)
+    const listedFields = listLeaves(resource)
       .filter(({ field, path }) => !canFail(field) && !field.personal && path.length === 1)
       .flatMap(({ field, path }) =>
         [field.column, path[0] as string, field.write?.auditName ?? []]
           .flat()
-          .map((name) => [name, loggedForm(field)] as const),
+          .map((name) => [name, chooseLoggedForm(field)] as const),
       );
     rules[resource.auditEntity] = new Map([...listedFields, ...listed(resource.auditFields)]);
   }
@@ -238,9 +238,14 @@ function redactionRules(resources: readonly Resource[]): RedactionRules {
 }
 
 /** The log shows nothing of a text whose definition says no more. */
-function loggedForm({ type, values, schema, log }: Pick<Field, 'type' | 'values' | 'schema' | 'log'>): LoggedForm {
+function chooseLoggedForm({
+  type,
+  values,
+  schema,
+  log,
+}: Pick<Field, 'type' | 'values' | 'schema' | 'log'>): LoggedForm {
   if (log === 'text') return fieldTypes.enum.isLogged;
-  if (type !== 'text') return fieldType(type).isLogged ?? (() => false);
+  if (type !== 'text') return getType(type).isLogged ?? (() => false);
   const states = new Set([values ?? [], schema?.enum ?? []].flat().map((state) => JSON.stringify(state)));
   return (json) => states.has(json);
 }

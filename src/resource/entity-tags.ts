@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
-import { columnsOf, leaves, type Resource } from './definition/resource.js';
+import { getColumns, listLeaves, type Resource } from './definition/resource.js';
 
-export type TagColumns = NonNullable<ReturnType<typeof tagColumns>>;
+export type TagColumns = NonNullable<ReturnType<typeof findTagColumns>>;
 
 /** The tag of a record has these columns; null without a version. */
-export function tagColumns(resource: Resource) {
+export function findTagColumns(resource: Resource) {
   if (resource.version === undefined) return null;
-  const columns = columnsOf(resource);
-  const documents = leaves(resource).filter(({ field }) => field.type === 'json');
+  const columns = getColumns(resource);
+  const documents = listLeaves(resource).filter(({ field }) => field.type === 'json');
   return {
     versionAt: columns.indexOf(resource.version),
     /** Columns with JSON can show rows of other tables, which change without the version. */
@@ -21,7 +21,7 @@ export interface EntityTag {
 }
 
 /** Adds a digest of the JSON columns to the version. It is the same from replica, primary, detail and write. */
-export function etagOf(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
+export function makeEtag(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
   const version = `v${textAt(versionAt)}`;
   if (documentsAt.length === 0) return `"${version}"`;
   const digest = hash('sha256', JSON.stringify(documentsAt.map(textAt)), 'base64url');

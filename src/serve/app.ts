@@ -1,14 +1,22 @@
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
-import { ClientGone, correctionOf, databaseErrorKind, namedIn, Problem, Shortage, sqlStateOf } from '../base/errors.js';
+import {
+  ClientGone,
+  findNameIn,
+  getCorrection,
+  getDatabaseErrorKind,
+  getSqlState,
+  Problem,
+  Shortage,
+} from '../base/errors.js';
 import type { Event } from '../base/events.js';
 import { tracerName } from '../base/tracing.js';
-import { type CrossOrigin, crossOrigin } from './http/cors.js';
-import { exchangeOf, newExchange } from './http/exchange.js';
+import { type CrossOrigin, makeCrossOrigin } from './http/cors.js';
+import { getExchange, startExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';
 import { checkHost, checkTarget, checkTransferEncoding } from './http/request-head.js';
 import { send } from './http/respond.js';
-import { answerUnrouted, type RouteDeps, routes } from './http/routes.js';
+import { answerUnrouted, makeRoutes, type RouteDeps } from './http/routes.js';
 
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
@@ -32,13 +40,13 @@ class Application extends Koa {
 }
 
 /** A request goes: begin → check the target → preflight → route (http/routes) → answer errors. */
-export function app(deps: AppDeps): Koa {
+export function makeApp(deps: AppDeps): Koa {
   const koa = new Application({ proxy: deps.trustedProxyHops > 0, maxIpsCount: deps.trustedProxyHops });
   if (deps.tracing) koa.use(traceRequests);
   koa.silent = true; // answerError reports every error; Koa itself would only log clients that disconnect
-  const cors = crossOrigin(deps.corsOrigins);
-  const begin = beginning(deps, cors);
-  const route = routes(deps);
+  const cors = makeCrossOrigin(deps.corsOrigins);
+  const begin = makeBeginning(deps, cors);
+  const route = makeRoutes(deps);
   koa.use(async (ctx) => {
     begin(ctx);
     try {
@@ -55,7 +63,7 @@ export function app(deps: AppDeps): Koa {
 }
 
 /** Sets the request's id and common headers, and reports it when its response is closed. */
-function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => void {
+function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => void {
   const { observe, deprecation, sunset, logClientAddress, underWay } = deps;
   const headers = Object.entries({
     ...commonHeaders,
@@ -63,7 +71,7 @@ function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => v
     ...(sunset && { Sunset: sunset }),
   }).flat();
   return (ctx) => {
-    const exchange = newExchange(ctx.req, cors === null ? headers : [...headers, ...cors.headersFor(ctx.req)]);
+    const exchange = startExchange(ctx.req, cors === null ? headers : [...headers, ...cors.headersFor(ctx.req)]);
     const { socket } = ctx.req;
     const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
     ctx.state.exchange = exchange;
@@ -97,12 +105,12 @@ function beginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => v
 /** No other place turns an error into a response. */
 function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
-  const exchange = exchangeOf(ctx);
-  const problem = asProblem(error, ctx.method);
+  const exchange = getExchange(ctx);
+  const problem = toProblem(error, ctx.method);
   const { requestId } = exchange;
   const route = String(ctx._matchedRoute ?? 'none');
-  if (problem.code === 'internal' || databaseErrorKind(error) === 'unfit')
-    observe(failureOf(error as Error, requestId, route));
+  if (problem.code === 'internal' || getDatabaseErrorKind(error) === 'unfit')
+    observe(describeFailure(error as Error, requestId, route));
   if (problem.code === 'overloaded')
     observe({ type: 'request_shed', bound: problem.bound, route, workspace: exchange.access?.workspace ?? null });
   if (problem.cause instanceof Error) observe({ type: 'value_refused', requestId, error: problem.cause });
@@ -112,23 +120,23 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   send(ctx, status, body, headers);
 }
 
-function asProblem(error: unknown, method: string): Problem {
+function toProblem(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error;
-  if (databaseErrorKind(error) === 'unfit')
+  if (getDatabaseErrorKind(error) === 'unfit')
     return new Shortage(/^(GET|HEAD)$/.test(method) ? 'unfit for reads' : 'unfit for writes');
-  if (correctionOf(error) !== undefined)
+  if (getCorrection(error) !== undefined)
     return new Problem('internal', 'The database of the API is misconfigured; retrying will not help.');
-  if (databaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined)
+  if (getDatabaseErrorKind(error) === 'retry' && (error as { code?: unknown }).code !== undefined)
     return new Shortage('no answer');
   return new Problem('internal', 'Something went wrong on our side. Quote the request id when you report it.');
 }
 
 /** Reports a fault of the database with its correction, or a bug. */
-function failureOf(error: Error, requestId: string, route: string): Event {
-  const correction = correctionOf(error);
+function describeFailure(error: Error, requestId: string, route: string): Event {
+  const correction = getCorrection(error);
   if (correction === undefined) return { type: 'request_failed', requestId, error };
-  const code = sqlStateOf(error) as string;
-  return { type: 'database_unfit', requestId, route, code, object: namedIn(error), correction };
+  const code = getSqlState(error) as string;
+  return { type: 'database_unfit', requestId, route, code, object: findNameIn(error), correction };
 }
 
 /** Continues the client's `traceparent` (W3C Trace Context). */

@@ -5,15 +5,15 @@ import type { DestinationStream } from 'pino';
 import type { Observe } from '../base/events.js';
 import { EventLoop } from '../base/flow/event-loop.js';
 import { ActiveKeys } from '../base/flow/gate.js';
-import { gatesOf, limitsOf } from '../base/flow/gates.js';
+import { makeGates, makeLimits } from '../base/flow/gates.js';
 import { Openings } from '../base/flow/openings.js';
 import { pick } from '../base/members.js';
-import { checkServerLate, fittingSettings } from '../doctor/inspect.js';
+import { checkServerLate, fitSettings } from '../doctor/inspect.js';
 import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
-import { primaryReads } from '../postgres/choice.js';
+import { usePrimary } from '../postgres/choice.js';
 import { type ConnectionOptions, connectTo, StatementNames } from '../postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
-import { connectionUrls, currentUrl, serverName } from '../postgres/connection-url.js';
+import { getServerName, makeUrlReader, splitUrls } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import {
   Primary,
@@ -26,33 +26,33 @@ import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe
 import { Replica } from '../postgres/replica.js';
 import { ServerHealth } from '../postgres/resource-health.js';
 import { sealWith } from '../postgres/seal.js';
-import { syncKeys } from '../postgres/sync-keys.js';
+import { makeSyncKeys } from '../postgres/sync-keys.js';
 import { Upkeep } from '../postgres/upkeep.js';
-import { sessionSettings } from '../postgres/wire/session.js';
+import { listSessionSettings } from '../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../resource/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import type { Settings } from '../settings.js';
-import { type AppDeps, app } from './app.js';
-import { bodyReader } from './http/body.js';
-import { type Descriptions, descriptions } from './http/descriptions.js';
-import { close, connectionsOf, drain, listen } from './http/listeners.js';
+import { type AppDeps, makeApp } from './app.js';
+import { makeBodyReader } from './http/body.js';
+import { type Descriptions, makeDescriptions } from './http/descriptions.js';
+import { close, countConnections, drain, listen } from './http/listeners.js';
 import { apiVersion } from './http/render.js';
-import { apiServer } from './http/server.js';
+import { makeApiServer } from './http/server.js';
 import { Tokens } from './http/tokens.js';
 import { documentSettings } from './openapi/values.js';
-import { logEvents, startTraces } from './ops/log.js';
-import { type GaugeSources, type MetricValues, metricsEvents } from './ops/metrics.js';
+import { openLog, startTraces } from './ops/log.js';
+import { type GaugeSources, type MetricValues, makeMetrics } from './ops/metrics.js';
 import { Recent } from './ops/recent.js';
-import { descriptorsMax, lacksOf } from './ops/self.js';
-import { type OpsDeps, opsServer } from './ops/server.js';
-import { type Readiness, readinessOf, statusOf } from './ops/status.js';
+import { listLacks, readDescriptorsMax } from './ops/self.js';
+import { makeOpsServer, type OpsDeps } from './ops/server.js';
+import { judgeReadiness, type Readiness, reportStatus } from './ops/status.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { ChunkMemory } from './read/chunk-memory.js';
 import { PageMemory } from './read/page-ends.js';
-import { latestTimeline } from './sync/pass.js';
-import { sealedParts } from './sync/sealed-parts.js';
+import { watchTimeline } from './sync/pass.js';
+import { makeSealedParts } from './sync/sealed-parts.js';
 
 /** A parent gives it to its workers: they read no file of definitions, which can be broken by now, or not be meant to serve yet. */
 export interface WorkerStart {
@@ -73,14 +73,14 @@ export async function startGateway(
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const log = logEvents(startSettings.logLevel, observe, logTo);
+  const log = openLog(startSettings.logLevel, observe, logTo);
   sinks.push(log.add);
   openings.add(() => log.close());
   try {
     if (startSettings.otelExporterOtlpEndpoint !== '')
       openings.add(await startTraces(startSettings.otelExporterOtlpEndpoint));
     // Alone: while something else holds the event loop, the checks would find each server late.
-    const { settings, ...checked } = await fittingSettings(startSettings, resources, observe, isSuccessor);
+    const { settings, ...checked } = await fitSettings(startSettings, resources, observe, isSuccessor);
     const compiled = await compileResources(
       startSettings,
       resources,
@@ -109,7 +109,7 @@ export interface Gateway {
 }
 
 /** The databases are not connected yet; the checks have their findings. */
-interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'settings'> {
+interface Opening extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
   readonly isSuccessor: boolean;
   readonly compiled: readonly CompiledResource[];
@@ -123,25 +123,29 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fittingSettings>>, 'set
 
 async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
   const { resources, observe, sinks, openings } = opening;
-  const parts = await partsOf(settings, opening);
+  const parts = await openParts(settings, opening);
   const { databases, watch, recent } = parts;
-  const pages = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
-  const clientConnectionsMax = roomForClients(settings, databases.replicas.length, observe);
-  const api = apiServer(app(depsOf(settings, opening, parts, pages)), { ...settings, clientConnectionsMax }, observe);
-  const sources = gaugeSourcesOf(settings, opening, parts, api);
-  const metrics = metricsEvents(sources);
+  const pages = makeDescriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
+  const clientConnectionsMax = countRoomForClients(settings, databases.replicas.length, observe);
+  const api = makeApiServer(
+    makeApp(makeDeps(settings, opening, parts, pages)),
+    { ...settings, clientConnectionsMax },
+    observe,
+  );
+  const sources = makeGaugeSources(settings, opening, parts, api);
+  const metrics = makeMetrics(sources);
   sinks.push(watch.handle, recent.observe, metrics.observe);
   await databases.start();
   if (opening.isSuccessor) await databases.readable(); // other workers answer meanwhile
   if (opening.isDoubtful) await watch.look();
   const stopping = new AbortController();
-  const readiness = (): Readiness => readinessOf(sources, stopping.signal.aborted);
+  const readiness = (): Readiness => judgeReadiness(sources, stopping.signal.aborted);
   const opsDocs = settings.docs === 'ops' ? pages.docs(false) : null;
   const ops = {
     alive: () => true,
     metrics: () => metrics.registry.metrics(),
     readiness,
-    status: () => statusOf(readiness(), settings.lagMaxMs),
+    status: () => reportStatus(readiness(), settings.lagMaxMs),
     docs: () => opsDocs,
   };
   const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, openings);
@@ -157,17 +161,17 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   return { url, opsUrl, replicas: databases.replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
-type Parts = Awaited<ReturnType<typeof partsOf>>;
+type Parts = Awaited<ReturnType<typeof openParts>>;
 
 /** Connects to nothing but Redis; all that is opened is closed in the reverse order. */
-async function partsOf(settings: Settings, opening: Opening) {
+async function openParts(settings: Settings, opening: Opening) {
   const { resources, observe, openings } = opening;
   const loop = new EventLoop();
   openings.add(() => loop.close());
-  const databases = databasesOf(settings, opening, loop);
+  const databases = openDatabases(settings, opening, loop);
   const { heartbeat, primary } = databases;
   const positions = new WritePositions(() => heartbeat.first);
-  const peers = await peersOf(settings, positions, observe);
+  const peers = await openPeers(settings, positions, observe);
   openings.add(() => peers.close());
   positions.share(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
@@ -175,12 +179,12 @@ async function partsOf(settings: Settings, opening: Opening) {
   openings.add(() => databases.close());
   const upkeep = primary && new Upkeep(primary.writes, settings, observe);
   openings.add(() => upkeep?.close());
-  const readBody = primary && (await bodyReader(settings.bodyBytesMax));
-  const shared = { gates: gatesOf(settings), limits: limitsOf(settings, peers), underWay: { requests: 0 } };
+  const readBody = primary && (await makeBodyReader(settings.bodyBytesMax));
+  const shared = { gates: makeGates(settings), limits: makeLimits(settings, peers), underWay: { requests: 0 } };
   return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new Recent() };
 }
 
-function gaugeSourcesOf(settings: Settings, opening: Opening, parts: Parts, api: Server): GaugeSources {
+function makeGaugeSources(settings: Settings, opening: Opening, parts: Parts, api: Server): GaugeSources {
   const { loop, databases, peers, watch, upkeep, gates, recent, underWay } = parts;
   const { replicas, primary } = databases;
   return {
@@ -190,13 +194,13 @@ function gaugeSourcesOf(settings: Settings, opening: Opening, parts: Parts, api:
     primary: primary?.nodes ?? null,
     writesObstacle: () => primary?.writes.obstacle,
     refused: () => watch.refused,
-    lacks: () => lacksOf({ loop, ...pick(opening, 'logStuckMs') }),
+    lacks: () => listLacks({ loop, ...pick(opening, 'logStuckMs') }),
     recent: () => recent.counts(),
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
     storedAnswersBytes: () => upkeep?.answersBytes ?? null,
     largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
-    clientConnections: () => connectionsOf(api),
+    clientConnections: () => countConnections(api),
   };
 }
 
@@ -208,18 +212,18 @@ const asidePart = 3;
 const ownConnections = 2;
 
 /** Counts client connections that the limit of open files leaves room for, at least a quarter of it: servers and the ops listener come first. */
-function roomForClients(settings: Settings, replicas: number, observe: Observe): number {
+function countRoomForClients(settings: Settings, replicas: number, observe: Observe): number {
   const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
   const ofReplicas = replicas * (asidePart * (shortConnections + longConnections) + ownConnections);
   const others = ofReplicas + asidePart * primaryConnections + otherDescriptors;
-  const max = descriptorsMax() ?? Number.POSITIVE_INFINITY;
+  const max = readDescriptorsMax() ?? Number.POSITIVE_INFINITY;
   const needed = clientConnectionsMax + others;
   if (max >= needed) return clientConnectionsMax;
   observe({ type: 'descriptors_few', max, needed });
   return Math.min(clientConnectionsMax, Math.max(Math.floor(max / 4), max - others));
 }
 
-function depsOf(
+function makeDeps(
   settings: Settings,
   { resources, compiled, observe }: Opening,
   parts: Parts,
@@ -228,7 +232,7 @@ function depsOf(
   const { databases, watch, positions, upkeep, readBody } = parts;
   const { replicas, heartbeat, primary } = databases;
   const readsOfPrimary = primary
-    ? primaryReads(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+    ? usePrimary(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
     : () => null;
   return {
     ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
@@ -252,8 +256,10 @@ function depsOf(
       primary: readsOfPrimary,
     },
     noteRead: (tokenId, shown) => upkeep?.noteRead(tokenId, shown),
-    latestTimeline: latestTimeline(() => heartbeat.newest),
-    syncSeal: sealedParts(settings.wallKey, () => syncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') })),
+    latestTimeline: watchTimeline(() => heartbeat.newest),
+    syncSeal: makeSealedParts(settings.wallKey, () =>
+      makeSyncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') }),
+    ),
     ...pages,
     docs: settings.docs === 'public' ? pages.docs(true) : null,
     tokens: new Tokens({
@@ -280,26 +286,26 @@ function depsOf(
 }
 
 /** Goes through Redis, or the parent of workers, and imports only what it uses. */
-async function peersOf(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
+async function openPeers(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '') {
-    const { redisPeers } = await import('./peers/redis.js');
-    return redisPeers(settings, settings.instances * settings.webConcurrency, observe);
+    const { connectRedisPeers } = await import('./peers/redis.js');
+    return connectRedisPeers(settings, settings.instances * settings.webConcurrency, observe);
   }
   if (cluster.isWorker) {
-    const { workerPeers } = await import('./peers/workers.js');
-    return workerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
+    const { connectWorkerPeers } = await import('./peers/workers.js');
+    return connectWorkerPeers(settings.webConcurrency, (workspace, position) => positions.learn(workspace, position));
   }
   return standalone;
 }
 
 async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings): Promise<string> {
-  const ops = opsServer(deps, settings);
+  const ops = makeOpsServer(deps, settings);
   openings.add(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 
 /** Opens no connection. */
-function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
+function openDatabases(settings: Settings, opening: Opening, loop: EventLoop) {
   const { unchecked, uncheckedPrimaries, observe } = opening;
   const names = new StatementNames(settings.namedStatements);
   const probing = { ...pick(settings, 'probeIntervalMs', 'probeDeadlineMs'), loop };
@@ -308,7 +314,7 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
     loop,
     names,
     seal: sealWith(settings.wallKey),
-    session: sessionSettings('replica', settings),
+    session: listSessionSettings('replica', settings),
   };
   const bounds = {
     ...probing,
@@ -317,12 +323,12 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
     activeWorkspaces: new ActiveKeys(),
   };
   const ofPrimary = {
-    ...{ ...connecting, ...probing, session: sessionSettings('primary', settings) },
+    ...{ ...connecting, ...probing, session: listSessionSettings('primary', settings) },
     ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs', 'queueMax'),
     ...pick(settings, 'statementTimeoutMs', 'quietMs'),
   };
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
-  const servers = serversOf(settings, opening, 'replica', unchecked);
+  const servers = openServers(settings, opening, 'replica', unchecked);
   const replicas = servers.map(({ name, url, check }) => {
     return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
   });
@@ -330,12 +336,17 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
     observe({ type: 'named_statements_off' });
     for (const replica of replicas) replica.renew();
   });
-  const primary = primaryOf(serversOf(settings, opening, 'primary', uncheckedPrimaries), ofPrimary, heartbeat, observe);
+  const primary = openPrimary(
+    openServers(settings, opening, 'primary', uncheckedPrimaries),
+    ofPrimary,
+    heartbeat,
+    observe,
+  );
   return {
     replicas,
     heartbeat,
     primary,
-    watched: watchedServers(servers, replicas, primary),
+    watched: listWatchedServers(servers, replicas, primary),
     /** Resolves when the state of each server is known. */
     start: async () => {
       await primary?.nodes.start();
@@ -359,16 +370,16 @@ function databasesOf(settings: Settings, opening: Opening, loop: EventLoop) {
 }
 
 /** Servers that the start could not check get a late check. */
-function serversOf(
+function openServers(
   settings: Settings,
   { resources, system, readAgain }: Opening,
   kind: 'replica' | 'primary',
   checked: ReadonlyMap<number, CheckResult>,
 ): PrimaryNode[] {
   const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
-  return connectionUrls(settings[setting]).map((url, i) => {
-    const name = serverName(url);
-    const urlNow = currentUrl(url, () => connectionUrls(readAgain()[setting]));
+  return splitUrls(settings[setting]).map((url, i) => {
+    const name = getServerName(url);
+    const urlNow = makeUrlReader(url, () => splitUrls(readAgain()[setting]));
     const first = checked.get(i);
     const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
     return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
@@ -376,10 +387,10 @@ function serversOf(
 }
 
 /** Lists the replicas, and the server that is the primary now. */
-function watchedServers(
+function listWatchedServers(
   servers: readonly PrimaryNode[],
   replicas: readonly Replica[],
-  primary: ReturnType<typeof primaryOf>,
+  primary: ReturnType<typeof openPrimary>,
 ): WatchedServer[] {
   const ofReplicas = servers.map(({ name, url }, i): WatchedServer => {
     return { kind: 'replica', name, url: () => (replicas[i]?.state.healthy ? url() : null) };
@@ -390,7 +401,7 @@ function watchedServers(
 }
 
 /** Writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
-function primaryOf(
+function openPrimary(
   all: readonly PrimaryNode[],
   bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs' | 'quietMs'>,
   heartbeat: Heartbeat,

@@ -19,6 +19,6 @@ export interface Reply {
   readonly databaseMs: number;
 }
 
-export function dataAsOf(asOfMs: number | null): Record<string, string> {
+export function makeDataAsOf(asOfMs: number | null): Record<string, string> {
   return asOfMs === null ? {} : { 'Data-As-Of': new Date(asOfMs).toISOString() };
 }

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { projectText } from '../../src/base/paths.js';
-import { type Finding, titleOf } from '../../src/doctor/finding.js';
-import { policyOn } from '../../src/doctor/policies.js';
+import { readProject } from '../../src/base/paths.js';
+import { type Finding, getTitle } from '../../src/doctor/finding.js';
+import { testPolicy } from '../../src/doctor/policies.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, apiClient } from '../support/client.js';
 import { type CommandResult, commandLine } from '../support/command-line.js';
@@ -21,7 +21,7 @@ const test = suite.serial;
 // A release of the app changes what the views read, in each way there is. docs/operate/upgrade.md has the same table, and the commands that
 // run here.
 
-const page = projectText('docs/operate/upgrade.md');
+const page = readProject('docs/operate/upgrade.md');
 const folder = mkdtempSync(join(tmpdir(), 'changes-'));
 let setUp: FaultCluster;
 let fault: FaultGateway;
@@ -65,7 +65,7 @@ async function wrong(): Promise<string[]> {
   const { stdout } = await gateway('check', '--json');
   const { findings } = JSON.parse(stdout) as { findings: Finding[] };
   const found = findings.filter(({ level }) => level !== 'ok');
-  return found.map((finding) => `${finding.level} ${titleOf(finding)}: ${finding.detail}`);
+  return found.map((finding) => `${finding.level} ${getTitle(finding)}: ${finding.detail}`);
 }
 
 const statusOf = async (target: string, from = client): Promise<string> => {
@@ -142,7 +142,7 @@ const changes: Readonly<Record<string, Change>> = {
     row: '| Switch row-level security on, or force it | 503 | `view`, refused | the policy that `check` prints |',
     sql: `alter table app.werkbonnen owner to shop_owner; alter table app.werkbonnen enable row level security; alter table app.werkbonnen force row level security`,
     finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
-    mend: [policyOn('app.werkbonnen', 'select', 'shop_owner')],
+    mend: [testPolicy('app.werkbonnen', 'select', 'shop_owner')],
   },
   'a table has another owner': {
     row: '| Change the owner of a table, or revoke it from the owner of the view | 503 | `view`, refused | `GRANT SELECT` to the owner of the view |',
@@ -409,7 +409,7 @@ test('a token that is looked up while its rows are hidden is 503, never 401, and
       `create policy no_rows on app.${table} as restrictive to shop_owner using (current_user = 'postgres')`,
     );
     await meets('200', `drop policy no_rows on app.${table}`);
-    const unknown = apiClient(`${unhurried.gateway.url}/api/v1`, { token: newToken() });
+    const unknown = apiClient(`${unhurried.gateway.url}/api/v1`, { token: makeToken() });
     t.is((await unknown.get('/klanten')).status, 401, 'a token that is none');
     unknown.close();
     await meets(
@@ -445,7 +445,7 @@ test('tokens that worked are 401 when the app takes the right to tokens from the
   );
   await setUp.caughtUp();
   await meet('401');
-  await setUp.sql('delete from app.api_tokens where token_hash = any ($1)', [all.slice(1).map(tokenHash)]);
+  await setUp.sql('delete from app.api_tokens where token_hash = any ($1)', [all.slice(1).map(hashToken)]);
   await setUp.sql(
     "update app.users set rol = 'owner' where id in (select id from fault.owners); drop table fault.owners",
   );

@@ -7,7 +7,7 @@ import test from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import { processesOf } from '../../demo/cluster/processes.js';
 import { projectRoot } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { until } from '../support/patience.js';
 
 let cluster: Cluster;
@@ -25,7 +25,7 @@ test.serial('every connection needs a password, also to replicate, and no proces
     t.regex(url.password, /^[\w-]{32}$/);
     for (const { command } of processesOf(node.dir)) t.false(command.includes(url.password), command);
     url.password = 'postgres';
-    const refused = asAdmin(url.href, async () => undefined);
+    const refused = runAsAdmin(url.href, async () => undefined);
     await t.throwsAsync(refused, { message: /password authentication failed/ });
   }
 });

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
-import { databaseErrorKind, ServerFault } from '../../src/base/errors.js';
+import { getDatabaseErrorKind, ServerFault } from '../../src/base/errors.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Connection, StatementNames } from '../../src/postgres/connection.js';
-import { prepared } from '../../src/postgres/statement.js';
+import { prepareSql } from '../../src/postgres/statement.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';
 import { templateName } from '../support/template.js';
@@ -132,7 +132,7 @@ test.serial(
       });
     const failure = async (text: string, onRow: () => void): Promise<unknown> => {
       const connection = await connect();
-      const run = { statement: prepared('any', text), workspace: null, values: {} };
+      const run = { statement: prepareSql('any', text), workspace: null, values: {} };
       return new Promise((resolve) => connection.start(run, onRow, resolve));
     };
     const ours = new Error('ours');
@@ -140,13 +140,13 @@ test.serial(
       throw ours;
     });
     t.is(thrown, ours);
-    t.is(databaseErrorKind(thrown), 'permanent');
+    t.is(getDatabaseErrorKind(thrown), 'permanent');
     const lost = await failure('select pg_terminate_backend(pg_backend_pid())', () => undefined);
-    t.is(databaseErrorKind(lost), 'retry');
+    t.is(getDatabaseErrorKind(lost), 'retry');
     const stopped = await connect();
     const end = new Promise((resolve) =>
       stopped.start(
-        { statement: prepared('any', 'select pg_sleep(9)'), workspace: null, values: {} },
+        { statement: prepareSql('any', 'select pg_sleep(9)'), workspace: null, values: {} },
         () => {},
         resolve,
       ),

@@ -8,7 +8,7 @@ import pg from 'pg';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/settings.js';
 import { commandLine } from '../support/command-line.js';
@@ -307,7 +307,7 @@ test('writes go on within seconds of a promotion, and no acknowledged write is l
   const unexpected = results.outcomes.filter((outcome) => !passing.test(outcome));
   t.deepEqual(unexpected, []);
   const created = [...results.created, ...more.created];
-  const [found] = await asAdmin(first.url(templateName), async (client) => {
+  const [found] = await runAsAdmin(first.url(templateName), async (client) => {
     const text =
       'select count(*)::int as n, count(distinct naam)::int as names from app.installaties where naam = any ($1)';
     return (await client.query<{ n: number; names: number }>(text, [created])).rows;

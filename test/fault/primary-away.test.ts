@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { freePort } from '../../demo/cluster/ports.js';
-import { projectText } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { readProject } from '../../src/base/paths.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import type { OpenApiDocument } from '../../src/serve/openapi/document.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, type ApiReply, apiClient } from '../support/client.js';
@@ -228,7 +228,7 @@ test(`a primary that takes no login: ${promise}`, (t) => {
 });
 
 test(`a table that the app holds locked: ${promise}`, async (t) => {
-  await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+  await runAsAdmin(setUp.cluster.primary.url(templateName), async (app) => {
     await awayAndBack(
       t,
       () => app.query('begin; lock table app.installaties in exclusive mode'),
@@ -243,7 +243,7 @@ test('a row that the app holds locked: other rows can be written, this one later
     await created(client, { naam: 'x', customerId }),
   ];
   const key = newKey();
-  await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+  await runAsAdmin(setUp.cluster.primary.url(templateName), async (app) => {
     await app.query('begin');
     await app.query("update app.installaties set interne_notities = 'x' where id = $1", [held.id]);
     const refused = refusedInTime(t, () => patch(client, held.id, '"v1"', { naam: 'y' }, { key }));
@@ -257,7 +257,7 @@ test('a row that the app holds locked: other rows can be written, this one later
 /** Begins a write while the app is in a transaction; when the write waits for a lock of it, the app goes on and ends. */
 async function writeBetween(begin: string, write: () => Promise<ApiReply>, end: string): Promise<ApiReply> {
   const waits = "select from pg_stat_activity where usename = 'gateway_writer' and wait_event_type = 'Lock'";
-  return asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+  return runAsAdmin(setUp.cluster.primary.url(templateName), async (app) => {
     await app.query(`begin; ${begin}`);
     const reply = write();
     await until(async () => (await setUp.sql(waits)).length > 0, 10_000, 5);
@@ -266,7 +266,7 @@ async function writeBetween(begin: string, write: () => Promise<ApiReply>, end: 
   });
 }
 
-const page = projectText('docs/operate/troubleshooting.md');
+const page = readProject('docs/operate/troubleshooting.md');
 const [, queryOfPage = ''] = /```sql\n(select writes.pid, wait_event_type[^`]*)```/.exec(page) ?? [];
 
 /** Writes until `isOver`, each with a key of its own. */
@@ -331,10 +331,10 @@ for (const [what, [begin, sentence, waitEvent]] of Object.entries(obstacles))
   test(`${what}: the status says what writes wait for, and so does the query of the page`, async (t) => {
     const url = setUp.cluster.primary.url(templateName);
     await withinBound(t, () =>
-      asAdmin(url, async (app) => {
+      runAsAdmin(url, async (app) => {
         await app.query(`set application_name = 'the app'; begin; ${begin}`);
         if (begin === '') await setUp.sql(noting('perform pg_sleep(30)'));
-        const altering = asAdmin(url, async (other) => {
+        const altering = runAsAdmin(url, async (other) => {
           if (waitEvent.test('relation')) await other.query('alter table app.installaties add column later text');
         });
         if (waitEvent.test('relation'))
@@ -476,7 +476,7 @@ test('a failover between a transaction and its answer leaves both servers no mor
       ({ status } = await post(writer, { naam, customerId }, { key }));
   };
   const heldUp = `select from pg_stat_activity where usename = 'gateway_writer' and wait_event_type = 'Lock'`;
-  await asAdmin(primary.url(templateName), async (app) => {
+  await runAsAdmin(primary.url(templateName), async (app) => {
     await app.query('begin; lock table app.installaties in exclusive mode');
     await withinBound(t, async () => {
       const writes = Array.from({ length: 12 }, () => write(newKey()));
@@ -487,7 +487,7 @@ test('a failover between a transaction and its answer leaves both servers no mor
     await app.query('rollback');
   });
   const count = `select count(*)::int n from app.installaties where naam = $1`;
-  const [row] = await asAdmin(standby.url(templateName), async (app) => (await app.query(count, [naam])).rows);
+  const [row] = await runAsAdmin(standby.url(templateName), async (app) => (await app.query(count, [naam])).rows);
   t.is(row.n, 12);
   writer.close();
   await stop();

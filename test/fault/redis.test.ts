@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Redis } from 'ioredis';
 import { isLater, type WritePosition } from '../../src/postgres/wal-position.js';
-import { redisPeers } from '../../src/serve/peers/redis.js';
+import { connectRedisPeers } from '../../src/serve/peers/redis.js';
 import { makeCertificates } from '../support/certificates.js';
 import { limitMs } from '../support/patience.js';
 import { type RedisServer, redisBinary, startRedis, startSentinel } from '../support/redis.js';
@@ -87,7 +87,10 @@ test(`of two writes of a workspace that gateways publish in either order the lat
   const redis = await startRedis();
   t.teardown(() => redis.stop());
   const target = { redisUrl: redis.url, redisCa: '', redisSentinels: '', redisSentinelName: '' };
-  const gateways = [redisPeers(target, 2, () => undefined), redisPeers(target, 2, () => undefined)] as const;
+  const gateways = [
+    connectRedisPeers(target, 2, () => undefined),
+    connectRedisPeers(target, 2, () => undefined),
+  ] as const;
   for (const gateway of gateways) t.teardown(() => gateway.close());
   await eventually(t, 'Redis', () => gateways.every((gateway) => gateway.redis()?.healthy));
   const first = written(2n ** 63n, 5000);
@@ -104,7 +107,7 @@ test(`installations in two databases of one Redis do not count for each other${m
   t.teardown(() => redis.stop());
   const limiterIn = async (database: number) => {
     const target = { redisUrl: `${redis.url}/${database}`, redisCa: '', redisSentinels: '', redisSentinelName: '' };
-    const peers = redisPeers(target, 1, () => undefined);
+    const peers = connectRedisPeers(target, 1, () => undefined);
     t.teardown(() => peers.close());
     await eventually(t, 'Redis', () => peers.redis()?.healthy === true);
     return peers.limiter('address', 20);

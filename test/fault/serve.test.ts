@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import suite, { type ExecutionContext } from 'ava';
 import { nodeFlags } from '../../bundle/node-flags.js';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import type { Readiness, StatusReport } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/settings.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
@@ -81,9 +81,9 @@ test('a page that does not end by the deadline is broken off, and the exit code 
 test('a lock on one table stops no start, and its view is not read before it is checked', async (t) => {
   const held = `select from pg_locks where mode = 'AccessExclusiveLock' and relation = 'app.klanten'::regclass`;
   const replicaUrl = (setUp.cluster.replicas[0] as PgNode).url(templateName);
-  await asAdmin(setUp.cluster.primary.url(templateName), async (app) => {
+  await runAsAdmin(setUp.cluster.primary.url(templateName), async (app) => {
     await app.query('begin; lock table app.klanten in access exclusive mode; select pg_switch_wal()');
-    const isLocked = () => asAdmin(replicaUrl, async (client) => (await client.query(held)).rows.length > 0);
+    const isLocked = () => runAsAdmin(replicaUrl, async (client) => (await client.query(held)).rows.length > 0);
     t.true(await until(isLocked, 20_000, 20), 'the replica has the lock');
     const serving = await serve(t, { statementTimeoutMs: 1000, queueWaitMs: 10_000 });
     const statusOf = async (path: string) => (await readPage(`${serving.url}/api/v1${path}`, { token })).status;

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 import type { ExecutionContext } from 'ava';
-import { tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken } from '../../src/serve/http/token-format.js';
 import { until } from '../support/patience.js';
 import { type RedisServer, redisBinary, startRedis } from '../support/redis.js';
 import { type ServeProcess, serveProcess } from '../support/serve-process.js';
@@ -88,7 +88,7 @@ withRedis('a burst of 200 requests over gateways that share a Redis gets exactly
 async function tokenOf({ database }: TestContext, ownQuota: number): Promise<string> {
   const token = await database.token();
   const text = 'update gateway.tokens set requests_per_minute = $1 where token_hash = $2';
-  await database.primary.query(text, [ownQuota, tokenHash(token)]);
+  await database.primary.query(text, [ownQuota, hashToken(token)]);
   await database.caughtUp();
   return token;
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { projectRoot } from '../../src/base/paths.js';
-import { type StatusReport, statusOf } from '../../src/serve/ops/status.js';
+import { reportStatus, type StatusReport } from '../../src/serve/ops/status.js';
 import {
   type Browser,
   browserMissing,
@@ -66,7 +66,7 @@ test.serial('a replica whose login its primary refuses receives no WAL, and the 
     return own.gateway.replicas[0]?.state.reason === 'it receives no WAL';
   };
   await eventually(t, 'the reason', isEjected, 20_000);
-  const { faults } = statusOf(own.gateway.readiness(), 0);
+  const { faults } = reportStatus(own.gateway.readiness(), 0);
   t.true(faults.some(({ sentence, link }) => /receives no WAL/.test(sentence) && link.endsWith('#replica-lags')));
   await own.stop();
 });

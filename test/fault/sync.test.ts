@@ -1,5 +1,5 @@
 import suite, { type ExecutionContext } from 'ava';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { faultCluster } from '../support/fault-cluster.js';
 import { SyncCopy } from '../support/sync/copy.js';
 import { advanceXidToWrapAround, nextXid, resetwalFolder, useXids } from '../support/sync/reset-xid.js';
@@ -91,7 +91,7 @@ test(`passes before, across and after a wrap-around of transaction ids, and afte
   await change(second.id);
   await expect(second.id);
 
-  await asAdmin(primary.url(templateName), async (open) => {
+  await runAsAdmin(primary.url(templateName), async (open) => {
     await useXids(primary, wrapAround - (await nextXid(primary)) - 10);
     await pass();
     await open.query('begin');

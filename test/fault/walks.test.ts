@@ -1,6 +1,6 @@
 import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';
@@ -169,7 +169,7 @@ async function firstOnCurrent(t: ExecutionContext, fault: FaultGateway): Promise
 
 test('while the primary is away a walk goes on where most is known, however current its cursor claims to be', async (t) => {
   const fault = await setUp.gateway({ lagMaxMs: 60_000, resumeMs: 10_000 });
-  const context = cursorContext(workspace, 'logboeken', entity);
+  const context = makeCursorContext(workspace, 'logboeken', entity);
   const ahead = (): string => encodeCursor(context, { key: null, asOfMs: Date.now() });
   t.is((await readPage(fault.url(`${list}&cursor=${ahead()}`), { token })).status, 200, 'waits for the next sample');
   await setUp.cluster.primary.kill9();

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
@@ -309,7 +309,7 @@ for (const [what, harm, mend, named] of [
 ] as const)
   test(`a worker that dies while ${what} is replaced, and requests for other tables are answered`, async (t) => {
     const { database } = t.context;
-    await asAdmin(database.settings.adminUrl, async (app) => {
+    await runAsAdmin(database.settings.adminUrl, async (app) => {
       await app.query(harm);
       await database.caughtUp();
       await replaceAll(t);

@@ -1,7 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { adopted, adoptedShop, apiOf, emptyFolder, newDatabase, shopOf, wrong } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -112,7 +112,7 @@ const partitioned = shopOf(`
 test('key ids of a table that was never analysed, as one with partitions, come from a sample', async (t) => {
   const settings = await newDatabase(t, 'sample', (client) => client.query(partitioned));
   await adopted(t, settings, '--schema', 'shop');
-  const [sampled] = await asAdmin(settings.adminUrl as string, async (client) => {
+  const [sampled] = await runAsAdmin(settings.adminUrl as string, async (client) => {
     await client.query('set role gateway_owner');
     return (await client.query<{ n: number }>('select sum(seen)::int as n from gateway.key_ids()')).rows;
   });

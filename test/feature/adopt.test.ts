@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
 import { seed } from '../../demo/seed/seed.js';
-import { projectRoot, projectText } from '../../src/base/paths.js';
+import { projectRoot, readProject } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import type { Settings } from '../../src/settings.js';
 import { adopted, apiOf, commandsIn, emptyFolder, newDatabase, titleOf, wrong } from '../support/adopt/adopted.js';
@@ -95,7 +95,7 @@ test.serial(
       audit: { created: 'create', changed: 'update' },
     });
     t.deepEqual(await wrong(t, draft), []);
-    const [, decisions = ''] = projectText('docs/adopt/adapting.md').split(/^Customers are sealed/m);
+    const [, decisions = ''] = readProject('docs/adopt/adapting.md').split(/^Customers are sealed/m);
     const [codecs, fields, grants, keyIds] = [...decisions.matchAll(/```\w+\n([^`]+)```/g)].map(([, block]) => block);
     const changes: [file: string, before: string, after: string][] = [
       ['sql/views/customers.sql', 'select\n', 'select t.sealed, t.vault_key,\n'],
@@ -283,7 +283,7 @@ test.serial('a schema that cannot be adopted is refused in a plain sentence, and
 
 // The files of docs/adopt/adapting.md for an app without workspaces, as an operator copies them.
 
-const [, section = ''] = projectText('docs/adopt/adapting.md').split(/^## An app of one company$/m);
+const [, section = ''] = readProject('docs/adopt/adapting.md').split(/^## An app of one company$/m);
 const [recipe = ''] = section.split(/^## /m);
 const [, definition = ''] = /```json\n([^`]+)```/.exec(recipe) ?? [];
 const views = recipe.matchAll(/```sql\n-- (\S+): ([^`]+)```/g);

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import {
   type Adopted,
   type Ask,
@@ -135,7 +135,7 @@ test.serial('a record that a policy of the app refuses is a 400 at once', async 
   const ask = await rulesApi(t, draft, []);
   const { etag } = await ask<Body>('/jobs/1');
   // A superuser is above row-level security: another role owns the view, as where such a role runs `migrate`.
-  await asAdmin(draft.settings.adminUrl as string, (admin) =>
+  await runAsAdmin(draft.settings.adminUrl as string, (admin) =>
     admin.query(`grant usage on schema shop to gateway_owner; grant select, insert, update on all tables in schema shop to gateway_owner;
       alter view records.jobs owner to gateway_owner; alter table shop.jobs enable row level security;
       create policy titled on shop.jobs using (true) with check (title <> 'frozen')`),

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { codeOf, faultsOf, listNames } from '../support/lists.js';
 import { readPage } from '../support/page-reader.js';
@@ -34,7 +34,7 @@ test('malformed, unknown, expired and revoked tokens look the same', async (t) =
   ]);
   await database.caughtUp();
   const mistyped = `${token.slice(0, -1)}${token.endsWith('0') ? '1' : '0'}`;
-  const values = [newToken(), expired, revoked, mistyped, 'x', token.slice(0, -1), `${token}0`, token.toUpperCase()];
+  const values = [makeToken(), expired, revoked, mistyped, 'x', token.slice(0, -1), `${token}0`, token.toUpperCase()];
   const answers = new Set<string>();
   for (const value of [...values.map((each) => `Bearer ${each}`), `Bearer ${token} x`, 'Bearer']) {
     const reply = await client.get('/klanten', { headers: { authorization: value } });
@@ -159,7 +159,7 @@ test('failed authentications are limited per client address; others are not kept
   const from = (address: string) => ({ 'x-forwarded-for': address });
   t.is((await client.get('/klanten?perPage=1', { headers: from('192.0.2.1') })).status, 200);
   for (let i = 0; i < 3; i++) {
-    const refused = await client.get('/klanten', { token: i === 0 ? null : newToken(), headers: from('192.0.2.1') });
+    const refused = await client.get('/klanten', { token: i === 0 ? null : makeToken(), headers: from('192.0.2.1') });
     t.is(refused.status, 401);
   }
   const limited = await client.get('/klanten', { token: 'x', headers: from('192.0.2.1') });
@@ -186,7 +186,7 @@ test.serial(
     const refusals = new Map<number, number>();
     const flood = Array.from({ length: 300 }, async () => {
       while (!isOver) {
-        const { status } = await readPage(url, { token: newToken(), discard: true });
+        const { status } = await readPage(url, { token: makeToken(), discard: true });
         refusals.set(status, (refusals.get(status) ?? 0) + 1);
       }
     });
@@ -247,11 +247,11 @@ test('an address whose failures are used up costs few look-ups more, and a token
   const { client, token } = await database.gateway({ authFailuresPerMinute: 3, lookUpsPerMinute: 2, tokenCacheMs: 0 });
   const ask = (given: string) => client.get('/klanten?perPage=1', { token: given });
   t.is((await ask(token)).status, 200);
-  for (let i = 0; i < 3; i++) t.is((await ask(newToken())).status, 401);
+  for (let i = 0; i < 3; i++) t.is((await ask(makeToken())).status, 401);
   const [first, second, third] = await Promise.all([database.token(), database.token(), database.token()]);
   t.is((await ask(first)).status, 200, 'within the budget');
-  t.is((await ask(newToken())).status, 429);
-  for (const given of [newToken(), second, newToken(), third]) {
+  t.is((await ask(makeToken())).status, 429);
+  for (const given of [makeToken(), second, makeToken(), third]) {
     const refused = await ask(given);
     t.deepEqual([refused.status, codeOf(refused)], [429, 'rate_limited'], 'without a look-up');
   }
@@ -293,10 +293,10 @@ test('a refused token in a loop exhausts only itself, not the other tokens of it
   const valid = await Promise.all(Array.from({ length: 10 }, () => database.token()));
   const revoked = await database.token();
   await database.primary.query('update app.api_tokens set revoked_at = now() where token_hash = $1', [
-    tokenHash(revoked),
+    hashToken(revoked),
   ]);
   const expired = await database.token({ expiresAt: new Date(Date.now() - 1000) });
-  for (const token of [revoked, expired, newToken()]) {
+  for (const token of [revoked, expired, makeToken()]) {
     const statuses = await Promise.all(Array.from({ length: 10 }, () => ask(token)));
     t.deepEqual(statuses.sort(), [401, 401, 401, 401, 429, 429, 429, 429, 429, 429]);
   }
@@ -304,8 +304,8 @@ test('a refused token in a loop exhausts only itself, not the other tokens of it
   t.is(limited.status, 429);
   t.regex(limited.headers['retry-after'] as string, /^([1-9]|[1-5]\d|60)$/);
   t.deepEqual([...new Set(await Promise.all(valid.map(ask)))], [200]);
-  t.is(await ask(newToken()), 401, 'each of the three counted once for its address');
-  t.is(await ask(newToken()), 429);
+  t.is(await ask(makeToken()), 401, 'each of the three counted once for its address');
+  t.is(await ask(makeToken()), 429);
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
   t.regex(metrics, /^gateway_limit_hits_total\{limit="refused_token"\} 19$/m);
   t.regex(metrics, /^gateway_limit_hits_total\{limit="address"\} 1$/m);
@@ -464,7 +464,7 @@ tracked.serial('a gateway that stops stores the uses that it has noted', async (
   const { client, gateway } = await database.gateway({ upkeepIntervalMs: 60_000 });
   const token = await database.token();
   const stored = 'select 1 from gateway.token_uses u join app.api_tokens a on a.id = u.token_id where token_hash = $1';
-  const uses = async () => (await database.primary.query(stored, [tokenHash(token)])).rows.length;
+  const uses = async () => (await database.primary.query(stored, [hashToken(token)])).rows.length;
   t.is((await client.get('/klanten?perPage=1', { token })).status, 200);
   t.is(await uses(), 0);
   await gateway.stop();

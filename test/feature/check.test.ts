@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
-import { prepared } from '../../src/postgres/statement.js';
+import { prepareSql } from '../../src/postgres/statement.js';
 import { RoundTrip } from '../../src/postgres/wire/queries.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { limitMs } from '../support/patience.js';
@@ -53,7 +53,7 @@ test('a batch of a check is late after its time without an answer, and one that 
   await client.connect();
   const outcomes: string[] = [];
   const batch = (text: string): RoundTrip => {
-    const statement = prepared('any', text);
+    const statement = prepareSql('any', text);
     return new RoundTrip([{ statement, values: [] }], false, (error, [tag]) =>
       outcomes.push(error?.message ?? `${tag}`),
     );
@@ -72,14 +72,14 @@ test('migrate takes TEMPORARY, large objects and WAL messages from PUBLIC and le
   const [name, app, login] = ['new', 'app', 'login'].map((end) => `${own}_${end}`) as [string, string, string];
   await primary.query(`create database ${name}`);
   await primary.query(
-    `create role ${app}; set gateway.login = '${login}'; set gateway.role = 'gateway_reader'; ${projectText('deploy/login.sql')}`,
+    `create role ${app}; set gateway.login = '${login}'; set gateway.role = 'gateway_reader'; ${readProject('deploy/login.sql')}`,
   );
   await primary.query(`alter role ${login} password 'secret'`);
   const adminUrl = urlAs(shared.primary, 'postgres', name);
   const client = new pg.Client(adminUrl);
   await client.connect();
   try {
-    await client.query(projectText('sql/apps/first/schema.sql'));
+    await client.query(readProject('sql/apps/first/schema.sql'));
     const { stdout, code } = await commandLine(['migrate'], { adminUrl, wallKey });
     t.is(code, 0, stdout);
     const { rows } = await client.query<{ role: string }>(

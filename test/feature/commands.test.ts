@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { projectRoot, projectText } from '../../src/base/paths.js';
+import { projectRoot, readProject } from '../../src/base/paths.js';
 import type { Finding } from '../../src/doctor/finding.js';
-import { misspeltNames, type Settings } from '../../src/settings.js';
+import { listMisspeltNames, type Settings } from '../../src/settings.js';
 import { commandLine, connections, programLine } from '../support/command-line.js';
 import { environmentOf } from '../support/environment.js';
 import { until } from '../support/patience.js';
@@ -53,7 +53,7 @@ test('a wrong command line is answered with the fault, the nearest name and a hi
 test('tokens create names the scopes of the definitions in use, and takes no other', async (t) => {
   const resourcesDir = mkdtempSync(join(tmpdir(), 'definitions-'));
   t.teardown(() => rmSync(resourcesDir, { recursive: true }));
-  const { $schema: _, ...definition } = JSON.parse(projectText('config/resources/logboeken.json')) as {
+  const { $schema: _, ...definition } = JSON.parse(readProject('config/resources/logboeken.json')) as {
     $schema: string;
   };
   writeFileSync(join(resourcesDir, 'notes.json'), JSON.stringify({ ...definition, name: 'notes' }));
@@ -68,7 +68,7 @@ test('tokens create names the scopes of the definitions in use, and takes no oth
 });
 
 test('help COMMAND, COMMAND --help and the file of the help text are the same', async (t) => {
-  const text = projectText('config/help/views.txt');
+  const text = readProject('config/help/views.txt');
   t.deepEqual(await commandLine(['help', 'views']), { stdout: text, stderr: '', code: 0 });
   t.is((await programLine(['views', '--help'])).stdout, text);
 });
@@ -147,7 +147,7 @@ test('an error of PostgreSQL comes with the next step: a replica as ADMIN_URL, a
   }
 });
 
-const { engines } = JSON.parse(projectText('package.json')) as { engines: { node: string } };
+const { engines } = JSON.parse(readProject('package.json')) as { engines: { node: string } };
 const [oldest = ''] = /\d+/.exec(engines.node) ?? [];
 const startsTitle = `the program starts on Node ${oldest}, the oldest that package.json promises`;
 const isOldest = process.versions.node.split('.')[0] === oldest;
@@ -158,10 +158,10 @@ const isOldest = process.versions.node.split('.')[0] === oldest;
 
 test('README, docs/operate/deployment.md and image name the same versions of Node as package.json', (t) => {
   for (const page of ['README.md', 'docs/operate/deployment.md'])
-    t.regex(projectText(page), /Node(\.js)? 26 LTS/, page);
+    t.regex(readProject(page), /Node(\.js)? 26 LTS/, page);
   t.regex(engines.node, /\|\| >=26/);
-  t.true(projectText('README.md').includes(`the oldest is ${oldest}`));
-  t.regex(projectText('Dockerfile'), /^ARG NODE_IMAGE=node:26-/m);
+  t.true(readProject('README.md').includes(`the oldest is ${oldest}`));
+  t.regex(readProject('Dockerfile'), /^ARG NODE_IMAGE=node:26-/m);
 });
 
 // The settings as an operator gives them: in the environment of a process.
@@ -243,7 +243,7 @@ test('serve warns of misspelt environment names, and check reports them', async 
 test('names of other programs are no misspelt settings', (t) => {
   const others =
     'HOME HOSTNAME PATH LANG TZ PGHOST NODE_ENV CLIENT_ID APP_HOST REDIS_HOST PRIMARY_SERVICE_HOST REDIS_PORT CONFIG_FILE DATA_KEYS_FILE';
-  t.deepEqual(misspeltNames(Object.fromEntries(others.split(' ').map((name) => [name, 'x']))), []);
+  t.deepEqual(listMisspeltNames(Object.fromEntries(others.split(' ').map((name) => [name, 'x']))), []);
 });
 
 /** Clears the screen (ESC), sets the title (C1), turns text round (bidi), and begins a line of its own. */

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import { exposedHeaders } from '../../src/serve/http/cors.js';
 import { listen } from '../../src/serve/http/listeners.js';
 import { headerOf } from '../../src/serve/openapi/responses.js';
@@ -67,7 +67,7 @@ allowing('a preflight of a listed origin is answered without token and limit, of
 });
 
 test('pages may read every header of a response that says something about its record, page or limit', (t) => {
-  const { headers } = JSON.parse(projectText('config/openapi/components.json'));
+  const { headers } = JSON.parse(readProject('config/openapi/components.json'));
   const hidden = ['Cache-Control', 'X-Content-Type-Options', 'Content-Security-Policy', 'Referrer-Policy', 'Vary'];
   const described = Object.keys(headers).filter(
     (name) => !(name in headerOf) && ![...hidden, 'Accept-Encoding'].includes(name),
@@ -83,7 +83,7 @@ inBrowser(`a page in Chromium reads a record with its ETag and limit, and change
   const browser = await launchBrowser();
   try {
     const { page } = await openPage(browser, origin);
-    const [reader] = /(?<=```js\n).*?(?=^```)/ms.exec(projectText('docs/use/browser.md')) as RegExpExecArray;
+    const [reader] = /(?<=```js\n).*?(?=^```)/ms.exec(readProject('docs/use/browser.md')) as RegExpExecArray;
     const program = (base: string) => `(async () => {
       ${reader.replace('perPage=1000', 'perPage=2')}
       const [base, token, found] = ['${base}/api/v1', '${token}', []];

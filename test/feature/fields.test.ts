@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { columnsOf, leaves } from '../../src/resource/definition/resource.js';
+import { getColumns, listLeaves } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import {
   codeOf,
@@ -134,8 +134,8 @@ test('where no part is asked for, none is read', async (t) => {
   const resource = loadResources(t.context.database.settings.resourcesDir).find(({ name }) => name === 'werkbonnen');
   if (resource === undefined) return t.fail();
   const { list } = compileStatements(resource);
-  const members = leaves(resource).filter(({ path }) => path[0] === 'status');
-  const columns = columnsOf(resource, members);
+  const members = listLeaves(resource).filter(({ path }) => path[0] === 'status');
+  const columns = getColumns(resource, members);
   const values = {
     ids: '{}',
     limit: 5,

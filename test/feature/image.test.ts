@@ -19,7 +19,7 @@ import type { ExecutionContext } from 'ava';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
-import { environmentName, type Settings } from '../../src/settings.js';
+import { getEnvironmentName, type Settings } from '../../src/settings.js';
 import { connections, programLine } from '../support/command-line.js';
 import { customerOf } from '../support/primary-side.js';
 import { serveProcess } from '../support/serve-process.js';
@@ -174,7 +174,7 @@ test("the image's start command loads what only some settings and requests need,
   const settings = { replicaUrls, primaryUrls, dataKeys, wallKey, codecModule, resourcesDir, ...listeners };
   const env = Object.fromEntries(
     Object.entries({ ...settings, redisUrl: 'redis://127.0.0.1:1' }).map(([name, value]) => [
-      environmentName(name),
+      getEnvironmentName(name),
       String(value),
     ]),
   );
@@ -211,7 +211,7 @@ test("the image's start command serves, its health check asks /livez, and its st
     opsPort: 0,
   };
   const env = Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [environmentName(name), String(value)]),
+    Object.entries(settings).map(([name, value]) => [getEnvironmentName(name), String(value)]),
   );
   const [health = [], start = []] = commands;
   const child = spawn(process.execPath, start, { cwd: image, env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });

@@ -4,8 +4,8 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { ownersSql, startSettingsPage } from '../../demo/settings-page.js';
-import { projectText } from '../../src/base/paths.js';
-import { wellFormed } from '../../src/serve/http/token-format.js';
+import { readProject } from '../../src/base/paths.js';
+import { isWellFormed } from '../../src/serve/http/token-format.js';
 import { browserMissing, launchBrowser, openPage } from '../support/browser.js';
 import { eventually, gatewayTest, shared, type TestContext, type TestDatabase } from '../support/workspace.js';
 
@@ -16,7 +16,7 @@ const apps = {
   'the table of tokens of the app': gatewayTest(overrides, 'first'),
   'the table of tokens of the gateway': gatewayTest(overrides, 'second'),
 };
-const page = projectText('docs/adopt/tokens-in-your-app.md');
+const page = readProject('docs/adopt/tokens-in-your-app.md');
 const sample = (language: string): string => new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(page)?.[1] as string;
 
 interface Issued {
@@ -77,7 +77,7 @@ for (const [what, test] of Object.entries(apps)) {
       const scopes = ['read:klanten', 'write:installaties'];
       const values: unknown[] = [own.id, own.ownerId, 'Power BI', scopes, inAnHour(), limit];
       const [issued] = (await app.query<Issued>(issue, values)).rows as [Issued];
-      t.true(wellFormed(issued.token));
+      t.true(isWellFormed(issued.token));
       await caughtUp();
       const statusOf = async (token: string) => (await api.get('/klanten?perPage=1', { token })).status;
       t.is(await statusOf(issued.token), 200);
@@ -158,7 +158,7 @@ test.serial(
     const log = readFileSync(shared.logs.primary, 'utf8');
     t.true(log.includes('gateway.rotate_token'));
     for (const token of tokens) {
-      t.true(wellFormed(token));
+      t.true(isWellFormed(token));
       t.false(log.includes(token.slice(4, 20)) || log.includes(Buffer.from(token).toString('hex').slice(8, 40)));
     }
   },
@@ -187,7 +187,7 @@ test.serial(
     await tab.click('input[value="read:klanten"]');
     await tab.click('#issue');
     const token = await shown('#token');
-    t.true(wellFormed(token ?? ''));
+    t.true(isWellFormed(token ?? ''));
     t.is(await statusOf(token), 200);
     t.is(await shown('td b'), null);
     await tab.goto(settings.url);

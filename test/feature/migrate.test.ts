@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { projectRoot, projectText } from '../../src/base/paths.js';
+import { projectRoot, readProject } from '../../src/base/paths.js';
 import { checkApplied } from '../../src/doctor/views.js';
 import { defaultViewsDir, readSqlFiles } from '../../src/operate/migrate/sql-files.js';
-import { sessionSettings } from '../../src/postgres/wire/session.js';
+import { listSessionSettings } from '../../src/postgres/wire/session.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { commandLine, withViews } from '../support/command-line.js';
 import { environmentOf } from '../support/environment.js';
@@ -50,7 +50,7 @@ function viewsFolder(t: ExecutionContext): string {
 
 test.before(async () => {
   await run(shared.primary, `create database ${name}`);
-  await run(adminUrl, projectText('sql/apps/first/schema.sql'));
+  await run(adminUrl, readProject('sql/apps/first/schema.sql'));
 });
 test.after.always(() => run(shared.primary, `drop database ${name} with (force)`));
 
@@ -178,11 +178,11 @@ test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql'
   try {
     const login = { username: admin, password: 'secret', pathname: admin };
     const own = { adminUrl: Object.assign(new URL(shared.primary), login).href, wallKey };
-    await run(own.adminUrl, projectText('sql/apps/first/schema.sql'));
+    await run(own.adminUrl, readProject('sql/apps/first/schema.sql'));
     const refused = await commandLine(['migrate'], own);
     t.is(refused.code, 1);
     t.regex(refused.stderr, /core\/001_roles\.sql.*(permission denied|must have)/);
-    await run(shared.primary, `set gateway.admin = '${admin}'; ${projectText('deploy/roles.sql')}`);
+    await run(shared.primary, `set gateway.admin = '${admin}'; ${readProject('deploy/roles.sql')}`);
     const { stderr, code } = await commandLine(['migrate'], own);
     t.deepEqual({ stderr, code }, { stderr: '', code: 0 });
     const pending = await commandLine(['migrate', '--pending'], own);
@@ -201,10 +201,10 @@ test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql'
 
 test('deploy/roles.sql gives the roles the settings of sql/core/001_roles.sql, which each login sends', (t) => {
   const listed = (path: string): string[] =>
-    projectText(path).match(/\('\w+', (?:null|'[^']*'), (?:null|'[^']*')\)/g) ?? [];
+    readProject(path).match(/\('\w+', (?:null|'[^']*'), (?:null|'[^']*')\)/g) ?? [];
   t.is(listed('deploy/roles.sql').length, 25);
   t.deepEqual(listed('deploy/roles.sql'), listed('sql/core/001_roles.sql'));
-  const sent = sessionSettings('primary', { statementTimeoutMs: 0, writeTimeoutMs: 20_000 });
+  const sent = listSessionSettings('primary', { statementTimeoutMs: 0, writeTimeoutMs: 20_000 });
   const value = (setting: string) => sent.find(({ name }) => name === setting)?.value;
   t.deepEqual(['statement_timeout', 'synchronous_commit', 'jit'].map(value), ['40000', 'on', undefined]);
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { app } from '../support/app.js';
 import { faultsOf, idsOf, listNames, type Page, page, pages, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
@@ -226,7 +226,7 @@ for (const list of listNames) {
 
   cursors(`${list}: forged keys are refused, or seek; they never break anything`, async (t) => {
     const { client, database } = t.context;
-    const context = cursorContext(database.workspaces[0]?.id as string, list, {});
+    const context = makeCursorContext(database.workspaces[0]?.id as string, list, {});
     const impossible = ['', 'x', 'infinity', "'", '\0', '2026-02-30 00:00:00+00', '294277-01-01 00:00:00+00'];
     const real = ['2026-01-01', '2026-01-01 00:00:00+00', '-1', '00000000-0000-4000-8000-000000000000'];
     const extreme = [
@@ -269,7 +269,7 @@ cursors('a cursor with a moment in the future is served like a cursor of now', a
   const { client, database } = t.context;
   const { pagination } = await page(client, '/klanten?perPage=3');
   const lines = Buffer.from(pagination.endCursor, 'base64url').subarray(12).toString().split('\0');
-  const context = cursorContext(database.workspaces[0]?.id as string, 'klanten', {});
+  const context = makeCursorContext(database.workspaces[0]?.id as string, 'klanten', {});
   const cursor = encodeCursor(context, { key: lines.slice(1) as [string, string], asOfMs: Date.now() + 86_400_000 });
   const forged = await page(client, `/klanten?perPage=3&cursor=${cursor}`);
   t.deepEqual(forged.data, (await page(client, `/klanten?perPage=3&cursor=${pagination.endCursor}`)).data);

@@ -2,11 +2,11 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import type { FindingCode } from '../../src/doctor/finding.js';
 import { inspect } from '../../src/doctor/inspect.js';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { statusOf } from '../../src/serve/ops/status.js';
+import { reportStatus } from '../../src/serve/ops/status.js';
 import type { Settings } from '../../src/settings.js';
 import type { ApiClient } from '../support/client.js';
 import { type Pgbouncer, pgbouncerBinary, startPgbouncer } from '../support/pgbouncer.js';
@@ -43,7 +43,7 @@ base.serial.before(async (t) => {
 base.after.always(() => pooler.running?.stop());
 
 function connectQuery(server: string): string {
-  const entry = projectText('deploy/pgbouncer/pgbouncer.ini').match(`host=${server}[.].*`)?.[0] ?? '';
+  const entry = readProject('deploy/pgbouncer/pgbouncer.ini').match(`host=${server}[.].*`)?.[0] ?? '';
   return /connect_query='[^']+'/.exec(entry)?.[0] ?? 'none';
 }
 
@@ -111,7 +111,7 @@ test(`a pooler before all servers that stands still is named, and no server is b
   const { process } = pooler.running as Pgbouncer;
   t.teardown(() => process.kill('SIGCONT'));
   process.kill('SIGSTOP');
-  const sentences = () => statusOf(gateway.readiness(), 0).faults.map(({ sentence }) => sentence);
+  const sentences = () => reportStatus(gateway.readiness(), 0).faults.map(({ sentence }) => sentence);
   const named = `All servers are reached through ${new URL(url('reads')).host}: look at this pooler or proxy first.`;
   await eventually(t, 'its name', () => sentences()[0] === named, 20_000);
 });

@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import type { Statement } from '../../src/postgres/statement.js';
-import { guardOf } from '../../src/postgres/wire/queries.js';
+import { getGuard } from '../../src/postgres/wire/queries.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from '../../src/resource/statements/sync-statements.js';
-import { type ReadInPass, rangesOf } from '../../src/serve/sync/scan.js';
+import { listRanges, type ReadInPass } from '../../src/serve/sync/scan.js';
 import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor } from '../support/replica-reader.js';
 import { sealed } from '../support/walls.js';
@@ -234,7 +234,7 @@ test('a digest and ids of a range join nothing, and no range has more rows than 
     return { rows: (await client.query<string[]>(query)).rows, asOfMs: null };
   };
   const sizes: number[] = [];
-  for await (const { bounds, values } of rangesOf(read, hashed, null, own, 1000, 10_000)) {
+  for await (const { bounds, values } of listRanges(read, hashed, null, own, 1000, 10_000)) {
     sizes.push((await read(hashed.find[bounds], values)).rows.length);
     if (bounds !== 'between' || sizes.length > 3) continue;
     for (const statement of [digest.between, versions.between]) {
@@ -299,7 +299,7 @@ async function someValues(workspace: string, { view, order }: Resource): Promise
 
 async function planOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<Plan> {
   await client.query('begin');
-  await client.query(guardOf(statement).text, [sealed(largestWorkspace)]);
+  await client.query(getGuard(statement).text, [sealed(largestWorkspace)]);
   await client.query(`prepare guarded as ${statement.text}`);
   const plan = await analyzed(client, statement, values);
   await client.query('deallocate guarded');

@@ -8,8 +8,8 @@ import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import { resourcesOf } from '../../pull/src/document.js';
 import { PageText } from '../../pull/src/json-text.js';
-import { projectText } from '../../src/base/paths.js';
-import { newToken } from '../../src/serve/http/token-format.js';
+import { readProject } from '../../src/base/paths.js';
+import { makeToken } from '../../src/serve/http/token-format.js';
 import { output, programMissing } from '../support/client-tools.js';
 import { duckdbCopy, exported, type PullRun, postgresCopy, runPull, startPull } from '../support/pull/copy.js';
 import { gatewayTest, type TestContext } from '../support/workspace.js';
@@ -17,7 +17,7 @@ import { gatewayTest, type TestContext } from '../support/workspace.js';
 const test = gatewayTest();
 const folder = mkdtempSync(join(tmpdir(), 'pull-'));
 const tokenFile = join(folder, 'token');
-test.before(() => writeFileSync(tokenFile, newToken()));
+test.before(() => writeFileSync(tokenFile, makeToken()));
 test.after.always(() => rmSync(folder, { recursive: true }));
 
 const address = 'http://127.0.0.1:9';
@@ -57,7 +57,7 @@ test.serial('a usage error has code 2 and shows no secret', async (t) => {
     t.notRegex(stderr, /geheim/);
   }
   const broken = join(folder, 'no-token');
-  for (const text of [`${newToken()}\n${newToken()}`, `Bearer ${newToken()}`, '']) {
+  for (const text of [`${makeToken()}\n${makeToken()}`, `Bearer ${makeToken()}`, '']) {
     writeFileSync(broken, text);
     t.deepEqual(await against(address, ['--token-file', broken]), {
       code: 2,
@@ -233,7 +233,7 @@ test.serial('both destinations and all exports have just what the API has, odd t
     }
     const rows = await to.sql('select id, omschrijving, created_at from werkbonnen');
     t.is(rows.length, expected.size);
-    const [, query = ''] = /```sql\n(.*?)```/s.exec(projectText('docs/use/pull.md')) ?? [];
+    const [, query = ''] = /```sql\n(.*?)```/s.exec(readProject('docs/use/pull.md')) ?? [];
     t.true((await to.sql(query)).length > 0, 'the query of docs/use/pull.md');
     for (const { id, omschrijving, created_at } of rows) {
       const order = expected.get(id as string);

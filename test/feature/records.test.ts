@@ -1,7 +1,7 @@
 import { customerPlain } from '../../demo/seed/plain.js';
 import { secondSizesOf, sizesOf } from '../../demo/seed/sizes.js';
-import { newToken } from '../../src/serve/http/token-format.js';
-import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
+import { makeToken } from '../../src/serve/http/token-format.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { app, appName, type Customer, customerOf, undecodable } from '../support/app.js';
 import type { ApiClient } from '../support/client.js';
 import { codeOf, type ListName, listNames, type Page, records } from '../support/lists.js';
@@ -205,7 +205,7 @@ logged('the log of a run with every kind of read holds no token, name, address o
   const { client, database, token, log, gateway } = t.context;
   const plain = Array.from({ length: sizesOf(clonedRows[appName]).customers }, (_, i) => customerPlain(0, i + 1));
   const [customer] = plain as [ReturnType<typeof customerPlain>];
-  const others = [newToken(), await database.token({ expiresAt: new Date(0) }), await database.token({ scopes: [] })];
+  const others = [makeToken(), await database.token({ expiresAt: new Date(0) }), await database.token({ scopes: [] })];
   for (const list of listNames) {
     await records(client, `/${list}?perPage=1000`);
     for (const other of others) await client.get(`/${list}`, { token: other });
@@ -213,7 +213,7 @@ logged('the log of a run with every kind of read holds no token, name, address o
       await client.get(`/${list}?${query}`);
       await client.get(`/${list}?${query}`, { token: null });
     }
-    const forged = encodeCursor(cursorContext(database.workspaces[0]?.id as string, list, {}), {
+    const forged = encodeCursor(makeCursorContext(database.workspaces[0]?.id as string, list, {}), {
       key: [token, customer.naam],
       asOfMs: null,
     });

@@ -1,7 +1,7 @@
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { freePort } from '../../demo/cluster/ports.js';
-import { projectRoot, projectText } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { projectRoot, readProject } from '../../src/base/paths.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { output, type ProgramOptions, programMissing, workFolder } from '../support/client-tools.js';
 import { connections } from '../support/command-line.js';
 import { environmentOf } from '../support/environment.js';
@@ -99,7 +99,7 @@ async function wrongAnswers(
   edit: (script: string) => string,
   options: ProgramOptions,
 ): Promise<string[]> {
-  const text = projectText(`docs/${page}.md`);
+  const text = readProject(`docs/${page}.md`);
   const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => ({
     language,
     code,
@@ -161,7 +161,7 @@ const noPsql = noJq || programMissing('psql', '--version');
     try {
       t.deepEqual(await wrongAnswers('start/tutorial', onServers, { cwd: folder }), []);
     } finally {
-      await asAdmin(urlAs(shared.primary, 'postgres', 'postgres'), async (client) => {
+      await runAsAdmin(urlAs(shared.primary, 'postgres', 'postgres'), async (client) => {
         await client.query('drop database if exists shop with (force)');
         await client.query('drop role if exists shop_reader, shop_writer');
       });

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
-import { sealedParts } from '../../src/serve/sync/sealed-parts.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
+import { makeSealedParts } from '../../src/serve/sync/sealed-parts.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith } from '../support/definitions.js';
@@ -143,7 +143,7 @@ test('a transaction that began before a pass and commits after it is in the next
   await database.primary.query('update probe.klanten set created_at = created_at where id = $1', [late]);
   await database.primary.query('release savepoint inner_part');
   // A later transaction that is over: the ids of the open ones lie below the end of the replica's snapshot.
-  await asAdmin(database.settings.adminUrl, (other) =>
+  await runAsAdmin(database.settings.adminUrl, (other) =>
     other.query(
       'update probe.werkbonnen set nummer = nummer where nummer = (select min(nummer) from probe.werkbonnen)',
     ),
@@ -503,7 +503,7 @@ test('a token shows no position and no transaction number, is read by every gate
   const other = await database.gateway();
   t.is((await other.client.get(`/sync/klanten?since=${since}`, { token })).status, 200);
   const context = JSON.stringify([database.workspaces[0]?.id, 'sync token klanten', []]);
-  const replaced = sealedParts(Buffer.alloc(32, 'other').toString('base64')).encode(context, ['1']);
+  const replaced = makeSealedParts(Buffer.alloc(32, 'other').toString('base64')).encode(context, ['1']);
   for (const path of [`/sync/klanten?since=${replaced}`, `/sync/klanten/digest?since=${replaced}`])
     t.is((await client.get(path)).json<{ code: string }>().code, 'sync_expired');
 });

@@ -2,7 +2,7 @@ import { urlAs } from '../../demo/cluster/passwords.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Connection, StatementNames } from '../../src/postgres/connection.js';
 import { sealWith } from '../../src/postgres/seal.js';
-import { prepared, type Statement, type WorkspaceId } from '../../src/postgres/statement.js';
+import { prepareSql, type Statement, type WorkspaceId } from '../../src/postgres/statement.js';
 import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
 import { wallKey } from '../support/walls.js';
@@ -60,8 +60,8 @@ test('a connection carries no workspace from a statement to the next, and a stat
         (error) => (error ? reject(error) : resolve()),
       ),
     );
-  const count = prepared('count', 'select count(*) > 0 from gateway.klanten');
-  const peek = prepared('peek', "select nullif(current_setting('gateway.workspace_id', true), '')");
+  const count = prepareSql('count', 'select count(*) > 0 from gateway.klanten');
+  const peek = prepareSql('peek', "select nullif(current_setting('gateway.workspace_id', true), '')");
   try {
     // Pipelined: all three are on their way before the first is answered.
     await Promise.all([run(count, database.workspaces[0]?.id as string), run(count, null), run(peek, null)]);

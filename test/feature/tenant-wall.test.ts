@@ -1,14 +1,14 @@
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { viewsOf } from '../../src/resource/statements/walls.js';
+import { getViews } from '../../src/resource/statements/walls.js';
 import { sealed } from '../support/walls.js';
 import { words } from '../support/words.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
 const test = gatewayTest();
 const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'werkbonnen_handelingen', 'werkbonnen_uren'];
-const all = loadResources('').flatMap(viewsOf);
+const all = loadResources('').flatMap(getViews);
 const refused = '42501'; // insufficient_privilege
 const nowhere = sealed('00000000-0000-0000-0000-000000000000');
 

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { cursorContext, encodeCursor } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { page } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
@@ -29,7 +29,7 @@ test('a total with a cursor is as current as the page of the cursor', async (t) 
        select gen_random_uuid(), workspace_id, klant_id, 'Koelcel' from app.installaties where workspace_id = $1 limit 1`,
     [workspace],
   );
-  const cursor = encodeCursor(cursorContext(workspace, 'installaties', {}), { key: null, asOfMs: Date.now() });
+  const cursor = encodeCursor(makeCursorContext(workspace, 'installaties', {}), { key: null, asOfMs: Date.now() });
   t.is(await total(t, `&cursor=${cursor}`), before + 1);
 });
 

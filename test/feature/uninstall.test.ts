@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import suite, { type ExecutionContext } from 'ava';
 import type pg from 'pg';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
-import { projectText } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { readProject } from '../../src/base/paths.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { commandsIn, emptyFolder, shopOf } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
 import { sealed, wallKey } from '../support/walls.js';
@@ -40,14 +40,14 @@ const catalogs = `
   order by 1`;
 
 const linesOf = async (database: string): Promise<string[]> =>
-  (await asAdmin(cluster.primary.url(database), (client) => client.query<{ line: string }>(catalogs))).rows.map(
+  (await runAsAdmin(cluster.primary.url(database), (client) => client.query<{ line: string }>(catalogs))).rows.map(
     ({ line }) => line,
   );
 
 async function appDatabase(name: string, owner = 'postgres'): Promise<void> {
   await cluster.primary.query(`create database ${name} owner ${owner}`);
-  await asAdmin(cluster.primary.url(name), async (client) => {
-    await client.query(`set role ${owner}; ${projectText('sql/apps/first/schema.sql')}`);
+  await runAsAdmin(cluster.primary.url(name), async (client) => {
+    await client.query(`set role ${owner}; ${readProject('sql/apps/first/schema.sql')}`);
     await client.query(`reset role; grant temporary on database ${name} to app_temporary`);
   });
 }
@@ -66,7 +66,7 @@ test('migrate --uninstall leaves the catalogs as they were before migrate, also 
   const url = cluster.primary.url('alone');
   const before = await linesOf('alone');
   await install(url);
-  await asAdmin(url, (client) => client.query('grant select on app.klanten to gateway_reader')); // by hand
+  await runAsAdmin(url, (client) => client.query('grant select on app.klanten to gateway_reader')); // by hand
   t.true((await linesOf('alone')).length > before.length + 100);
   t.deepEqual(await migrate(url, '--yes'), {
     code: 2,
@@ -113,7 +113,7 @@ type Kind = keyof typeof kinds;
 const wall = `gateway.workspace_id', '${sealed('1')}`;
 
 function asRole<T>(kind: Kind, role: string, setting: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  return asAdmin(cluster.primary.url(kind), async (client) => {
+  return runAsAdmin(cluster.primary.url(kind), async (client) => {
     await client.query(`begin; set local session authorization ${role}; select set_config('${setting}', true)`);
     return work(client);
   });
@@ -169,7 +169,7 @@ for (const kind of Object.keys(kinds) as Kind[])
     await cluster.primary.query(`create database ${kind} owner ${kind}_app`);
     const url = new URL(cluster.primary.url(kind));
     [url.username, url.password] = [`${kind}_app`, 'secret'];
-    await asAdmin(url.href, (client) => client.query(shop(kinds[kind])));
+    await runAsAdmin(url.href, (client) => client.query(shop(kinds[kind])));
     const before = await linesOf(kind);
     const folder = emptyFolder(t);
     const { run } = commandsIn(folder, { adminUrl: url.href, wallKey });
@@ -194,13 +194,13 @@ test('a view of the app that reads one of the gateway stops it, and nothing is c
   await appDatabase('read');
   const url = cluster.primary.url('read');
   await install(url);
-  await asAdmin(url, (client) => client.query('create view app.report as select id from records.klanten'));
+  await runAsAdmin(url, (client) => client.query('create view app.report as select id from records.klanten'));
   const before = await linesOf('read');
   const { code, stderr } = await migrate(url, '--uninstall', '--yes');
   t.is(code, 1);
   t.regex(stderr, /view app\.report depends on/);
   t.deepEqual(await linesOf('read'), before);
-  await asAdmin(url, (client) => client.query('drop view app.report'));
+  await runAsAdmin(url, (client) => client.query('drop view app.report'));
   t.is((await migrate(url, '--uninstall', '--yes')).code, 0);
 });
 

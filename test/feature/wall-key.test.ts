@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { sealWith } from '../../src/postgres/seal.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { viewsOf } from '../../src/resource/statements/walls.js';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { getViews } from '../../src/resource/statements/walls.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import type { Settings } from '../../src/settings.js';
 import { commandLine, connections } from '../support/command-line.js';
 import type { Page } from '../support/lists.js';
@@ -77,7 +77,7 @@ test('a workspace without its MAC shows nothing, and neither does a forged one',
 
 test('no login can name the workspace of a row, so no estimate of the planner lists them', async (t) => {
   const { database } = t.context;
-  const reads = loadResources('').flatMap(viewsOf);
+  const reads = loadResources('').flatMap(getViews);
   const writes = ['gateway.installaties_write', 'gateway.logboeken_write', 'gateway.idempotency'];
   for (const login of logins)
     await asThief(database, login, async (run) => {
@@ -149,13 +149,13 @@ test.serial(
   async (t) => {
     const { database } = t.context;
     const own = `${database.name}_logged`;
-    await asAdmin(urlAs(shared.primary, 'postgres', 'postgres'), async (client) => {
+    await runAsAdmin(urlAs(shared.primary, 'postgres', 'postgres'), async (client) => {
       await client.query(`create database ${own} template ${cloned.first} strategy file_copy`);
       await client.query(`revoke temporary on database ${own} from public`);
     });
     t.teardown(() => database.primary.query(`drop database ${own} with (force)`));
     const at = (url: string, login = 'postgres'): string => urlAs(url, login, own);
-    const settings = await asAdmin(at(shared.primary), async (client) => {
+    const settings = await runAsAdmin(at(shared.primary), async (client) => {
       await client.query(`load 'auto_explain'`);
       const { rows } = await client.query<{ name: string; context: string; value: string }>(
         `select name, context, case when name ~ 'parameter_max_length' then '0' when vartype = 'bool' then 'on' when name ~ '_min_duration' then '0'
@@ -169,7 +169,7 @@ test.serial(
     });
     t.true(settings.length > 20, settings.map(({ name }) => name).join());
     for (const login of logins)
-      await asAdmin(at(shared.primary, login), async (client) => {
+      await runAsAdmin(at(shared.primary, login), async (client) => {
         await client.query('set default_transaction_read_only = off');
         for (const { name, context, value } of settings)
           if (context === 'user') await client.query(`alter role ${login} in database ${own} set ${name} = '${value}'`);
@@ -196,7 +196,7 @@ test.serial(
       const patched = await client.request('PATCH', path, { token, body: { naam }, headers: sent });
       t.is(patched.status, 200, patched.text);
     }
-    const shown = await asAdmin(at(shared.primary), (admin) =>
+    const shown = await runAsAdmin(at(shared.primary), (admin) =>
       admin.query<{ query: string }>(
         'select query from pg_stat_activity union all select query from pg_stat_statements',
       ),
@@ -218,12 +218,12 @@ test.serial(
 );
 
 async function tokenIn(adminUrl: string, { workspaces }: TestDatabase): Promise<string> {
-  const [text, { id, ownerId } = { id: '', ownerId: '' }] = [newToken(), workspaces[0]];
+  const [text, { id, ownerId } = { id: '', ownerId: '' }] = [makeToken(), workspaces[0]];
   const scopes = ['klanten', 'installaties'].map((name) => `read:${name}`).concat('write:installaties');
-  await asAdmin(adminUrl, (client) =>
+  await runAsAdmin(adminUrl, (client) =>
     client.query(
       `insert into gateway.api_tokens (id, workspace_id, created_by, name, token_hash, scopes) values (gen_random_uuid(), $1, $2, 'test', $3, $4)`,
-      [id, ownerId, tokenHash(text), scopes],
+      [id, ownerId, hashToken(text), scopes],
     ),
   );
   return text;

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import type { ApiClient, ApiReply } from '../support/client.js';
 import { codeOf } from '../support/lists.js';
 import { limitMs } from '../support/patience.js';
@@ -52,7 +52,7 @@ test('a key that another gateway is using: the write waits briefly, then 409 wit
 test('a fresh write that waits for a lock on a table of the app is 503, not a request that is running', async (t) => {
   const { client, database } = t.context;
   const body = { naam: 'vergrendeld', customerId: await customerOf(database) };
-  await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+  await runAsAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
     for (const table of ['gateway.idempotency', 'app.klanten']) {
       await appClient.query(`begin; lock table ${table} in access exclusive mode`);
       const refused = await post(client, body, { key: `behind ${table}`.replace(' ', '-') });
@@ -129,7 +129,7 @@ test('of two changes that wait for the app with one If-Match one succeeds', asyn
   const { client, database } = t.context;
   const { id } = await created(client, { naam: 'x', customerId: await customerOf(database) });
   let replies: Promise<ApiReply[]> = Promise.resolve([]);
-  await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+  await runAsAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
     await appClient.query('begin');
     await appClient.query('select from app.installaties where id = $1 for update', [id]);
     replies = Promise.all(['y', 'z'].map((naam) => patch(client, id, '"v1"', { naam })));

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { apps } from '../../demo/seed/apps.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import {
-  columnsOf,
   type Field,
+  getColumns,
   type LoggedAs,
-  leaves,
+  listLeaves,
   type Resource,
   type ResourceWrite,
 } from '../../src/resource/definition/resource.js';
-import { tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken } from '../../src/serve/http/token-format.js';
 import { app, appName } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { withInstallations } from '../support/definitions.js';
@@ -118,7 +118,7 @@ test('a PATCH is replayed while the app holds its row locked', async (t) => {
   const key = newKey();
   const again = () => patch(client, record.id, etagOf(record), { naam: 'y' }, { key });
   t.is((await again()).status, 200);
-  await asAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
+  await runAsAdmin(urlAs(shared.primary, 'postgres', database.name), async (appClient) => {
     await appClient.query('begin');
     await appClient.query('select from probe.installaties where id = $1 for update', [record.id]);
     const replayed = await again();
@@ -161,7 +161,7 @@ test('a replay to a token that lost read:installaties shows the write scope only
   const setScopes = async (...scopes: string[]): Promise<void> => {
     await database.primary.query('update gateway.api_tokens set scopes = $1 where token_hash = $2', [
       scopes,
-      tokenHash(token),
+      hashToken(token),
     ]);
     await database.caughtUp();
   };
@@ -219,12 +219,12 @@ function columnsByRole() {
   const resource = loadResources(apps[appName].resourcesDir).find(({ name }) => name === 'installaties') as Resource;
   const { audit, ids, onChange } = resource.write as ResourceWrite;
   const log = (audit as LoggedAs).columns;
-  const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+  const writable = listLeaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
   const moved = Object.keys(onChange);
   return {
     log,
     moved,
-    readOnly: ['workspace_id', ...columnsOf(resource)].filter((column) => ![...writable, ...moved].includes(column)),
+    readOnly: ['workspace_id', ...getColumns(resource)].filter((column) => ![...writable, ...moved].includes(column)),
     nameColumn: (resource.fields.naam as Field).column,
     /** The list of inserted columns has the id if the gateway makes it. */
     made: ids === 'gateway' ? 'id, ' : '',

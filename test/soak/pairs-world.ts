@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { freePort } from '../../demo/cluster/ports.js';
 import { projectRoot } from '../../src/base/paths.js';
-import { asAdmin } from '../../src/postgres/admin.js';
+import { runAsAdmin } from '../../src/postgres/admin.js';
 import type { Readiness } from '../../src/serve/ops/status.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import type { Page } from '../support/lists.js';
@@ -104,7 +104,7 @@ export async function startWorld(): Promise<World> {
   const violations: Violations = new Set();
   const servers = { primary: setUp.cluster.primary };
   const sql: Sql = (text) =>
-    again(() => asAdmin(servers.primary.url(templateName), async (client) => (await client.query(text)).rows));
+    again(() => runAsAdmin(servers.primary.url(templateName), async (client) => (await client.query(text)).rows));
   const clients = await Promise.all(
     [0, 1].map((workspace) => startClient({ setUp, serving, violations }, sql, workspace)),
   );

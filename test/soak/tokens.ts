@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 import type { Figures } from './figures.js';
@@ -61,14 +61,14 @@ async function measure(serving: ServeProcess, all: readonly string[]): Promise<F
 }
 
 async function insertTokens({ sql, workspaces, caughtUp }: FaultCluster): Promise<string[]> {
-  const all = Array.from({ length: firstTokens + tokens }, newToken);
+  const all = Array.from({ length: firstTokens + tokens }, makeToken);
   const { id, ownerId } = workspaces[0] as { id: string; ownerId: string };
   for (let from = 0; from < all.length; from += 10_000) {
     const some = all.slice(from, from + 10_000);
     await sql(
       `insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes)
        select unnest($1::uuid[]), $2, $3, 'soak', unnest($4::bytea[]), '{read:installaties}'`,
-      [some.map(() => randomUUID()), id, ownerId, some.map(tokenHash)],
+      [some.map(() => randomUUID()), id, ownerId, some.map(hashToken)],
     );
   }
   await caughtUp();

@@ -9,8 +9,8 @@ import type { Command } from '../../src/cli/command.js';
 import { docsCommand } from '../../src/cli/docs.js';
 import { exportCommand } from '../../src/cli/export.js';
 import { migrateCommand, viewsCommand } from '../../src/cli/migrate.js';
-import { exitCodeOf } from '../../src/cli/program.js';
-import { tokens } from '../../src/cli/tokens.js';
+import { runForExitCode } from '../../src/cli/program.js';
+import { runTokens } from '../../src/cli/tokens.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
 import type { Settings } from '../../src/settings.js';
 import { environmentOf } from './environment.js';
@@ -48,7 +48,7 @@ const commands: Readonly<Record<string, Command>> = {
   docs: docsCommand,
   export: exportCommand,
   migrate: migrateCommand,
-  tokens,
+  tokens: runTokens,
   views: viewsCommand,
 };
 
@@ -65,7 +65,7 @@ export async function commandLine(args: string[], settings: Partial<Settings> = 
   if (!(name in commands)) return programLine(args, settings);
   const own: Running = { env: environmentOf(settings), stdout: '', stderr: '' };
   const usage = { called: `workspace-data-gateway ${name}`, help: `config/help/${name}.txt` };
-  const code = await running.run(own, () => exitCodeOf(usage, withViews(args).slice(1), commands[name] as Command));
+  const code = await running.run(own, () => runForExitCode(usage, withViews(args).slice(1), commands[name] as Command));
   return { stdout: own.stdout, stderr: own.stderr, code };
 }
 

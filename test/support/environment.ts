@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { projectRoot } from '../../src/base/paths.js';
 import { tuning } from '../../src/base/tuning.js';
-import { environmentName, type Settings } from '../../src/settings.js';
+import { getEnvironmentName, type Settings } from '../../src/settings.js';
 
 const resourcesDir = join(projectRoot, 'config/resources');
 
@@ -9,7 +9,7 @@ const resourcesDir = join(projectRoot, 'config/resources');
 export function environmentOf(settings: Partial<Settings>): Record<string, string> {
   const whole = { ...settings, resourcesDir: settings.resourcesDir || resourcesDir };
   const given = Object.entries(whole).filter(([name]) => !Object.hasOwn(tuning, name));
-  return Object.fromEntries(given.map(([name, value]) => [environmentName(name), String(value)]));
+  return Object.fromEntries(given.map(([name, value]) => [getEnvironmentName(name), String(value)]));
 }
 
 export function tuningFlags(settings: Partial<Settings>): string[] {

@@ -5,7 +5,7 @@ import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import { keptSessions, type PgNode, type ServerSettings } from '../../demo/cluster/node.js';
 import type { Gateway } from '../../src/serve/gateway.js';
 import { startGateway } from '../../src/serve/gateway.js';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import { limitMs, until } from './patience.js';
 import { startSeeded } from './seeded-cluster.js';
@@ -135,11 +135,11 @@ async function fill(
       },
     );
   const token: FaultCluster['token'] = async ({ workspace = 0, scopes = readScopes, expiresAt } = {}) => {
-    const text = newToken();
+    const text = makeToken();
     const { id, ownerId } = workspaces[workspace] as { id: string; ownerId: string };
     await sql(
       'insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
-      [randomUUID(), id, ownerId, 'test', tokenHash(text), scopes, expiresAt ?? null],
+      [randomUUID(), id, ownerId, 'test', hashToken(text), scopes, expiresAt ?? null],
     );
     await caughtUp();
     return text;

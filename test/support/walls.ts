@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { wallFiles } from '../../src/operate/migrate/sql-files.js';
-import { withTypes } from '../../src/operate/migrate/views.js';
+import { listWallFiles } from '../../src/operate/migrate/sql-files.js';
+import { addTypes } from '../../src/operate/migrate/views.js';
 import { sealWith } from '../../src/postgres/seal.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
 import { loadResources } from '../../src/resource/definition/load.js';
@@ -13,9 +13,9 @@ export const sealed = (workspace: string): string => seal(workspace as Workspace
 
 export async function makeWalls(primary: pg.Client, definitions: string | readonly Resource[]): Promise<void> {
   const resources = typeof definitions === 'string' ? loadResources(definitions) : definitions;
-  for (const file of wallFiles(resources)) {
+  for (const file of listWallFiles(resources)) {
     const [, view] = /create view (\S+)/.exec(file.sql) ?? [];
     const { rows } = await primary.query('select to_regclass($1) as it', [view]);
-    if (rows[0].it === null) await primary.query(await withTypes(primary, file));
+    if (rows[0].it === null) await primary.query(await addTypes(primary, file));
   }
 }

@@ -7,7 +7,7 @@ import { urlAs } from '../../demo/cluster/passwords.js';
 import { type AppName, apps } from '../../demo/seed/apps.js';
 import type { Gateway } from '../../src/serve/gateway.js';
 import { startGateway } from '../../src/serve/gateway.js';
-import { newToken, tokenHash } from '../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import { appName } from './app.js';
 import { type ApiClient, apiClient } from './client.js';
@@ -157,11 +157,11 @@ async function cloneTemplate(app: AppName): Promise<TestDatabase> {
   );
   const { workspaces } = shared.apps[app];
   const token: TestDatabase['token'] = async ({ workspace = 0, scopes = allScopes, expiresAt = null } = {}) => {
-    const text = newToken();
+    const text = makeToken();
     const { id, ownerId } = workspaces[workspace] as { id: string; ownerId: string };
     await primary.query(
       'insert into gateway.api_tokens (id, workspace_id, created_by, name, token_hash, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
-      [randomUUID(), id, ownerId, 'test', tokenHash(text), scopes, expiresAt],
+      [randomUUID(), id, ownerId, 'test', hashToken(text), scopes, expiresAt],
     );
     await caughtUp();
     return text;

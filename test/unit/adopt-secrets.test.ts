@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { areRandom } from '../../src/doctor/thorough/forms.js';
-import { reasonNotToShow, reasonToLeaveOut } from '../../src/operate/adopt/columns.js';
+import { findReasonNotToShow, findReasonToLeaveOut } from '../../src/operate/adopt/columns.js';
 import { column } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 
@@ -11,7 +11,7 @@ import { words } from '../support/words.js';
 test('a secret is known by its name, by that of its table, and by its form, and nothing else is taken for one', (t) => {
   const reason = (path: string, type = 'text', ...values: string[]) => {
     const [name = '', own = ''] = path.split('.');
-    return reasonNotToShow({ ...column(own, type, ...values), table: name }, []);
+    return findReasonNotToShow({ ...column(own, type, ...values), table: name }, []);
   };
   for (const path of words(`
     logins.one_time_code logins.loginCode users.mfa_code users.scratchCodes users.nonce users.otp users.smsPin users.magic_link users.verifyUrl
@@ -39,10 +39,10 @@ test('a secret is known by its name, by that of its table, and by its form, and 
     devices.code subscriptions.code notifications.title activation_statuses.code`))
     t.is(reason(path), undefined, path);
   t.is(reason('sessions.id', 'bigint'), undefined);
-  t.is(reasonToLeaveOut({ ...column('secret_id'), refers: true }), undefined, 'a reference');
-  t.is(reasonToLeaveOut(column('secret_id')), 'secrets, by the name');
-  t.is(reasonToLeaveOut({ ...column('session_id'), refers: true }), 'secrets, by the name');
-  t.is(reasonToLeaveOut(column('email_domain')), undefined);
+  t.is(findReasonToLeaveOut({ ...column('secret_id'), refers: true }), undefined, 'a reference');
+  t.is(findReasonToLeaveOut(column('secret_id')), 'secrets, by the name');
+  t.is(findReasonToLeaveOut({ ...column('session_id'), refers: true }), 'secrets, by the name');
+  t.is(findReasonToLeaveOut(column('email_domain')), undefined);
   t.is(reason('sessions.id', 'uuid'), undefined);
   t.is(reason('passcodes.code', 'boolean'), undefined);
   const sent = [

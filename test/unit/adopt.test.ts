@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type pg from 'pg';
-import { isNamed, snakeCase } from '../../src/base/words.js';
-import { type Form, formOf } from '../../src/doctor/thorough/forms.js';
-import { auditLogIn, documentsIn } from '../../src/operate/adopt/audit-log.js';
+import { isNamed, toSnakeCase } from '../../src/base/words.js';
+import { type Form, guessForm } from '../../src/doctor/thorough/forms.js';
+import { findAuditLog, listDocuments } from '../../src/operate/adopt/audit-log.js';
 import { sample } from '../../src/operate/adopt/catalog.js';
-import { insideJson, reasonToLeaveOut, shown } from '../../src/operate/adopt/columns.js';
-import { fieldsOf } from '../../src/operate/adopt/fields.js';
-import { keyIdsFile, tokensFile } from '../../src/operate/adopt/files.js';
+import { findReasonToLeaveOut, showColumn, showInsideJson } from '../../src/operate/adopt/columns.js';
+import { planFields } from '../../src/operate/adopt/fields.js';
+import { makeKeyIdsFile, makeTokensFile } from '../../src/operate/adopt/files.js';
 import { leads } from '../../src/operate/adopt/indexes.js';
-import { idColumn, idPoint } from '../../src/operate/adopt/keys.js';
-import { deletedPoints, keptConditions } from '../../src/operate/adopt/marks.js';
-import { camelCase, singular } from '../../src/operate/adopt/names.js';
+import { describeId, findIdColumn } from '../../src/operate/adopt/keys.js';
+import { listDeletedPoints, listKeptConditions } from '../../src/operate/adopt/marks.js';
+import { toCamelCase, toSingular } from '../../src/operate/adopt/names.js';
 import { findUsers } from '../../src/operate/adopt/owners.js';
-import { partsOf } from '../../src/operate/adopt/parts.js';
-import { workspacesOf } from '../../src/operate/adopt/paths.js';
+import { draftParts } from '../../src/operate/adopt/parts.js';
+import { findWorkspaces } from '../../src/operate/adopt/paths.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table, Tenant } from '../../src/operate/adopt/schema.js';
 import { findTenant } from '../../src/operate/adopt/tenant.js';
 import { column, index, table } from '../support/adopt/tables.js';
@@ -40,13 +40,13 @@ test('values are recognized by their form: plain, base64, sealed, digests, image
     ['one image among texts', [png, 'a', 'b', 'c'], false, 'plain'],
     ['empty bytea', [], true, 'unknown bytes'],
   ];
-  for (const [name, values, isBytea, kind] of cases) t.is(formOf(values, isBytea).kind, kind, name);
+  for (const [name, values, isBytea, kind] of cases) t.is(guessForm(values, isBytea).kind, kind, name);
 });
 
 test('a type of the app can have the name of a member that every object inherits', (t) => {
   const odd = column('size', 'constructor');
-  t.deepEqual(shown(odd), { type: 'text', select: 't.size::text' });
-  t.deepEqual(insideJson(odd, false), { type: 'json', show: [''] });
+  t.deepEqual(showColumn(odd), { type: 'text', select: 't.size::text' });
+  t.deepEqual(showInsideJson(odd, false), { type: 'json', show: [''] });
   t.throws(() => findTenant('app', [table('a', [column('id', 'uuid'), odd])], 'size'), {
     message: /is of type constructor/,
   });
@@ -130,7 +130,7 @@ test('a row belongs to the workspace of the record that it is about, however far
     table('logins', [id, to('user_id')], { user_id: 'own_user' }),
     table('login_pages', [id, to('login_id')], { login_id: 'logins' }),
   ];
-  const found = workspacesOf(tables, findTenant('app', tables));
+  const found = findWorkspaces(tables, findTenant('app', tables));
   const pathOf = (name: string) => {
     const way = [...found].find(([table]) => table.name === name)?.[1];
     return [way?.steps.map(({ table }) => table.name).join(' '), way?.rivals.length];
@@ -146,14 +146,14 @@ test('a row belongs to the workspace of the record that it is about, however far
 test('the changes of an audit log are read in three shapes, with some entries of other forms', (t) => {
   const shapeOf = (texts: readonly string[]): unknown => {
     const columns = [column('entity'), column('entity_id'), column('action'), column('changes', 'jsonb', ...texts)];
-    return auditLogIn(table('log', columns))?.shape;
+    return findAuditLog(table('log', columns))?.shape;
   };
   t.deepEqual(shapeOf(['{"a":[1,2]}', '{}']), { old: 0, new: 1 });
   t.deepEqual(shapeOf(['{"a":{"from":1,"to":2}}']), { old: 'from', new: 'to' });
   t.deepEqual(shapeOf(['[{"field":"a","old":1,"new":2}]']), { field: 'field', old: 'old', new: 'new' });
   t.deepEqual(shapeOf([...Array(20).fill('{"a":[1,2]}'), '["x"]']), { old: 0, new: 1 });
   t.is(shapeOf(['{"a":1}', '"x"', 'cut {']), undefined);
-  t.is(auditLogIn(table('x', [column('id')])), undefined);
+  t.is(findAuditLog(table('x', [column('id')])), undefined);
 });
 
 test('the documents of an audit log are known by their types, and those in texts by how they begin', (t) => {
@@ -174,11 +174,11 @@ test('the documents of an audit log are known by their types, and those in texts
   const others = [...documents, ...held];
   const diff = column('object_changes', 'jsonb', '{"a":[1,2]}');
   const log = table('versions', [...own.map((name) => (name === diff.name ? diff : column(name))), ...others]);
-  const names = documentsIn(log, auditLogIn(log)).map(({ name }) => name);
+  const names = listDocuments(log, findAuditLog(log)).map(({ name }) => name);
   t.deepEqual(names, ['a', 'b', 'c', 'd', ...Object.keys(texts)]);
-  t.deepEqual(documentsIn(table('jobs', others)), []);
+  t.deepEqual(listDocuments(table('jobs', others)), []);
   const shadowed = table('log', [column('object', 'jsonb'), column('record'), column('record_id'), column('action')]);
-  t.is(auditLogIn(shadowed)?.entity.name, 'record');
+  t.is(findAuditLog(shadowed)?.entity.name, 'record');
 });
 
 test('another reference to the workspaces, or a column of that name that leads to another table, tells no workspace', (t) => {
@@ -203,13 +203,13 @@ test('another reference to the workspaces, or a column of that name that leads t
 
 test('names tell their purpose in any spelling, and plurals their singular', (t) => {
   t.deepEqual(
-    ['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(snakeCase),
+    ['createdAt', 'Created-At', 'HTTPCode', '9lives'].map(toSnakeCase),
     words('created_at created_at http_code x_9lives'),
   );
-  t.is(camelCase('kvk_nummer'), 'kvkNummer');
+  t.is(toCamelCase('kvk_nummer'), 'kvkNummer');
   const plurals = words('customers companies boxes klanten werkbonnen installaties staff');
   const ones = words('customer company box klant werkbon installatie staff');
-  t.deepEqual(plurals.map(singular), ones);
+  t.deepEqual(plurals.map(toSingular), ones);
   t.true(isNamed('deleted', 'isDeleted'));
   for (const name of ['bcc_emails', 'mobile_phones', 'emailAddresses', 'homePhone'])
     t.true(isNamed('contact', name), name);
@@ -224,15 +224,15 @@ test('names tell their purpose in any spelling, and plurals their singular', (t)
   for (const [reason, names] of Object.entries(reasons))
     for (const each of words(names)) {
       const [name = '', type = 'text'] = each.split(':');
-      t.is(reasonToLeaveOut(column(name, type.replaceAll('_', ' '))) ?? '', reason, each);
+      t.is(findReasonToLeaveOut(column(name, type.replaceAll('_', ' '))) ?? '', reason, each);
     }
-  t.is(reasonToLeaveOut({ ...column('api_token'), isWanted: true }), undefined);
+  t.is(findReasonToLeaveOut({ ...column('api_token'), isWanted: true }), undefined);
   for (const name of words(`api_keys access_tokens user_sessions password_resets oauth_access_tokens secrets`))
     t.true(isNamed('secretTable', name), name);
   for (const name of words(`trace_sessions training_sessions password_policies token_usages hash_tags keys sessions`))
     t.false(isNamed('secretTable', name), name);
   for (const type of ['tsvector', 'vector', 'extensions.halfvec', 'sparsevec', 'public.vector[]'])
-    t.regex(reasonToLeaveOut(column('a', type)) ?? '', / of other columns, by the type$/);
+    t.regex(findReasonToLeaveOut(column('a', type)) ?? '', / of other columns, by the type$/);
   t.false(isNamed('secret', 'idempotency_key') || isNamed('secret', 'key'));
   t.false(isNamed('contact', 'mailbox_count') || isNamed('secret', 'hashtags') || isNamed('workspaceColumn', 'id'));
 });
@@ -247,7 +247,7 @@ test('sealed values of the preset are shown and their key ids are read; of other
   );
   t.deepEqual([fields, leftOut.map((reason) => reason.slice(0, 11))], [['own'], ['sealed valu', 'ids of keys']]);
   t.like(all.columns[1]?.field, { codec: 'aes-256-gcm', nullable: true });
-  const { sql } = keyIdsFile([{ subject, columns: all.columns }]);
+  const { sql } = makeKeyIdsFile([{ subject, columns: all.columns }]);
   t.regex(sql, /grant select \(own\) on app\.jobs [\s\S]*lateral \(values \(s\.own\)\) [\s\S]*like 'enc:v_:%'/);
 });
 
@@ -266,7 +266,7 @@ test('of bytes a sample takes the beginning before PostgreSQL prints them', asyn
 
 test('a draft says which rows count as deleted, and which may', (t) => {
   const isAsked = (name: string, type: string): string =>
-    deletedPoints(table('jobs', [column(name, type)]))
+    listDeletedPoints(table('jobs', [column(name, type)]))
       .map((point) => `${Object(point).of ?? ''} ${Object(point).text ?? ''}`.trim())
       .join('');
   t.regex(
@@ -303,11 +303,11 @@ test('each mark of deletion is compared by its type, and a time that need not be
     [column('status', 'enum', 'open', 'deleted'), `t.x is distinct from 'deleted'`],
   ];
   for (const [each, condition] of cases)
-    t.deepEqual(keptConditions(table('jobs', [{ ...each, quoted: 'x' }])), [condition], each.name);
+    t.deepEqual(listKeptConditions(table('jobs', [{ ...each, quoted: 'x' }])), [condition], each.name);
   const both = [column('is_deleted', 'boolean'), { ...column('deleted_at', 'date'), ...nullable }];
-  t.is(keptConditions(table('jobs', both)).length, 2);
+  t.is(listKeptConditions(table('jobs', both)).length, 2);
   for (const name of ['status', 'undeleted_items', 'removed_by', 'archived_at', 'is_active'])
-    t.deepEqual(keptConditions(table('jobs', [column(name, 'boolean')])), [], name);
+    t.deepEqual(listKeptConditions(table('jobs', [column(name, 'boolean')])), [], name);
 });
 
 test('users are found under the names that Django and ASP.NET give them', (t) => {
@@ -339,8 +339,8 @@ test('the id of a record is the column by which other tables name it', (t) => {
     table('a', [id, column('org_id', 'uuid')]),
     table('b', [id, column('org_id', 'uuid')]),
   ]);
-  t.is(idColumn(own, tenant), record);
-  t.is(idColumn({ ...own, named: 'id' }, tenant), id);
+  t.is(findIdColumn(own, tenant), record);
+  t.is(findIdColumn({ ...own, named: 'id' }, tenant), id);
 });
 
 test('a column that few tables lead to is no workspace', (t) => {
@@ -362,7 +362,7 @@ test('a column that few tables lead to is no workspace', (t) => {
 test('without a table of users the draft says that no token can be made', (t) => {
   const tenant = findTenant('app', [table('tenants', [column('id')]), table('a', [column('tenant_id')])], 'tenant_id');
   const found = { tenant, twins: '', tables: [], subjects: [] } as unknown as Survey;
-  const { sql, open } = tokensFile(found);
+  const { sql, open } = makeTokensFile(found);
   t.regex(sql, /as email where false;/);
   t.true(open?.some((point) => String(point).includes('no table of users with a workspace, or with memberships')));
 });
@@ -379,8 +379,8 @@ test('an id is a column, or several, that a unique index proves, alone or beside
   const found = (columns: readonly Column[], indexes: readonly Index[], more: Partial<Table> = {}) => {
     const rates = { ...table('rates', columns), primaryKey: ['id', 'valid_from'], indexes, ...more };
     const tenant = findTenant('app', [...rest, rates]);
-    const chosen = idColumn(rates, tenant);
-    return chosen && `${chosen.name}${idPoint(rates, chosen, tenant) ? ' open' : ''}`;
+    const chosen = findIdColumn(rates, tenant);
+    return chosen && `${chosen.name}${describeId(rates, chosen, tenant) ? ' open' : ''}`;
   };
   const columns = [id, company, from];
   const history = index(['id', 'valid_from']);
@@ -415,8 +415,8 @@ test('an id is a column, or several, that a unique index proves, alone or beside
   t.is(found([made, company, from], [history], parts), 'id open');
   t.is(found([made, company, from], [history], { partitionKey: ['company_id'] }), both);
   const ofTexts = { ...table('preferences', [column('company_id')]), indexes: [index(['company_id'])] };
-  const ofText = idColumn(ofTexts, { columnIn: ({ columns }: Table) => columns[0] } as Tenant);
-  t.is(shown(ofText as Column).select, "t.company_id || ''", 'no index has an order by the column that leads it');
+  const ofText = findIdColumn(ofTexts, { columnIn: ({ columns }: Table) => columns[0] } as Tenant);
+  t.is(showColumn(ofText as Column).select, "t.company_id || ''", 'no index has an order by the column that leads it');
 });
 
 test('an index serves an order where all its columns go one way', (t) => {
@@ -459,8 +459,8 @@ function drafted(
     parts: [part],
   };
   const survey = { tenant, subjects: [subject], tables: [own, part] } as unknown as Survey;
-  const all = fieldsOf(subject, survey, []);
-  const [list] = partsOf(subject, survey, all);
+  const all = planFields(subject, survey, []);
+  const [list] = draftParts(subject, survey, all);
   const shown = all.columns.slice(1).map(({ member }) => member);
   return { fields: shown, leftOut: all.leftOut.map(([reason]) => reason), list, all, subject };
 }
@@ -471,7 +471,7 @@ test('names in one word, and those of papers, cards and codes, speak of personal
   const papers = words(`
     passport_no socialSecurityNumber national_id drivers_license bank_account creditCard card_number`);
   for (const name of [...personal, ...papers, 'dateofbirth'])
-    t.is(reasonToLeaveOut(column(name)), 'personal data, by the name', name);
+    t.is(findReasonToLeaveOut(column(name)), 'personal data, by the name', name);
   const codes = ['two_factor_recovery_codes', 'SecurityStamp', 'cvc', 'access_code', 'connectionString', 'pwd', 'jwt'];
   for (const name of [
     'userpassword',
@@ -481,10 +481,10 @@ test('names in one word, and those of papers, cards and codes, speak of personal
     'clientsecret',
     ...codes,
   ])
-    t.is(reasonToLeaveOut(column(name)), 'secrets, by the name', name);
+    t.is(findReasonToLeaveOut(column(name)), 'secrets, by the name', name);
   for (const name of words(`
     secretary microphone tokenizer card cardinality bank code postal_code passed nationality_id`))
-    t.is(reasonToLeaveOut(column(name)), undefined, name);
+    t.is(findReasonToLeaveOut(column(name)), undefined, name);
 });
 
 test('a column of e-mail addresses is left out, whatever its name and type', (t) => {

@@ -2,15 +2,15 @@ import test from 'ava';
 import { checkOpenPoints } from '../../src/doctor/thorough/settings.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
-import { openapi } from '../../src/serve/openapi/openapi.js';
-import { examplesOf } from '../../src/serve/openapi/values.js';
+import { makeOpenApi } from '../../src/serve/openapi/openapi.js';
+import { makeExamples } from '../../src/serve/openapi/values.js';
 import { loadSettings } from '../../src/settings.js';
 import { ContractViolation, contractValidator, type Exchange } from '../support/contract.js';
 import { altered, load, owners } from '../support/definitions.js';
 
 const resources = loadResources('');
 const klanten = resources.find(({ name }) => name === 'klanten') as Resource;
-const document = openapi(resources, {
+const document = makeOpenApi(resources, {
   version: '1.0.0',
   ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }),
 });
@@ -48,7 +48,7 @@ const list: Exchange = {
     link: '</api/v1/klanten>; rel="first"',
     vary: 'Accept-Encoding',
   },
-  body: JSON.stringify({ data: [examplesOf(klanten).recordExample], pagination }),
+  body: JSON.stringify({ data: [makeExamples(klanten).recordExample], pagination }),
 };
 const problem: Exchange = {
   method: 'GET',
@@ -64,9 +64,9 @@ const problem: Exchange = {
     requestId: 'r1',
   }),
 };
-const address = examplesOf(klanten).recordExample.adres as object;
+const address = makeExamples(klanten).recordExample.adres as object;
 const record = (change: object): string =>
-  JSON.stringify({ data: [{ ...examplesOf(klanten).recordExample, ...change }], pagination });
+  JSON.stringify({ data: [{ ...makeExamples(klanten).recordExample, ...change }], pagination });
 const without = (exchange: Exchange, name: string): Exchange => {
   const { [name]: _, ...headers } = exchange.headers as Record<string, string>;
   return { ...exchange, headers };

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { StartRefused } from '../../src/base/errors.js';
-import { codecPresets, loadResources } from '../../src/resource/definition/load.js';
-import { codecsInUse, columnsOf, type Resource } from '../../src/resource/definition/resource.js';
+import { loadResources, readCodecPresets } from '../../src/resource/definition/load.js';
+import { getColumns, listCodecsInUse, type Resource } from '../../src/resource/definition/resource.js';
 import { usualDiff } from '../../src/resource/projection/audit-diff.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 
@@ -358,17 +358,17 @@ testRefusals('a codec', customers, {}, codecRefusals);
 
 test('a row has the columns that its codecs read, and no others', (t) => {
   const [resource] = load({ 'customers.json': customers }) as [Resource];
-  t.deepEqual(columnsOf(resource).slice(-2), ['vault_key', 'region']);
-  t.is(new Set(columnsOf(resource)).size, 8);
+  t.deepEqual(getColumns(resource).slice(-2), ['vault_key', 'region']);
+  t.is(new Set(getColumns(resource)).size, 8);
   const unused = altered(customers, 'fields/name/codec', 'base64');
-  t.false(columnsOf((load({ 'customers.json': unused }) as [Resource])[0]).includes('vault_key'));
+  t.false(getColumns((load({ 'customers.json': unused }) as [Resource])[0]).includes('vault_key'));
 });
 
 test('a row has the columns that the codec of older values reads', (t) => {
   const older = altered(customers, 'codecs/before', { ...prefixed, older: vault });
   const [resource] = load({ 'customers.json': altered(older, 'fields/name/codec', 'before') }) as [Resource];
-  t.deepEqual(columnsOf(resource).slice(-2), ['region', 'vault_key']);
-  const prefixes = codecsInUse(resource).map(({ prefix }) => prefix);
+  t.deepEqual(getColumns(resource).slice(-2), ['region', 'vault_key']);
+  const prefixes = listCodecsInUse(resource).map(({ prefix }) => prefix);
   t.deepEqual(prefixes, ['enc:v2:{keyId}:', undefined, undefined]);
 });
 
@@ -376,5 +376,5 @@ test('a definition can replace a preset', (t) => {
   const replaced = altered(customers, 'codecs/base64', { cipher: 'none', encoding: 'base64url' });
   const [resource] = load({ 'customers.json': replaced }) as [Resource];
   t.is(resource.codecs.base64?.encoding, 'base64url');
-  t.is(codecPresets().base64?.encoding, 'base64');
+  t.is(readCodecPresets().base64?.encoding, 'base64');
 });

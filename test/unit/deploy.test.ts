@@ -9,9 +9,9 @@ import { troubleshootingHtml } from '../../bundle/troubleshooting-page.js';
 import { events } from '../../src/base/events.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { metricsEvents } from '../../src/serve/ops/metrics.js';
+import { makeMetrics } from '../../src/serve/ops/metrics.js';
 import { lackNames } from '../../src/serve/ops/self.js';
-import { environmentName, loadSettings, settingsSchema } from '../../src/settings.js';
+import { getEnvironmentName, loadSettings, readSettingsSchema } from '../../src/settings.js';
 import { words } from '../support/words.js';
 
 const folder = join(projectRoot, 'deploy');
@@ -55,7 +55,7 @@ const pod = (manifests.find(({ kind }) => kind === 'Deployment') as Manifest).sp
 
 /** Reads the settings of an environment whose secrets are files; throws for a name or a value that the gateway refuses. */
 function settingsIn(environment: Readonly<Record<string, string>>) {
-  const known = new Set(Object.keys(settingsSchema().properties).map(environmentName));
+  const known = new Set(Object.keys(readSettingsSchema().properties).map(getEnvironmentName));
   const unknown = Object.keys(environment).filter((name) => !known.has(name.replace(/_FILE$/, '')));
   if (unknown.length > 0) throw new Error(`no settings: ${unknown.join(', ')}`);
   return loadSettings(Object.fromEntries(Object.entries(environment).filter(([name]) => !name.endsWith('_FILE'))));
@@ -238,7 +238,7 @@ const sources = {
 };
 
 test('alerts and dashboard name metrics that the gateway has', (t) => {
-  const known = metricsEvents(sources)
+  const known = makeMetrics(sources)
     .registry.getMetricsAsArray()
     .map(({ name }) => name);
   const targets = dashboard.panels.flatMap((panel) => panel.targets ?? []);
@@ -250,7 +250,7 @@ test('alerts and dashboard name metrics that the gateway has', (t) => {
 });
 
 test('each series that an alert uses is there before anything happens, so that its first event is seen', async (t) => {
-  const scraped = await metricsEvents({ ...sources, resources: loadResources('') }).registry.metrics();
+  const scraped = await makeMetrics({ ...sources, resources: loadResources('') }).registry.metrics();
   const used = rules.flatMap(({ expr }) => [...expr.matchAll(/\b(gateway_\w+)(?:\{(\w+)=(~?)"([^"]+)"\})?/g)]);
   t.true(used.length > 12);
   // Shares of a histogram, and failures that come again until they are mended, need no first event.

@@ -7,19 +7,19 @@ import { projectRoot } from '../../src/base/paths.js';
 import type { JsonSchema } from '../../src/resource/definition/field-types.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { type ApiResponse, resolve } from '../../src/serve/openapi/document.js';
-import { openapi } from '../../src/serve/openapi/openapi.js';
-import { docsPage } from '../../src/serve/openapi/page.js';
+import { makeOpenApi } from '../../src/serve/openapi/openapi.js';
+import { makeDocsPage } from '../../src/serve/openapi/page.js';
 import { loadSettings } from '../../src/settings.js';
 import { output, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { samplesOf } from '../support/samples.js';
 
 const resources = loadResources('');
 const defaults = { version: '1.0.0', ...loadSettings({}, { primaryUrls: 'postgres://primary/app' }) };
-const document = openapi(resources, defaults);
+const document = makeOpenApi(resources, defaults);
 
 test('the page keeps every text of the document inside its script, and its policy names both scripts', (t) => {
   const title = '</script><script>alert(1)</script>';
-  const { html, policy } = docsPage({ ...document, tags: [{ name: 'klanten', description: title }] });
+  const { html, policy } = makeDocsPage({ ...document, tags: [{ name: 'klanten', description: title }] });
   t.is(html.match(/<script/g)?.length, 2);
   t.is(html.match(/<\/script/g)?.length, 2);
   t.regex(policy, /; script-src 'sha256-\S+' 'sha256-\S+'; /);
@@ -153,7 +153,7 @@ test('every sentence that depends on a setting follows the setting', (t) => {
     perPageMax: 50,
     skipRowsMax: 500,
   };
-  const text = JSON.stringify(openapi(resources, { ...defaults, ...changed, writesPerMinute: 20 }));
+  const text = JSON.stringify(makeOpenApi(resources, { ...defaults, ...changed, writesPerMinute: 20 }));
   t.true(text.includes('of which at most 20 writes'));
   t.false(JSON.stringify(document).includes('at most 0 writes'));
   for (const stale of ['60 requests', 'q=60;', '64 KiB', 'Europe/Amsterdam', '10000', '1000000 records']) {
@@ -168,7 +168,7 @@ test('every sentence that depends on a setting follows the setting', (t) => {
 });
 
 test('the contact comes from a setting: a name, a URL and an e-mail address, and is absent without it', (t) => {
-  const contact = (apiContact: string) => openapi(resources, { ...defaults, apiContact }).info;
+  const contact = (apiContact: string) => makeOpenApi(resources, { ...defaults, apiContact }).info;
   t.false('contact' in contact(''));
   t.like(contact('api@example.com'), { contact: { email: 'api@example.com' } });
   t.like(contact('https://example.com/help'), { contact: { url: 'https://example.com/help' } });
@@ -180,7 +180,7 @@ test('the contact comes from a setting: a name, a URL and an e-mail address, and
 });
 
 test('a gateway without a primary describes no writes and nothing that only writes use', async (t) => {
-  const readOnly = openapi(resources, { ...defaults, primaryUrls: '' });
+  const readOnly = makeOpenApi(resources, { ...defaults, primaryUrls: '' });
   const methods = new Set(Object.values(readOnly.paths).flatMap((item) => Object.keys(item)));
   t.deepEqual([...methods], ['get']);
   t.notRegex(JSON.stringify(readOnly), /Idempoten|write:|primary_unavailable":\{|installatie\.create|guarded writes/);
@@ -189,7 +189,7 @@ test('a gateway without a primary describes no writes and nothing that only writ
 
 test('Basic is a security scheme only where BASIC_AUTH is on, and then of every operation that needs a token', (t) => {
   t.deepEqual(Object.keys(document.components.securitySchemes), ['bearer']);
-  const { components, paths } = openapi(resources, { ...defaults, basicAuth: true });
+  const { components, paths } = makeOpenApi(resources, { ...defaults, basicAuth: true });
   t.deepEqual(Object.keys(components.securitySchemes), ['bearer', 'basic']);
   for (const item of Object.values(paths))
     for (const { security } of Object.values(item)) t.true(security.length === 0 || security.length === 2);
@@ -209,7 +209,7 @@ const exceptions: Readonly<Record<string, string>> = {
     'OpenAPI 3.1 lets an operation name the roles that a bearer token needs (§4.8.30); the rule knows scopes of OAuth only.',
 };
 
-const documentOpenapiLinters = openapi(loadResources(''), {
+const documentOpenapiLinters = makeOpenApi(loadResources(''), {
   version: '1.0.0',
   ...loadSettings({
     PUBLIC_URL: 'https://data.gateway.test',

@@ -15,7 +15,7 @@ import type { Connection, Run } from '../../src/postgres/connection.js';
 import { ConnectionPool, enough } from '../../src/postgres/connection-pool.js';
 import { ResourceHealth, ServerHealth } from '../../src/postgres/resource-health.js';
 import { Row } from '../../src/postgres/row.js';
-import { prepared } from '../../src/postgres/statement.js';
+import { prepareSql } from '../../src/postgres/statement.js';
 
 const gateOf = (share: number, queueMax = 10) =>
   new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
@@ -201,7 +201,7 @@ test('a resource that turns slow has connections beside one that was slow before
   t.teardown(() => loop.close());
   t.teardown(() => pool.close());
   for (const [i, label] of ['a', 'a', 'a', 'a', 'b', 'b'].entries()) {
-    const run = { statement: prepared(label, 'select', []), workspace: null, values: {} };
+    const run = { statement: prepareSql(label, 'select', []), workspace: null, values: {} };
     pool.run(run, { waitMs: 5000 }, () => undefined).catch(({ message }) => t.fail(message));
     while (t.passed && running[i]?.aside == null) await sleep(10);
   }
@@ -233,7 +233,7 @@ test('a statement is judged by the marks before and after its rows, and not wher
   t.teardown(() => loop.close());
   t.teardown(() => pool.close());
   const judgments: unknown[] = [];
-  const run = { statement: prepared('a', 'select', []), workspace: null, values: {} };
+  const run = { statement: prepareSql('a', 'select', []), workspace: null, values: {} };
   const judge = (marks: unknown): unknown => judgments.push(marks);
   t.false(await pool.run({ ...run, judge }, { waitMs: 5000 }, () => enough));
   t.true(await pool.run({ ...run, judge }, { waitMs: 5000 }, () => undefined));

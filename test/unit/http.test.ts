@@ -14,21 +14,21 @@ import Koa from 'koa';
 import pg from 'pg';
 import {
   ConnectionLost,
-  correctionOf,
-  databaseErrorKind,
+  getCorrection,
+  getDatabaseErrorKind,
+  getReason,
+  getRefusal,
+  getSqlState,
   Problem,
   type ProblemCode,
   problems,
-  reasonOf,
-  refusalOf,
-  sqlStateOf,
 } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
 import { parseEntityTags } from '../../src/resource/entity-tags.js';
-import { addressKey } from '../../src/serve/http/admit.js';
+import { getAddressKey } from '../../src/serve/http/admit.js';
 import { FixedBody } from '../../src/serve/http/descriptions.js';
 import { chooseEncoding } from '../../src/serve/http/encodings.js';
-import { newExchange } from '../../src/serve/http/exchange.js';
+import { startExchange } from '../../src/serve/http/exchange.js';
 import { drain, listen } from '../../src/serve/http/listeners.js';
 import { respond, send } from '../../src/serve/http/respond.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
@@ -41,7 +41,7 @@ test('an error response has each header once, also when Node.js refused the head
   const koa = new Koa();
   koa.use((ctx) => {
     ctx.respond = false;
-    ctx.state.exchange = newExchange(ctx.req, ['API-Version', '1']);
+    ctx.state.exchange = startExchange(ctx.req, ['API-Version', '1']);
     t.throws(() => send(ctx, 200, 'refused', { Location: 'a\nb' }), { code: 'ERR_INVALID_CHAR' });
     send(ctx, 500, '{}');
   });
@@ -67,7 +67,7 @@ for (const encoding of ['identity', 'gzip'])
       koa.silent = true;
       koa.use(async (ctx) => {
         ctx.respond = false;
-        ctx.state.exchange = newExchange(ctx.req, []);
+        ctx.state.exchange = startExchange(ctx.req, []);
         const pieces = async function* (): AsyncGenerator<Buffer> {
           const failure = Object.assign(new Error(`write ${code}`), { code });
           for (let i = 0; i < 20; i++) {
@@ -170,8 +170,8 @@ test('an error of the operating system or of Node is never taken for an SQLSTATE
   t.true(names.has('EPIPE') && names.has('E2BIG') && names.size > 70);
   for (const code of [...names, 'ERR_STREAM_DESTROYED', 'ERR_SSL_WRONG_VERSION_NUMBER']) {
     const error = Object.assign(new Error(code), { code, errno: -1, syscall: 'write' });
-    t.is(sqlStateOf(error), undefined, code);
-    t.is(databaseErrorKind(error), 'permanent', code); // those of a connection are ConnectionLost
+    t.is(getSqlState(error), undefined, code);
+    t.is(getDatabaseErrorKind(error), 'permanent', code); // those of a connection are ConnectionLost
   }
 });
 
@@ -187,15 +187,15 @@ test('an SQLSTATE is read by its code, then by its class; all others are permane
     '42601': 'permanent',
     EPIPE: 'permanent',
   };
-  for (const [code, kind] of Object.entries(kinds)) t.is(databaseErrorKind(fromPostgres(code)), kind as never, code);
+  for (const [code, kind] of Object.entries(kinds)) t.is(getDatabaseErrorKind(fromPostgres(code)), kind as never, code);
 });
 
 test('a database that does not fit has a correction, and DDL under a prepared statement has none', (t) => {
   for (const code of ['42501', '428C9', '42P01', '42804', '23514', '0A000'])
-    t.regex(correctionOf(fromPostgres(code)) ?? '', /^[A-Z].*: .*[.]$/, code);
-  for (const code of ['40001', '57014', '22P02', 'XX000']) t.is(correctionOf(fromPostgres(code)), undefined, code);
-  t.is(databaseErrorKind(fromPostgres('0A000', { routine: 'RevalidateCachedQuery' })), 'retry');
-  t.regex(correctionOf(fromPostgres('0A000', { routine: 'get_relation_info' })) ?? '', /UNLOGGED/);
+    t.regex(getCorrection(fromPostgres(code)) ?? '', /^[A-Z].*: .*[.]$/, code);
+  for (const code of ['40001', '57014', '22P02', 'XX000']) t.is(getCorrection(fromPostgres(code)), undefined, code);
+  t.is(getDatabaseErrorKind(fromPostgres('0A000', { routine: 'RevalidateCachedQuery' })), 'retry');
+  t.regex(getCorrection(fromPostgres('0A000', { routine: 'get_relation_info' })) ?? '', /UNLOGGED/);
 });
 
 const inTrigger = (language = 'PL/pgSQL function'): object => ({ where: `${language} app.f() line 3 at RAISE` });
@@ -205,18 +205,18 @@ test('what a function of the app raises is a rule of the app whatever its SQLSTA
   const language = fc.constantFrom('PL/pgSQL function', 'PL/pgSQL-Funktion', 'fonction PL/pgSQL');
   const holds = fc.property(code, language, (state, words) => {
     const raised = fromPostgres(state, { routine: 'exec_stmt_raise', ...inTrigger(words) });
-    return databaseErrorKind(raised) === 'permanent' && refusalOf(raised)?.code === 'invalid';
+    return getDatabaseErrorKind(raised) === 'permanent' && getRefusal(raised)?.code === 'invalid';
   });
   t.notThrows(() => fc.assert(holds));
   for (const [state, file] of Object.entries({ U0001: 'plv8.cc', '40001': 'plpy_elog.c' }))
-    t.is(refusalOf(fromPostgres(state, { file, where: 'PL/Python function "f"' }))?.code, 'invalid');
+    t.is(getRefusal(fromPostgres(state, { file, where: 'PL/Python function "f"' }))?.code, 'invalid');
   const ofGateway = { routine: 'exec_stmt_raise', where: 'PL/pgSQL function gateway.f() line 3 at RAISE' };
-  t.is(refusalOf(fromPostgres('23503', ofGateway))?.code, 'unknown_reference');
-  for (const state of ['45000', 'PT422', 'U0001']) t.is(refusalOf(fromPostgres(state))?.code, 'invalid', state);
+  t.is(getRefusal(fromPostgres('23503', ofGateway))?.code, 'unknown_reference');
+  for (const state of ['45000', 'PT422', 'U0001']) t.is(getRefusal(fromPostgres(state))?.code, 'invalid', state);
   for (const state of ['40P01', '40001', '55P03', '57P01'])
-    t.is(databaseErrorKind(fromPostgres(state, inTrigger())), 'retry', 'PostgreSQL itself, during a trigger');
+    t.is(getDatabaseErrorKind(fromPostgres(state, inTrigger())), 'retry', 'PostgreSQL itself, during a trigger');
   for (const state of ['0L000', '24000', '2F005', '3B001', '42601', 'HV000'])
-    t.is(refusalOf(fromPostgres(state)), undefined, state);
+    t.is(getRefusal(fromPostgres(state)), undefined, state);
 });
 
 test('an error within a function of the app has a correction of that function, never of the gateway', (t) => {
@@ -227,24 +227,24 @@ test('an error within a function of the app has a correction of that function, n
     ['2F005', /A function of the app/],
   ];
   for (const [state, words] of corrections) {
-    const correction = correctionOf(fromPostgres(state, inTrigger())) ?? '';
+    const correction = getCorrection(fromPostgres(state, inTrigger())) ?? '';
     t.regex(correction, words, state);
     t.notRegex(correction, /`migrate`/, state);
   }
-  t.is(correctionOf(fromPostgres('40P01', inTrigger())), undefined);
+  t.is(getCorrection(fromPostgres('40P01', inTrigger())), undefined);
 });
 
 test('a lost connection has no code and is worth a retry; an error of the gateway itself is permanent', (t) => {
-  t.is(databaseErrorKind(new ConnectionLost('Connection terminated unexpectedly')), 'retry');
-  t.is(databaseErrorKind(new Error('of our own')), 'permanent');
+  t.is(getDatabaseErrorKind(new ConnectionLost('Connection terminated unexpectedly')), 'retry');
+  t.is(getDatabaseErrorKind(new Error('of our own')), 'permanent');
   for (const Bug of [TypeError, RangeError, ReferenceError, SyntaxError])
-    t.is(databaseErrorKind(new Bug('x is not a function')), 'permanent', Bug.name);
+    t.is(getDatabaseErrorKind(new Bug('x is not a function')), 'permanent', Bug.name);
 });
 
 test('the reason of a failure has the message of the gateway or of the connection, but of PostgreSQL only the SQLSTATE', (t) => {
-  t.is(reasonOf(fromPostgres('22P02')), 'PostgreSQL error 22P02');
-  t.is(reasonOf(fromPostgres('28P01')), 'PostgreSQL error 28P01: the password is wrong');
-  t.is(reasonOf(new Error('the probe had no answer')), 'the probe had no answer');
+  t.is(getReason(fromPostgres('22P02')), 'PostgreSQL error 22P02');
+  t.is(getReason(fromPostgres('28P01')), 'PostgreSQL error 28P01: the password is wrong');
+  t.is(getReason(new Error('the probe had no answer')), 'the probe had no answer');
 });
 
 test('a problem that asks for patience has its Retry-After from the table, unless the code that throws it knows better', (t) => {
@@ -360,19 +360,21 @@ test('every coding holds the text and has a strong ETag of its own, which anothe
 
 test('an IPv4 address is counted by itself, also as an IPv4-mapped IPv6 address', (t) => {
   for (const ip of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '0:0:0:0:0:ffff:192.0.2.1'])
-    t.is(addressKey(ip), '192.0.2.1', ip);
+    t.is(getAddressKey(ip), '192.0.2.1', ip);
 });
 
 test('IPv6 addresses of one /64 have one key, those of another /64 have another', (t) => {
   const key = '2001:db8:0:a::/64';
   for (const ip of words('2001:db8:0:a::1 2001:0DB8:0:000a:ffff:1:2:3 2001:db8::a:0:0:192.0.2.1 2001:db8:0:a::%eth0'))
-    t.is(addressKey(ip), key, ip);
-  for (const ip of ['2001:db8:0:b::1', '2001:db8::1', '::1', '::', '1::ffff:192.0.2.1']) t.not(addressKey(ip), key, ip);
-  t.is(addressKey('::1'), '0:0:0:0::/64');
-  t.is(addressKey('fe80::1%lo'), 'fe80:0:0:0::/64');
+    t.is(getAddressKey(ip), key, ip);
+  for (const ip of ['2001:db8:0:b::1', '2001:db8::1', '::1', '::', '1::ffff:192.0.2.1'])
+    t.not(getAddressKey(ip), key, ip);
+  t.is(getAddressKey('::1'), '0:0:0:0::/64');
+  t.is(getAddressKey('fe80::1%lo'), 'fe80:0:0:0::/64');
 });
 
 test('the port that some proxies add to an address does not count', (t) => {
-  for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1']) t.is(addressKey(ip), '192.0.2.1', ip);
-  for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(addressKey(ip), '2001:db8:0:a::/64', ip);
+  for (const ip of ['192.0.2.1:443', '192.0.2.1:50123', '[::ffff:192.0.2.1]:1'])
+    t.is(getAddressKey(ip), '192.0.2.1', ip);
+  for (const ip of ['[2001:db8:0:a::1]:443', '[2001:db8:0:a::2]']) t.is(getAddressKey(ip), '2001:db8:0:a::/64', ip);
 });

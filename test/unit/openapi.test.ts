@@ -3,14 +3,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import test from 'ava';
 import { problems } from '../../src/base/errors.js';
-import { projectText } from '../../src/base/paths.js';
+import { readProject } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { readSchema } from '../../src/resource/definition/record-schema.js';
-import { leaves } from '../../src/resource/definition/resource.js';
+import { listLeaves } from '../../src/resource/definition/resource.js';
 import { compileBodyChecks } from '../../src/resource/definition/write-validators.js';
 import { type ApiResponse, type Method, resolve } from '../../src/serve/openapi/document.js';
-import { openapi } from '../../src/serve/openapi/openapi.js';
-import { errorResponses } from '../../src/serve/openapi/responses.js';
+import { makeOpenApi } from '../../src/serve/openapi/openapi.js';
+import { makeErrorResponses } from '../../src/serve/openapi/responses.js';
 import { fill } from '../../src/serve/openapi/texts.js';
 import { loadSettings } from '../../src/settings.js';
 import { sourcesIn } from '../support/sources.js';
@@ -18,7 +18,7 @@ import { words } from '../support/words.js';
 
 const resources = loadResources('');
 const settings = loadSettings({}, { primaryUrls: 'postgres://primary/app', publicUrl: 'https://api.example.com' });
-const document = openapi(resources, { version: '1.0.0', ...settings });
+const document = makeOpenApi(resources, { version: '1.0.0', ...settings });
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ path, method: method as Method, operation })),
 );
@@ -71,7 +71,7 @@ test('every member of every resource appears, required, and nothing else but dec
     const schema = document.components.schemas[
       resource.record.replace(/^./, (letter) => letter.toUpperCase())
     ] as unknown as ObjectSchema;
-    for (const { path, field } of leaves(resource)) {
+    for (const { path, field } of listLeaves(resource)) {
       let at = schema;
       for (const name of path) {
         t.true(at.required.includes(name), `${resource.name} ${path.join('.')}`);
@@ -80,7 +80,7 @@ test('every member of every resource appears, required, and nothing else but dec
       t.is(at.description, field.description);
     }
     const others = Object.keys(schema.properties).filter((name) => !(name in resource.fields));
-    t.deepEqual(others, leaves(resource).some(({ field }) => field.codec) ? ['decodeErrors'] : []);
+    t.deepEqual(others, listLeaves(resource).some(({ field }) => field.codec) ? ['decodeErrors'] : []);
   }
 });
 
@@ -240,13 +240,13 @@ test('no text and no code of the document names a resource: names come from the 
 });
 
 test('the document uses every component of the texts, and of the table of errors', (t) => {
-  const fixed = JSON.parse(projectText('config/openapi/components.json')) as Record<string, Record<string, object>>;
+  const fixed = JSON.parse(readProject('config/openapi/components.json')) as Record<string, Record<string, object>>;
   const { headers, responses, parameters, schemas } = document.components;
   const used: Record<string, object> = { headers, parameters, schemas };
   const unused = Object.entries(used).flatMap(([kind, members]) =>
     Object.keys(fixed[kind] as object).filter((name) => !(name in members)),
   );
-  const errors = Object.keys(errorResponses()).filter((name) => !(name in responses));
+  const errors = Object.keys(makeErrorResponses()).filter((name) => !(name in responses));
   t.deepEqual([...unused, ...errors], ['Allow', 'NoSuchPath', 'MethodNotAllowed'], 'these stand in x-other-responses');
   const other = JSON.stringify(document['x-other-responses']);
   for (const text of ['not_found', 'method_not_allowed', 'Methods of the path']) t.true(other.includes(text), text);

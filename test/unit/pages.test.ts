@@ -7,8 +7,8 @@ import type { CompiledWrite } from '../../src/resource/compiled.js';
 import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
-import { urlOf } from '../../src/serve/read/list.js';
-import { byIds, type Chunks } from '../../src/serve/read/page.js';
+import { writeUrl } from '../../src/serve/read/list.js';
+import { type Chunks, readByIds } from '../../src/serve/read/page.js';
 import {
   decodeCursor,
   encodeParts,
@@ -17,11 +17,11 @@ import {
   type PageSeries,
 } from '../../src/serve/read/page-ends.js';
 import { parseQuery } from '../../src/serve/read/parse.js';
-import { decodePlace, decodeToken, latestTimeline, Pass, type SyncPosition } from '../../src/serve/sync/pass.js';
-import { sealedParts } from '../../src/serve/sync/sealed-parts.js';
-import { diffOfMembers } from '../../src/serve/write/write.js';
+import { decodePlace, decodeToken, Pass, type SyncPosition, watchTimeline } from '../../src/serve/sync/pass.js';
+import { makeSealedParts } from '../../src/serve/sync/sealed-parts.js';
+import { makeDiff } from '../../src/serve/write/write.js';
 
-const seal = sealedParts(Buffer.alloc(32).toString('base64'));
+const seal = makeSealedParts(Buffer.alloc(32).toString('base64'));
 const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
 
 test('every number in a cursor or token, whatever was forged, is one that the statements can take', (t) => {
@@ -139,7 +139,7 @@ test('a date-time of a filter has up to nine digits of a second, as some clients
 
 function changeOf(type: FieldType, before: string | null, after: string | null): unknown {
   const write = { members: [{ name: 'f', at: 0, type, auditName: 'f' }] };
-  const [change] = diffOfMembers(write as unknown as CompiledWrite, { f: before }, { f: after });
+  const [change] = makeDiff(write as unknown as CompiledWrite, { f: before }, { f: after });
   return change && [change.before, change.after];
 }
 
@@ -165,7 +165,7 @@ test('a number with more digits than JavaScript keeps is another one, and the au
 
 test('a new record without a member that has an inherited name, such as constructor, logs no change of it', (t) => {
   const write = { members: [{ name: 'constructor', at: 0, type: 'text' as const, auditName: 'constructor' }] };
-  t.deepEqual(diffOfMembers(write as unknown as CompiledWrite, null, Object.create(null)), []);
+  t.deepEqual(makeDiff(write as unknown as CompiledWrite, null, Object.create(null)), []);
 });
 
 const system = '7400000000000000001';
@@ -186,8 +186,8 @@ const before: SyncPosition = {
 };
 const judge = (pass: Pass, ...rows: ReturnType<typeof mark>[]): void => pass.accept(rows);
 
-const primaryOn = (timeline: string) => latestTimeline(() => ({ systemIdentifier: system, timeline }));
-const primaryUnknown = () => latestTimeline(() => undefined);
+const primaryOn = (timeline: string) => watchTimeline(() => ({ systemIdentifier: system, timeline }));
+const primaryUnknown = () => watchTimeline(() => undefined);
 
 test('a pass keeps the oldest transaction of its first snapshot, and the latest position', (t) => {
   const pass = new Pass(null, before, primaryUnknown());
@@ -209,7 +209,7 @@ test('what still ran before the rows of a statement is not over, and a statement
 test('each chunk of changed records looks its own ids up, and every id once', (t) => {
   const ids = Array.from({ length: 10 }, (_, i) => String(i));
   const looked: unknown[] = [];
-  for (let chunks: Chunks | null = byIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
+  for (let chunks: Chunks | null = readByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
     const { values, rest } = chunks(4);
     looked.push(values.ids);
     chunks = rest(false, null);
@@ -314,7 +314,7 @@ test('a link has the parameters of its list, and is accepted where the list was'
       fc.array(plain, { minLength: 1, maxLength: 4 }),
       fc.constantFrom('', '&cursor=c'),
       (naam, ids, cursor) => {
-        const target = urlOf({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
+        const target = writeUrl({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
         const faults: FieldError[] = [];
         const { single, lists } = parseQuery(
           target.slice(target.indexOf('?') + 1),

@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { wordsOf } from '../../src/postgres/row.js';
-import { partWriter } from '../../src/resource/definition/parts.js';
-import { partSchema } from '../../src/resource/definition/record-schema.js';
+import { viewWords } from '../../src/postgres/row.js';
+import { makePartWriter } from '../../src/resource/definition/parts.js';
+import { makePartSchema } from '../../src/resource/definition/record-schema.js';
 import type { Part } from '../../src/resource/definition/resource.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 
@@ -10,7 +10,7 @@ function written(part: Part, text: string, around = ['x', ','] as readonly [stri
   const bytes = Buffer.from(around[0] + text + around[1]);
   const start = Buffer.byteLength(around[0]);
   const json = new JsonBytes(1);
-  partWriter(part)({ bytes, words: wordsOf(bytes) }, start, json);
+  makePartWriter(part)({ bytes, words: viewWords(bytes) }, start, json);
   return json.toString();
 }
 
@@ -95,7 +95,7 @@ test('the rows of a list have the fields of the definition, in its order and by 
 });
 
 test('the schema of a list says what its rows are', (t) => {
-  const { items } = partSchema(hours) as { items: { required: string[]; properties: Record<string, unknown> } };
+  const { items } = makePartSchema(hours) as { items: { required: string[]; properties: Record<string, unknown> } };
   t.deepEqual(items.required, ['id', 'staffId', 'at', 'spans', 'place']);
   t.deepEqual(items.properties.staffId, { type: 'string', minLength: 1, 'x-references': 'staff' });
   t.like(items.properties.at as object, { type: ['string', 'null'], format: 'date-time' });

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { projectRoot } from '../../src/base/paths.js';
-import { Row, wordsOf } from '../../src/postgres/row.js';
-import { codecPresets } from '../../src/resource/definition/load.js';
+import { Row, viewWords } from '../../src/postgres/row.js';
+import { readCodecPresets } from '../../src/resource/definition/load.js';
 import {
   type CellContext,
   type CellWriter,
@@ -20,7 +20,7 @@ import {
   type PresentRow,
 } from '../../src/resource/projection/codec.js';
 import { compileCodec } from '../../src/resource/projection/codecs.js';
-import { constantJson, JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { encodeJson, JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
 
 const keyring = parseKeyring(
@@ -31,7 +31,7 @@ const keyring = parseKeyring(
 const workspace = '5e6f4d0a-6d0c-4f0e-8a53-2f5a3c1b9d11';
 const row = '0b0e7c7e-1c5e-4a57-9d0b-4c6f1f1f1f01';
 const lenient: CodecOptions = { keyring, legacy: true };
-const presets = codecPresets();
+const presets = readCodecPresets();
 const straat = cellDecoder('aes-256-gcm', lenient, 'klanten', 'straat');
 
 function written(write: CellWriter, column: EncodedColumn, present: PresentRow): string {
@@ -358,7 +358,7 @@ test('a text is the same JSON string by bytes and by words, wherever it stands',
       const bytes = Buffer.from(`${before}${value}${behind}`);
       const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
       const json = new JsonBytes(1);
-      json.stringPart({ bytes, words: wordsOf(bytes) }, start, start + size);
+      json.stringPart({ bytes, words: viewWords(bytes) }, start, start + size);
       json.comma();
       json.string(bytes, start, start + size);
       t.is(json.toString(), `${JSON.stringify(value)},${JSON.stringify(value)}`);
@@ -373,9 +373,9 @@ test('bytes and constants of any length are copied as they are', (t) => {
       const bytes = Buffer.from(`${before}${value}${behind}`);
       const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
       const json = new JsonBytes(1);
-      json.part({ bytes, words: wordsOf(bytes) }, start, start + size);
-      json.constant(constantJson(value));
-      json.quoted({ bytes, words: wordsOf(bytes) }, start, start + size);
+      json.part({ bytes, words: viewWords(bytes) }, start, start + size);
+      json.constant(encodeJson(value));
+      json.quoted({ bytes, words: viewWords(bytes) }, start, start + size);
       t.is(json.toString(), `${value}${value}"${value}"`);
     }),
   );
@@ -390,7 +390,7 @@ test('a moment has milliseconds, cut or filled up', (t) => {
   ]) {
     const bytes = Buffer.from(`x2026-03-29 01:59:59${fraction}+00`);
     const json = new JsonBytes(1);
-    json.instant({ bytes, words: wordsOf(bytes) }, 1, bytes.length - 3);
+    json.instant({ bytes, words: viewWords(bytes) }, 1, bytes.length - 3);
     t.is(json.toString(), `"2026-03-29T01:59:59.${milliseconds}Z"`);
   }
 });

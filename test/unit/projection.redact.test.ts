@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { redactionOf } from '../../src/resource/compiled.js';
-import { type FieldType, fieldType } from '../../src/resource/definition/field-types.js';
-import { type DiffShape, diffOf, storedChanges } from '../../src/resource/projection/audit-diff.js';
+import { makeRedaction } from '../../src/resource/compiled.js';
+import { type FieldType, getType } from '../../src/resource/definition/field-types.js';
+import { type DiffShape, readStoredChanges, writeDiff } from '../../src/resource/projection/audit-diff.js';
 import { compileRedaction, type LoggedForm } from '../../src/resource/projection/redact.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 import { appDiff, redactedText } from '../support/redacted.js';
@@ -99,7 +99,7 @@ const forms: Readonly<Partial<Record<FieldType, readonly [shown: string[], shiel
 
 test('a value is shown if it has the form of its field, whatever a text in its place looks like', (t) => {
   for (const [type, [shown, hidden]] of Object.entries(forms)) {
-    const form = fieldType(type as FieldType).isLogged ?? (() => false);
+    const form = getType(type as FieldType).isLogged ?? (() => false);
     t.deepEqual(shown.filter(form), shown, type);
     t.deepEqual(hidden.filter(form), [], type);
   }
@@ -116,7 +116,7 @@ test('a definition shows texts in the log by "log" alone, states by the enum of 
     seen: field('seen', 'date'),
     kind: field('kind', 'enum'),
   });
-  const redact = redactedText(redactionOf(load({ 'a.json': definition, 'b.json': owners })));
+  const redact = redactedText(makeRedaction(load({ 'a.json': definition, 'b.json': owners })));
   const isShown = (name: string, value: unknown): boolean => {
     const both = [
       [null, value],
@@ -258,12 +258,12 @@ const shapes: readonly (readonly [DiffShape, unknown])[] = [
 for (const [shape, stored] of shapes) {
   const name = JSON.stringify(shape);
   test(`changes are written and read in the shape ${name}`, (t) => {
-    const text = diffOf(changes, shape);
+    const text = writeDiff(changes, shape);
     t.deepEqual(JSON.parse(text), stored);
-    const read = storedChanges(text, shape);
+    const read = readStoredChanges(text, shape);
     const back = read.map(({ name, old, new: after }) => ({ name, before: JSON.parse(old), after: JSON.parse(after) }));
     t.deepEqual(back, changes);
-    t.is(diffOf([], shape), shape.field === undefined ? '{}' : '[]');
+    t.is(writeDiff([], shape), shape.field === undefined ? '{}' : '[]');
   });
 
   test(`any changes come back from the shape ${name}`, (t) => {
@@ -271,7 +271,7 @@ for (const [shape, stored] of shapes) {
     fc.assert(
       fc.property(fc.uniqueArray(change, { selector: (each) => each.name }), (some) => {
         const distinct = some.filter((each) => each.name !== '__proto__');
-        const read = storedChanges(diffOf(distinct, shape), shape);
+        const read = readStoredChanges(writeDiff(distinct, shape), shape);
         const sorted = (all: readonly { name: string }[]) => [...all].sort((a, b) => (a.name < b.name ? -1 : 1));
         const wanted = distinct.map((each) => ({
           name: each.name,
@@ -318,7 +318,7 @@ test('the list for entities that are no resource shows no further field of a res
   // The files are read in the order of their names, and the log can come behind the resource or before it.
   for (const name of ['a.json', 'c.json']) {
     const redacted = redactedText(
-      redactionOf(load({ 'b.json': altered(items, 'fields/state/log', 'text'), [name]: log })),
+      makeRedaction(load({ 'b.json': altered(items, 'fields/state/log', 'text'), [name]: log })),
     );
     const shown = (entity: string, field: string): boolean =>
       redacted(entity, JSON.stringify([{ veld: field, oud: 'a', nieuw: 'b' }])).includes('"nieuw"');

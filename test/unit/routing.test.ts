@@ -1,9 +1,9 @@
 import test from 'ava';
 import { ConnectionLost, Problem, StatementEnded } from '../../src/base/errors.js';
-import { type Candidate, choose, primaryReads, type ReadTarget, type Requirement } from '../../src/postgres/choice.js';
+import { type Candidate, choose, type ReadTarget, type Requirement, usePrimary } from '../../src/postgres/choice.js';
 import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
-import { type ReadDeps, withReadTarget } from '../../src/serve/read/routing.js';
+import { type ReadDeps, runOnReadTarget } from '../../src/serve/read/routing.js';
 
 // The choice of a server is a function of plain values: the states, positions and errors below, which real servers take
 // only by chance. Heartbeat and positions are the gateway's own; real replicas choose in test/fault/freshness,
@@ -74,7 +74,7 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
   } as unknown as ReadDeps;
   const about = { compiled: { resource: { write: {} } }, caller: { workspace: 'w' } } as never;
   const read = (requirement: Requirement = {}): Promise<string> =>
-    withReadTarget(deps, about, requirement, async ({ target }) => target.name);
+    runOnReadTarget(deps, about, requirement, async ({ target }) => target.name);
   return { read, wrote: (lsn: bigint) => positions.record('w', { ...here, lsn }), allow: () => left++ };
 }
 
@@ -120,7 +120,7 @@ test('a page that has begun waits for its share of the primary', async (t) => {
 });
 
 const [pool, isReachable, ignore] = [{ renew: () => {} } as ConnectionPool, () => true, () => {}];
-const fewReads = () => primaryReads(pool, isReachable, 20, ignore);
+const fewReads = () => usePrimary(pool, isReachable, 20, ignore);
 
 /** Says how a read ends whose attempts fail with these errors, and counts the attempts. */
 async function failing(errors: readonly Error[], { isBehind = false, requirement = {} as Requirement } = {}) {
@@ -134,7 +134,7 @@ async function failing(errors: readonly Error[], { isBehind = false, requirement
   const about = { compiled: { resource: { write: {} } }, caller: {} } as never;
   const given = isBehind ? { replayed: 5n, showsWrite: true } : requirement;
   const startedMs = performance.now();
-  const end = await withReadTarget(deps, about, given, async () => {
+  const end = await runOnReadTarget(deps, about, given, async () => {
     const error = errors[attempts++];
     if (attempts === 2) second = performance.now() - startedMs;
     if (error !== undefined) throw error;
@@ -190,7 +190,7 @@ test('when the clock was set back since the rows before, the most current replic
     observe: () => {},
   } as unknown as ReadDeps;
   const read = (asOfMs: number, requirement: Requirement = {}): Promise<unknown> =>
-    withReadTarget(deps, about, { asOfMs, resumeMs: 0, ...requirement }, async ({ target }) => target);
+    runOnReadTarget(deps, about, { asOfMs, resumeMs: 0, ...requirement }, async ({ target }) => target);
   for (const requirement of [{}, { ofPage: {} }]) t.is(await read(Date.now() + 3_600_000, requirement), current);
   await t.throwsAsync(read(Date.now()), refusal, 'a moment in the past is waited for');
 });

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import test from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
 import { tuning } from '../../src/base/tuning.js';
-import { loadSettings, settingsSchema } from '../../src/settings.js';
+import { loadSettings, readSettingsSchema } from '../../src/settings.js';
 import { words } from '../support/words.js';
 
 test('the defaults are valid settings, each of the type in the schema', (t) => {
   const settings = Object.entries(loadSettings({})).filter(([name]) => !Object.hasOwn(tuning, name));
   const types = settings.map(([name, value]) => [name, typeof value]);
-  const expected = Object.entries(settingsSchema().properties).map(([name, { type }]) => [
+  const expected = Object.entries(readSettingsSchema().properties).map(([name, { type }]) => [
     name,
     type === 'integer' ? 'number' : type,
   ]);
@@ -38,7 +38,7 @@ test('a number or a boolean has one spelling in the environment', (t) => {
 test('every keyword in the schema of settings is enforced', (t) => {
   const prose = ['type', 'default', 'description', 'x-secret'];
   const enforced = ['minimum', 'maximum', 'minLength', 'maxLength', 'pattern', 'enum'];
-  const used = new Set(Object.values(settingsSchema().properties).flatMap((each) => Object.keys(each)));
+  const used = new Set(Object.values(readSettingsSchema().properties).flatMap((each) => Object.keys(each)));
   const unchecked = [...used].filter((keyword) => ![...prose, ...enforced].includes(keyword));
   t.deepEqual(unchecked, []);
   const wrong = {

@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { prepared, resourceOf, type Statement } from '../../src/postgres/statement.js';
+import { getResourceName, prepareSql, type Statement } from '../../src/postgres/statement.js';
 import { lookStatement } from '../../src/postgres/wal-position.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
-import { walled } from '../../src/resource/definition/resource.js';
+import { nameWalled } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { compileSyncStatements } from '../../src/resource/statements/sync-statements.js';
 import { compileWriteStatements } from '../../src/resource/statements/write-statements.js';
@@ -100,22 +100,22 @@ test('no two texts of statements share a name, whatever the definitions are call
 test('the name of a statement depends on its text and its order of reading, not on what it is called', (t) => {
   fc.assert(
     fc.property(fc.string(), fc.string(), fc.string({ unit: 'binary', maxLength: 80 }), (one, other, label) => {
-      t.is(prepared(label, one).name === prepared(label, other).name, one === other);
-      t.not(prepared(label, one).name, prepared(label, one, [], true).name);
-      t.regex(prepared(label, one).name, /^[\x21-\x7e]{1,63}$/);
+      t.is(prepareSql(label, one).name === prepareSql(label, other).name, one === other);
+      t.not(prepareSql(label, one).name, prepareSql(label, one, [], true).name);
+      t.regex(prepareSql(label, one).name, /^[\x21-\x7e]{1,63}$/);
     }),
   );
 });
 
 test('a resource that is called history does not share its locks with the sync of all others', (t) => {
-  t.notRegex(resourceOf(lookStatement), /^[a-z][a-z0-9-]{0,39}$/, 'a name that config/resource.schema.json takes');
+  t.notRegex(getResourceName(lookStatement), /^[a-z][a-z0-9-]{0,39}$/, 'a name that config/resource.schema.json takes');
 });
 
 test('PostgreSQL keeps the whole name of each view, and no two views share one', (t) => {
   const names = fc.stringMatching(/^[a-z_][a-z0-9_]{0,62}$/);
   fc.assert(
     fc.property(names, names, fc.constantFrom('', '_asc', '_by_id', '_write'), (one, other, suffix) => {
-      const [view, second] = [one, other].map((name) => walled(`records.${name}`, suffix).replace('gateway.', ''));
+      const [view, second] = [one, other].map((name) => nameWalled(`records.${name}`, suffix).replace('gateway.', ''));
       t.true(Buffer.byteLength(view as string) <= 63, view);
       t.is(view === second, one === other);
     }),

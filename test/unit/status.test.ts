@@ -7,10 +7,10 @@ import { type ProblemCode, problems } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
 import { type CopyStep, ReadRegister } from '../../src/postgres/read-register.js';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { logEvents, type RepeatedLines, type Repetition, repeatedLines } from '../../src/serve/ops/log.js';
-import { metricsEvents } from '../../src/serve/ops/metrics.js';
-import { Recent, sumOfCounts } from '../../src/serve/ops/recent.js';
-import { type Readiness, statusOf } from '../../src/serve/ops/status.js';
+import { foldRepeatedLines, openLog, type RepeatedLines, type Repetition } from '../../src/serve/ops/log.js';
+import { makeMetrics } from '../../src/serve/ops/metrics.js';
+import { Recent, sumCounts } from '../../src/serve/ops/recent.js';
+import { type Readiness, reportStatus } from '../../src/serve/ops/status.js';
 import { until } from '../support/patience.js';
 
 const ready: Readiness = {
@@ -28,13 +28,13 @@ const ready: Readiness = {
 };
 
 test('the status names primary, Redis and workers that are away, and data that is old, failures first', (t) => {
-  t.like(statusOf(ready, 30_000), { level: 'degraded', lagSecondsMax: 30, workers: null });
-  t.is(statusOf({ ...ready, primary: null }, 30_000).summary, 'All is well.', 'an idle database is not late');
+  t.like(reportStatus(ready, 30_000), { level: 'degraded', lagSecondsMax: 30, workers: null });
+  t.is(reportStatus({ ...ready, primary: null }, 30_000).summary, 'All is well.', 'an idle database is not late');
   const away = {
     primary: { healthy: false, reason: 'it does not answer (ECONNREFUSED)' },
     redis: { healthy: false, reason: 'ECONNREFUSED' },
   };
-  const { faults, level, summary } = statusOf({ ...ready, ...away }, 30_000, { configured: 4, reporting: 3 });
+  const { faults, level, summary } = reportStatus({ ...ready, ...away }, 30_000, { configured: 4, reporting: 3 });
   t.deepEqual(
     faults.map(({ sentence }) => sentence),
     [
@@ -71,9 +71,9 @@ test('the status says what clients met in the last minute, with counts, the work
   recent.observe(finished(429, 'rate_limited', 'w2'));
   for (let i = 0; i < 2; i++) recent.observe(undecoded('row'));
   recent.observe({ type: 'log_line_dropped' });
-  const twice = sumOfCounts([...recent.counts(), ...recent.counts()]); // of two workers
+  const twice = sumCounts([...recent.counts(), ...recent.counts()]); // of two workers
   t.deepEqual(
-    statusOf({ ...ready, primary: null, recent: twice }, 30_000).faults,
+    reportStatus({ ...ready, primary: null, recent: twice }, 30_000).faults,
     [
       ['failing', '6 requests were answered 500 internal: GET /api/v1/klanten', 'internal'],
       [
@@ -93,7 +93,7 @@ test('the status says what clients met in the last minute, with counts, the work
 
 function logged(...events: Event[]): string {
   const stream = new PassThrough();
-  const log = logEvents('trace', () => undefined, stream);
+  const log = openLog('trace', () => undefined, stream);
   for (const event of events) log.add(event);
   return String(stream.read());
 }
@@ -168,7 +168,7 @@ async function scraped(...events: Event[]): Promise<string> {
     requestsInFlight: () => 0,
     clientConnections: async () => 0,
   };
-  const { observe, registry } = metricsEvents(sources);
+  const { observe, registry } = makeMetrics(sources);
   for (const event of events) observe(event);
   return registry.metrics();
 }
@@ -208,7 +208,7 @@ type Line = readonly [Event, (Repetition | undefined)?];
 
 function lines(windowMs?: number): { written: Line[]; repeated: RepeatedLines } {
   const written: Line[] = [];
-  return { written, repeated: repeatedLines((...line) => written.push(line), windowMs) };
+  return { written, repeated: foldRepeatedLines((...line) => written.push(line), windowMs) };
 }
 
 const undecoded = (row: string, reason = 'bad_tag'): Event => ({

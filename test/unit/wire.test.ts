@@ -4,7 +4,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import pg from 'pg';
 import { Row, type TextRow } from '../../src/postgres/row.js';
-import { prepared } from '../../src/postgres/statement.js';
+import { prepareSql } from '../../src/postgres/statement.js';
 import { RoundTrip, StatementMixedUp, StatementMoved } from '../../src/postgres/wire/queries.js';
 import { tapRows } from '../../src/postgres/wire/row-tap.js';
 import type { Wire } from '../../src/postgres/wire/wire.js';
@@ -76,7 +76,7 @@ test('a connection keeps 100 statements, 12 of a resource: the least recently us
     const wire = wireThat((message) => sent.push(message.replace(/ .*/, '')));
     const run = (number: number): string[] => {
       sent.length = 0;
-      const statement = prepared(label(number), `select ${number}`);
+      const statement = prepareSql(label(number), `select ${number}`);
       new RoundTrip([{ statement, values: [] }], true, () => undefined).prepare(wire);
       return [...sent];
     };
@@ -93,7 +93,7 @@ test('a connection keeps 100 statements, 12 of a resource: the least recently us
 test('no statement is sent under the name of another text, and the fault is an error of the gateway', async (t) => {
   const sent: string[] = [];
   const wire = wireThat((message) => sent.push(message));
-  const statement = prepared('a', 'select 1');
+  const statement = prepareSql('a', 'select 1');
   new RoundTrip([{ statement, values: [] }], true, () => undefined).prepare(wire);
   sent.length = 0;
   const error = await new Promise<Error | null>((resolve) => {
@@ -112,7 +112,7 @@ function endsOf(answers: readonly (string | null)[], labels: readonly string[] =
   const wire = wireThat(() => undefined);
   const ends: string[] = [];
   const trips = labels.map((label) => {
-    const parts = [{ statement: prepared(label, label), values: [] }];
+    const parts = [{ statement: prepareSql(label, label), values: [] }];
     const trip = new RoundTrip(parts, true, (error) => ends.push(error === null ? 'completed' : endOf(error)));
     trip.prepare(wire);
     return trip;

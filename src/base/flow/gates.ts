@@ -15,7 +15,7 @@ export interface Gates {
 }
 
 /** A refused request is a Problem `overloaded`. */
-export function gatesOf({ largePagesPerToken, largePagesPerWorkspace }: GateSettings): Gates {
+export function makeGates({ largePagesPerToken, largePagesPerWorkspace }: GateSettings): Gates {
   const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
     unknownTokens: new Gate({
@@ -45,7 +45,7 @@ type Quota = 'rateLimit' | 'writes' | 'authFailures' | 'publicRequests' | 'lookU
 type LimitSettings = Readonly<Record<`${Quota}PerMinute`, number>>;
 type LimiterSource = { readonly limiter: (name: string, quota: number) => Limiter };
 
-export function limitsOf(settings: LimitSettings, peers: LimiterSource): Limits {
+export function makeLimits(settings: LimitSettings, peers: LimiterSource): Limits {
   return {
     token: peers.limiter('token', settings.rateLimitPerMinute),
     write: settings.writesPerMinute === 0 ? null : peers.limiter('write', settings.writesPerMinute),

@@ -56,7 +56,7 @@ const windowsMax = 100_000;
 /** Ends that differ by more belong to different windows. */
 const marginMs = 1000;
 
-const newWindow = (endsInMs = windowMs): Window => {
+const openWindow = (endsInMs = windowMs): Window => {
   return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
 };
 
@@ -77,7 +77,7 @@ class Windows {
       if (endsAtMs > Date.now() && this.#windows.size < windowsMax) break;
       this.#windows.delete(first);
     }
-    const window = newWindow(endsInMs);
+    const window = openWindow(endsInMs);
     this.#windows.set(key, window);
     return window;
   }
@@ -106,23 +106,23 @@ export class RateLimiter implements Limiter {
   }
 
   #countAlone(key: string, requests: 0 | 1, quota: number): RateLimitResult {
-    const window = this.#windows.get(key) ?? (requests === 0 ? newWindow() : this.#windows.begin(key));
+    const window = this.#windows.get(key) ?? (requests === 0 ? openWindow() : this.#windows.begin(key));
     const left = Math.min(Math.max(1, Math.floor(quota / this.gateways)) - window.granted, quota - window.consumed);
     if (requests === 1 && left > 0) {
       window.granted++;
       window.consumed++;
     } else if (requests === 1) window.refused++;
-    return resultOf(quota, left > 0, left - requests, window.endsAtMs - Date.now(), window.refused);
+    return makeResult(quota, left > 0, left - requests, window.endsAtMs - Date.now(), window.refused);
   }
 
   async #countTogether(counter: SharedCounter, key: string, requests: 0 | 1, quota: number): Promise<RateLimitResult> {
-    const { consumed, granted, endsAtMs } = this.#windows.get(key, marginMs) ?? newWindow();
+    const { consumed, granted, endsAtMs } = this.#windows.get(key, marginMs) ?? openWindow();
     const known = { consumed, granted, endsInMs: Math.ceil(endsAtMs - Date.now()) };
     try {
       const counted = await counter(key, known, requests);
       const allowed = counted.consumed + 1 - requests <= quota;
       if (counted.consumed > 0) this.#learn(key, counted).granted += allowed ? requests : 0;
-      return resultOf(quota, allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
+      return makeResult(quota, allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
     } catch {
       return this.#countAlone(key, requests, quota);
     }
@@ -137,7 +137,7 @@ export class RateLimiter implements Limiter {
   }
 }
 
-function resultOf(quota: number, allowed: boolean, left: number, endsInMs: number, refused: number): RateLimitResult {
+function makeResult(quota: number, allowed: boolean, left: number, endsInMs: number, refused: number): RateLimitResult {
   return {
     quota,
     allowed,

@@ -3,7 +3,7 @@ import { sealWith } from '../../postgres/seal.js';
 import { compileResource } from '../../resource/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
-import { type Item, warning } from '../finding.js';
+import { type Item, warn } from '../finding.js';
 import type { Inspection } from '../settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
@@ -12,7 +12,7 @@ import { checkOpenPoints, checkRedis } from './settings.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkUnique, checkWrites } from './writes.js';
 
-export type Thorough = Awaited<ReturnType<typeof thorough>>;
+export type Thorough = Awaited<ReturnType<typeof checkThoroughly>>;
 
 /** An app's login needs these to make tokens; the role's creator is a member with the admin option. */
 const missingOfIssuer = `select string_agg(p, ', ') as missing from unnest(array['select', 'insert', 'update']) p
@@ -26,11 +26,11 @@ async function checkIssuer(client: pg.Client): Promise<Item[]> {
   const advice =
     'Write into tokens.sql: grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner.';
   const detail = `gateway_owner lacks ${missing} on gateway.api_tokens, so the app cannot make tokens by gateway_issuer.`;
-  return [{ ...warning('token_look_up', detail), advice }];
+  return [{ ...warn('token_look_up', detail), advice }];
 }
 
 /** Decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */
-export async function thorough(settings: Settings, resources: readonly Resource[]) {
+export async function checkThoroughly(settings: Settings, resources: readonly Resource[]) {
   const { adminUrl, wallKey, redisUrl } = settings;
   const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
   const seal = sealWith(wallKey);

@@ -13,7 +13,7 @@ const secrets: Readonly<Record<string, RegExp>> = {
 };
 
 /** Returns undefined if no form of a secret matches. */
-export function secretIn(text: string): string | undefined {
+export function findSecret(text: string): string | undefined {
   return Object.entries(secrets).find(([, form]) => form.test(text))?.[0];
 }
 
@@ -25,11 +25,11 @@ export function areAddresses(values: readonly string[]): boolean {
 }
 
 /** Returns undefined if no form matches. */
-export function unexpectedIn(name: string, value: unknown): string | undefined {
+export function findUnexpected(name: string, value: unknown): string | undefined {
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return undefined;
   const text = isText ? value : JSON.stringify(value);
-  const secret = secretIn(text);
+  const secret = findSecret(text);
   if (secret !== undefined || isNamed('contact', name)) return secret;
   if (!isText && isPersonalDocument(text)) return 'members named like secrets or personal data';
   const addresses = isText ? [text] : (text.match(/"[^"\\]*@[^"\\]*"/g) ?? []);

@@ -1,4 +1,4 @@
-import { decoded, type EncodingName } from '../../resource/projection/encodings.js';
+import { decodeWith, type EncodingName } from '../../resource/projection/encodings.js';
 import { holdsImage } from '../../resource/projection/images.js';
 
 export type Form =
@@ -13,14 +13,14 @@ const shareMin = 0.9;
 const sealedBytesMin = 28; // a nonce of 12 bytes and a tag of 16
 const longCharacters = 80;
 
-export function formOf(values: readonly string[], isBytea: boolean): Form {
+export function guessForm(values: readonly string[], isBytea: boolean): Form {
   if (values.length === 0) return isBytea ? { kind: 'unknown bytes' } : { kind: 'plain', isLong: false };
   const images = values.filter((value) => holdsImage(value)).length;
   if (images > values.length / 2) return { kind: 'image' };
   if (values.filter(isSealedDocument).length >= values.length * shareMin) return { kind: 'sealed' };
   if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return { kind: 'sealed' };
   if (isBytea) return { kind: isDigest(values) ? 'digest' : 'unknown bytes' };
-  const isBase64 = mostly(values, 'base64', (bytes) => bytes.length > 3 && isPrintable(bytes));
+  const isBase64 = holdsMostly(values, 'base64', (bytes) => bytes.length > 3 && isPrintable(bytes));
   if (isBase64 && values.some((value) => value.length >= 8 && /[A-Z].*[a-z]|[0-9=]/.test(value)))
     return { kind: 'base64' };
   return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
@@ -34,7 +34,7 @@ export function isSealedDocument(text: string): boolean {
   const isKnown =
     /^(-----BEGIN PGP MESSAGE|age-encryption\.org|gAAAA[\w-]{60}|[0-9a-f]{24,}([:.$|][0-9a-f]{16,})+$)/i.test(text);
   if (isKnown) return true;
-  const json = text.startsWith('{') ? text : (decoded('base64', Buffer.from(text))?.toString() ?? '');
+  const json = text.startsWith('{') ? text : (decodeWith('base64', Buffer.from(text))?.toString() ?? '');
   return (
     /^\{.*"(iv|nonce)"\s*:\s*"[\w+/=-]{8,}"/s.test(json) &&
     /"(p|ct|data|value|content|payload|cipher\w*|encrypted\w*)"\s*:\s*"/i.test(json)
@@ -69,7 +69,7 @@ function isSealed(values: readonly string[], encodings: readonly EncodingName[])
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);
   const texts = payloads.length < values.length * shareMin ? values : payloads;
   const hasNoForm = (bytes: Buffer): boolean => bytes.length >= sealedBytesMin && !isPrintable(bytes);
-  return !isDigest(texts) && encodings.some((encoding) => mostly(texts, encoding, hasNoForm));
+  return !isDigest(texts) && encodings.some((encoding) => holdsMostly(texts, encoding, hasNoForm));
 }
 
 /** Digests have the length of a known hash; texts that are sealed differ in length. */
@@ -79,8 +79,8 @@ function isDigest(values: readonly string[]): boolean {
   return hashes.length >= values.length * shareMin && others.length === 0 && [32, 40, 64, 96, 128].includes(length);
 }
 
-function mostly(values: readonly string[], encoding: EncodingName, holds: (bytes: Buffer) => boolean): boolean {
-  const bytes = values.flatMap((value) => decoded(encoding, Buffer.from(value)) ?? []);
+function holdsMostly(values: readonly string[], encoding: EncodingName, holds: (bytes: Buffer) => boolean): boolean {
+  const bytes = values.flatMap((value) => decodeWith(encoding, Buffer.from(value)) ?? []);
   const count = bytes.filter(holds).length;
   return count > 0 && count >= values.length * shareMin;
 }

@@ -4,12 +4,12 @@ import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
-import { checkSql, failure, faultIf, type Item, verdict, warning } from '../finding.js';
+import { fail, faultIf, type Item, readCheckSql, sumUp, warn } from '../finding.js';
 import type { QueryPlan } from '../scans.js';
-import { inReadOnlyTransaction } from '../session.js';
+import { runReadOnly } from '../session.js';
 
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
-async function explain(client: pg.Client, { text, parameters }: Statement): Promise<QueryPlan> {
+async function explainPlan(client: pg.Client, { text, parameters }: Statement): Promise<QueryPlan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
   const name = `"${randomUUID()}"`; // after an error it stays
   const results: unknown = await client.query(
@@ -37,40 +37,39 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
   const faults: string[] = [];
   const sorted: string[] = [];
   const explainAll = async (): Promise<Item[]> => {
-    const shapes = shapesOf(resource);
+    const shapes = listShapes(resource);
     for (const [shape, statements] of shapes) {
-      const found = new Set<string>();
-      for (const statement of statements) for (const flaw of flaws(await explain(client, statement))) found.add(flaw);
-      if (found.delete('sorts what it joins')) sorted.push(shape);
-      if (found.size > 0) faults.push(`${shape} ${[...found].join(' and ')}`);
+      const flaws = new Set<string>();
+      for (const statement of statements)
+        for (const flaw of listFlaws(await explainPlan(client, statement))) flaws.add(flaw);
+      if (flaws.delete('sorts what it joins')) sorted.push(shape);
+      if (flaws.size > 0) faults.push(`${shape} ${[...flaws].join(' and ')}`);
     }
     const [{ name }, count] = [resource, shapes.length];
     if (sorted.length > 0 && faults.length === 0)
-      return [warning('sorted_lists', `${sorted.length} of ${count} shapes sort all rows of a workspace.`, name)];
+      return [warn('sorted_lists', `${sorted.length} of ${count} shapes sort all rows of a workspace.`, name)];
     const missing = faultIf(faults.length > 0, `No index fits: ${faults.join('; ')}`);
-    return [verdict('plans', missing, `Every one of ${count} shapes has its index.`, name, 'failed')];
+    return [sumUp('plans', missing, `Every one of ${count} shapes has its index.`, name, 'failed')];
   };
-  return inReadOnlyTransaction(client, { settings, object: resource.view }, explainAll, ({ message }) => [
-    failure('plans', `They could not be made: ${message}.`, resource.name),
+  return runReadOnly(client, { settings, object: resource.view }, explainAll, ({ message }) => [
+    fail('plans', `They could not be made: ${message}.`, resource.name),
   ]);
 }
 
 /** Plans without an index of `migrate --indexes` can use another, many times as slow. */
 export function checkIndexes(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
-    const { rows } = await client.query<{ name: string }>(checkSql('indexes'));
+    const { rows } = await client.query<{ name: string }>(readCheckSql('indexes'));
     const names = rows.map(({ name }) => name).join(', ');
     const gone = `Gone, not valid, or of another table since \`migrate --indexes\` made them: ${names}`;
     const whenOk = 'Those that `migrate --indexes` made are there.';
-    return [verdict('indexes', faultIf(names !== '', gone), whenOk, '', 'failed')];
+    return [sumUp('indexes', faultIf(names !== '', gone), whenOk, '', 'failed')];
   };
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' };
-  return inReadOnlyTransaction(client, bounds, look, ({ message }) => [
-    failure('indexes', `They cannot be read: ${message}.`),
-  ]);
+  return runReadOnly(client, bounds, look, ({ message }) => [fail('indexes', `They cannot be read: ${message}.`)]);
 }
 
-function shapesOf(resource: Resource): [string, Statement[]][] {
+function listShapes(resource: Resource): [string, Statement[]][] {
   const { list, detail } = compileStatements(resource);
   const names = Object.keys(resource.filters);
   const combinations = [[], ...names.map((name) => [name]), ...(names.length > 1 ? [names] : [])];
@@ -82,11 +81,11 @@ function shapesOf(resource: Resource): [string, Statement[]][] {
   return [
     ...lists,
     ...(detail === null ? [] : [['the detail', [detail]] as [string, Statement[]]]),
-    ...syncShapesOf(resource),
+    ...listSyncShapes(resource),
   ];
 }
 
-function syncShapesOf(resource: Resource): [string, Statement[]][] {
+function listSyncShapes(resource: Resource): [string, Statement[]][] {
   const statements = compileSyncStatements(resource);
   if (statements === null) return [];
   const { changed, hashed, digest } = statements;
@@ -101,7 +100,7 @@ function syncShapesOf(resource: Resource): [string, Statement[]][] {
 }
 
 /** Subplans run for the rows of a page alone; rows of a list of ids or of a bound are few. */
-function flaws(plan: QueryPlan): string[] {
+function listFlaws(plan: QueryPlan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
   const ownFaults =
@@ -110,14 +109,14 @@ function flaws(plan: QueryPlan): string[] {
       : type === 'Seq Scan'
         ? [`scans ${plan['Relation Name']}`]
         : [];
-  return [...ownFaults, ...(plan.Plans ?? []).flatMap(flaws)];
+  return [...ownFaults, ...(plan.Plans ?? []).flatMap(listFlaws)];
 }
 
 function isJoin(plan: QueryPlan): boolean {
   return !isOfRow(plan) && (/Join|Nested Loop/.test(plan['Node Type']) || (plan.Plans ?? []).some(isJoin));
 }
 
-/** `selectFew` or `rowsByIds` of the statements bounds the rows, or a limit does. */
+/** `selectFew` or `selectRowsByIds` of the statements bounds the rows, or a limit does. */
 function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: QueryPlan): boolean {
   return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }

@@ -3,16 +3,23 @@ import type pg from 'pg';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Seal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
-import { guardStep, runSteps } from '../../postgres/transaction.js';
-import { mayLackValue, recordSchema } from '../../resource/definition/record-schema.js';
-import { columnsOf, type Leaf, leaves, placeOf, pointer, type Resource } from '../../resource/definition/resource.js';
+import { makeGuardStep, runSteps } from '../../postgres/transaction.js';
+import { makeRecordSchema, mayLackValue } from '../../resource/definition/record-schema.js';
+import {
+  getColumns,
+  getPlace,
+  type Leaf,
+  listLeaves,
+  type Resource,
+  toPointer,
+} from '../../resource/definition/resource.js';
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';
-import { failure, faultIf, type Item, type Level, verdict, withFile } from '../finding.js';
-import { inReadOnlyTransaction } from '../session.js';
-import { unexpectedIn } from './contents.js';
-import { formsLeftOut } from './left-out.js';
+import { fail, faultIf, type Item, type Level, nameFile, sumUp } from '../finding.js';
+import { runReadOnly } from '../session.js';
+import { findUnexpected } from './contents.js';
+import { listFormsLeftOut } from './left-out.js';
 
 const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';
 const rowsPerEnd = 250;
@@ -51,9 +58,9 @@ export async function checkRecords(
   const serializer = compileSerializer(resource, projection, (event) => {
     if (event.type === 'decode_failed') reasons.set(event.pointer, event.reason);
   });
-  const misfitsOf = misfitsIn(resource);
-  const positions = columnsOf(resource);
-  const members = leaves(resource).map((leaf): TalliedMember => {
+  const misfitsOf = makeMisfitFinder(resource);
+  const positions = getColumns(resource);
+  const members = listLeaves(resource).map((leaf): TalliedMember => {
     const at = positions.indexOf(leaf.field.column);
     return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
   });
@@ -62,63 +69,63 @@ export async function checkRecords(
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
     for (const workspace of workspaces) {
-      const rows = await bothEnds(client, resource, seal(workspace));
+      const rows = await readBothEnds(client, resource, seal(workspace));
       for (const texts of rows) {
         reasons.clear();
         const record = JSON.parse(serializer.json(Row.of(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
         for (const member of members) {
           const { leaf, at } = member;
-          const value = valueAt(record, leaf);
+          const value = getValue(record, leaf);
           if (isNoTime(leaf.field, texts[at], resource)) continue;
-          const kind = isChecked(leaf) ? unexpectedIn(leaf.path.at(-1) ?? '', value) : undefined;
+          const kind = isChecked(leaf) ? findUnexpected(leaf.path.at(-1) ?? '', value) : undefined;
           if (kind !== undefined) {
-            const place = `${placeOf(leaf.path)} holds ${kind}`;
+            const place = `${getPlace(leaf.path)} holds ${kind}`;
             const known = unexpected.get(place);
             unexpected.set(place, { count: (known?.count ?? 0) + 1, example: known?.example ?? id });
           }
-          for (const form of formsLeftOut(leaf, texts[at])) leftOut.set(form, (leftOut.get(form) ?? 0) + 1);
-          if (texts[at] !== null) tally(member, id, value, reasons.get(pointer(leaf.path)));
-          else if (!mayLackValue(leaf.field)) misfits.add(`${placeOf(leaf.path)} (type)`);
+          for (const form of listFormsLeftOut(leaf, texts[at])) leftOut.set(form, (leftOut.get(form) ?? 0) + 1);
+          if (texts[at] !== null) tallyMember(member, id, value, reasons.get(toPointer(leaf.path)));
+          else if (!mayLackValue(leaf.field)) misfits.add(`${getPlace(leaf.path)} (type)`);
         }
         for (const misfit of misfitsOf(record)) misfits.add(misfit);
       }
       sample.count += rows.length;
       if (rows.length > 0 && ++sampled === 2) break;
     }
-    return [valuesItem(resource, sample.count, members), ...itemsOf(resource, sample)];
+    return [describeValues(resource, sample.count, members), ...describeRecords(resource, sample)];
   };
-  return inReadOnlyTransaction(client, { settings: bound, object: resource.view }, read, ({ message }) => [
-    failure('values', `They could not be read: ${message}.`, resource.name),
+  return runReadOnly(client, { settings: bound, object: resource.view }, read, ({ message }) => [
+    fail('values', `They could not be read: ${message}.`, resource.name),
   ]);
 }
 
 /** One item for contents, one for what `show` leaves out, and one for the schema. */
-function itemsOf(resource: Resource, { count, misfits, unexpected, leftOut }: FoundInRecords): Item[] {
+function describeRecords(resource: Resource, { count, misfits, unexpected, leftOut }: FoundInRecords): Item[] {
   const object = resource.name;
-  const bad = `Records do not fit it: ${withFile([...misfits], resource).join('; ')}`;
+  const bad = `Records do not fit it: ${nameFile([...misfits], resource).join('; ')}`;
   const forms = [...leftOut].map(([form, times]) => `${form} in ${times} of ${count} records`);
   const contents = [...unexpected].map(
     ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
   );
   return [
-    verdict('contents', withFile(contents, resource), noSecrets, object, 'warning'),
-    verdict('shown', withFile(forms, resource), 'JSON has no form of values that show leaves out.', object, 'warning'),
-    verdict('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
+    sumUp('contents', nameFile(contents, resource), noSecrets, object, 'warning'),
+    sumUp('shown', nameFile(forms, resource), 'JSON has no form of values that show leaves out.', object, 'warning'),
+    sumUp('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
   ];
 }
 
-function valueAt(record: object, { path }: Pick<Leaf, 'path'>): unknown {
+function getValue(record: object, { path }: Pick<Leaf, 'path'>): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
 }
 
-async function bothEnds(client: pg.Client, resource: Resource, sealed: string): Promise<TextRow[]> {
+async function readBothEnds(client: pg.Client, resource: Resource, sealed: string): Promise<TextRow[]> {
   const { list } = compileStatements(resource);
-  const idAt = columnsOf(resource).indexOf('id');
+  const idAt = getColumns(resource).indexOf('id');
   const rows = new Map<string, TextRow>();
   for (const direction of ['asc', 'desc'] as const) {
     const step = { statement: list([], direction).rows.all, values: { limit: rowsPerEnd } };
-    const [found] = await runSteps(client, false, [step], [guardStep(sealed)]);
+    const [found] = await runSteps(client, false, [step], [makeGuardStep(sealed)]);
     for (const row of found?.rows ?? []) rows.set(row[idAt] as string, row);
     if (rows.size < rowsPerEnd) break;
   }
@@ -136,7 +143,7 @@ function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
 }
 
 /** JSON may hold null itself, and images are removed on purpose. */
-function tally(member: TalliedMember, id: string, value: unknown, undecodable: string | undefined): void {
+function tallyMember(member: TalliedMember, id: string, value: unknown, undecodable: string | undefined): void {
   const { clean, pointer, type } = member.leaf.field;
   const isRemoved = clean !== undefined || pointer !== undefined || type === 'json' || type === 'text';
   member.stored++;
@@ -145,34 +152,34 @@ function tally(member: TalliedMember, id: string, value: unknown, undecodable: s
   member.reasons.add(undecodable ?? 'JSON has no such value');
 }
 
-function valuesItem(resource: Resource, count: number, members: readonly TalliedMember[]): Item {
+function describeValues(resource: Resource, count: number, members: readonly TalliedMember[]): Item {
   const { name } = resource;
   const lost = members.filter(({ empty }) => empty > 0);
-  if (lost.length === 0) return verdict('values', [], `${count} records show every value that is stored.`, name);
-  const levels = lost.map(levelOf);
+  if (lost.length === 0) return sumUp('values', [], `${count} records show every value that is stored.`, name);
+  const levels = lost.map(getLevel);
   const level = (['refused', 'failed', 'warning'] as const).find((one) => levels.includes(one)) as Level;
   const sentences = lost.map(
     ({ leaf, stored, empty, example, reasons }) =>
-      `${placeOf(leaf.path)}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
+      `${getPlace(leaf.path)}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
   );
-  return { level, code: 'values', object: name, detail: `${withFile(sentences, resource).join('; ')}.` };
+  return { level, code: 'values', object: name, detail: `${nameFile(sentences, resource).join('; ')}.` };
 }
 
-function levelOf({ stored, empty }: TalliedMember): Level {
+function getLevel({ stored, empty }: TalliedMember): Level {
   if (stored >= lostMin && empty === stored) return 'refused';
   return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
 }
 
 /** Names the keyword of the schema; below a member the data may give names. */
-function misfitsIn(resource: Resource): (record: object) => string[] {
+function makeMisfitFinder(resource: Resource): (record: object) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false, ownProperties: true });
-  const validate = ajv.compile(recordSchema(resource));
-  const members = leaves(resource).map(({ path }) => path);
+  const validate = ajv.compile(makeRecordSchema(resource));
+  const members = listLeaves(resource).map(({ path }) => path);
   return (record) => {
     if (validate(record)) return [];
     return (validate.errors ?? []).map(({ instancePath, keyword }) => {
-      const member = members.find((path) => `${instancePath}/`.startsWith(`${pointer(path)}/`));
-      return `${member ? placeOf(member) : 'the record'} (${keyword})`;
+      const member = members.find((path) => `${instancePath}/`.startsWith(`${toPointer(path)}/`));
+      return `${member ? getPlace(member) : 'the record'} (${keyword})`;
     });
   };
 }

@@ -1,10 +1,10 @@
 import pg from 'pg';
-import { databaseErrorKind } from '../../base/errors.js';
-import { asAdmin } from '../../postgres/admin.js';
+import { getDatabaseErrorKind } from '../../base/errors.js';
+import { runAsAdmin } from '../../postgres/admin.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
-import { type Leaf, leaves, placeOf, type Resource, recordsOf } from '../../resource/definition/resource.js';
-import { failure, type Item, verdict, withFile } from '../finding.js';
-import { inReadOnlyTransaction } from '../session.js';
+import { getPlace, type Leaf, listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
+import { fail, type Item, nameFile, sumUp } from '../finding.js';
+import { runReadOnly } from '../session.js';
 
 const rowsMax = 200;
 const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
@@ -20,12 +20,12 @@ export async function checkReferences(
 ): Promise<Item[]> {
   const referring = resources.map((resource) => ({
     resource,
-    references: leaves(resource).filter(({ field }) => resources.some(({ name }) => name === field.references)),
+    references: listLeaves(resource).filter(({ field }) => resources.some(({ name }) => name === field.references)),
   }));
   const asked = referring.filter(({ references }) => references.length > 0);
   if (asked.length === 0 || workspaces.length === 0) return [];
   try {
-    return await asAdmin(adminUrl, async (client) => {
+    return await runAsAdmin(adminUrl, async (client) => {
       const items: Item[] = [];
       for (const { resource, references } of asked)
         items.push(...(await compare(client, resource, references, resources, workspaces)));
@@ -45,14 +45,14 @@ function compare(
   workspaces: readonly WorkspaceId[],
 ): Promise<Item[]> {
   const { name } = resource;
-  const view = recordsOf(resource.view);
+  const view = nameRecords(resource.view);
   const columns = references.map(({ field }) => pg.escapeIdentifier(field.column));
   const ofWorkspace = (id: WorkspaceId): string =>
     `(select workspace_id::text as own, ${columns.map((column, i) => `${column} as r${i}`).join(', ')} from ${view}
       where workspace_id = ${pg.escapeLiteral(id)} limit ${rowsMax})`;
   const ask = async (): Promise<Item[]> => {
     const others = references.map(({ field }, i) => {
-      const target = recordsOf((resources.find((each) => each.name === field.references) as Resource).view);
+      const target = nameRecords((resources.find((each) => each.name === field.references) as Resource).view);
       // An id can be unique within its workspace alone.
       return `count(*) filter (where (select bool_and(o.workspace_id::text <> s.own) from ${target} o where o.id = s.r${i}))::int`;
     });
@@ -61,19 +61,19 @@ function compare(
     const [count = 0, ...foreign] = rows[0] ?? [];
     const faults = references.flatMap(({ path }, i) =>
       (foreign[i] ?? 0) > 0
-        ? [`${placeOf(path)}: ${foreign[i]} of ${count} rows refer to a record of another workspace`]
+        ? [`${getPlace(path)}: ${foreign[i]} of ${count} rows refer to a record of another workspace`]
         : [],
     );
     const whenOk = `${count} records refer to records of their workspace.`;
     const level = faults.length > 0 && (await isOwn(client, view)) ? 'warning' : 'refused';
-    return [verdict('references', withFile(faults, resource), whenOk, name, level)];
+    return [sumUp('references', nameFile(faults, resource), whenOk, name, level)];
   };
   const refused = (error: Error): Item[] =>
     // an item of the view names what is missing
-    databaseErrorKind(error) === 'unfit'
+    getDatabaseErrorKind(error) === 'unfit'
       ? []
-      : [failure('references', `They cannot be compared: ${error.message}.`, name)];
-  return inReadOnlyTransaction(client, { settings: bound, object: name }, ask, refused);
+      : [fail('references', `They cannot be compared: ${error.message}.`, name)];
+  return runReadOnly(client, { settings: bound, object: name }, ask, refused);
 }
 
 /** The table of their ids has it. */

@@ -1,29 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { leaves, openMark, placeOf, type Resource } from '../../resource/definition/resource.js';
+import { getPlace, listLeaves, openMark, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
-import { type Item, verdict, withFile } from '../finding.js';
+import { type Item, nameFile, sumUp } from '../finding.js';
 
 /** Waits for its first answer: it must accept the login and run the script. */
 export async function checkRedis(settings: Settings): Promise<Item> {
-  const { redisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
-  const peers = redisPeers(settings, 1, () => undefined);
+  const { connectRedisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
+  const peers = connectRedisPeers(settings, 1, () => undefined);
   const deadlineMs = performance.now() + 5000;
   const isOpen = (): boolean => (peers.redis() ?? { reason: 'no connection' }).reason === 'no connection';
   while (isOpen() && performance.now() < deadlineMs) await sleep(20);
   const reason = (peers.redis() ?? { reason: 'no answer' }).reason;
   peers.close();
   const faults = reason ? [`It does not answer as it must: ${reason}`] : [];
-  return verdict('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');
+  return sumUp('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');
 }
 
 export function checkOpenPoints(resource: Resource): Item[] {
   const { description, name } = resource;
   const described = [
     ['/description', description] as const,
-    ...leaves(resource).map(({ field, path }) => [`${placeOf(path)}/description`, field.description] as const),
+    ...listLeaves(resource).map(({ field, path }) => [`${getPlace(path)}/description`, field.description] as const),
   ];
   const points = described
     .filter(([, text]) => text.startsWith(openMark))
     .map(([at, text]) => `${at}: ${text.slice(openMark.length).replace(/[.]$/, '')}`);
-  return points.length === 0 ? [] : [verdict('open_points', withFile(points, resource), '', name, 'warning')];
+  return points.length === 0 ? [] : [sumUp('open_points', nameFile(points, resource), '', name, 'warning')];
 }

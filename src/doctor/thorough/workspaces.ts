@@ -1,12 +1,12 @@
 import pg from 'pg';
-import { asAdmin } from '../../postgres/admin.js';
+import { runAsAdmin } from '../../postgres/admin.js';
 import type { Seal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { guard } from '../../postgres/wire/queries.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { viewInOrder } from '../../resource/statements/walls.js';
-import { failure, type Item, verdict, warning } from '../finding.js';
-import { inReadOnlyTransaction } from '../session.js';
+import { orderView } from '../../resource/statements/walls.js';
+import { fail, type Item, sumUp, warn } from '../finding.js';
+import { runReadOnly } from '../session.js';
 import { checkViews } from '../views.js';
 
 /** They read as the role that ran `migrate`. */
@@ -18,10 +18,10 @@ const bound = `set local statement_timeout = '500ms'`;
 export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
   if (adminUrl === '') {
     const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';
-    return { ids: [], items: [warning('workspaces', without)] };
+    return { ids: [], items: [warn('workspaces', without)] };
   }
   try {
-    return await asAdmin(adminUrl, async (client) => {
+    return await runAsAdmin(adminUrl, async (client) => {
       const { rows } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
       const item = {
         code: 'workspaces',
@@ -37,7 +37,7 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
   } catch (error) {
     return {
       ids: [],
-      items: [failure('workspaces', `ADMIN_URL gives none: ${(error as Error).message.replace(/\.$/, '')}.`)],
+      items: [fail('workspaces', `ADMIN_URL gives none: ${(error as Error).message.replace(/\.$/, '')}.`)],
     };
   }
 }
@@ -52,20 +52,20 @@ export async function checkIds(
   const { view, order, idType } = resource;
   const key = order.map(({ column }) => column);
   const end = (direction: 'asc' | 'desc'): string =>
-    `(select id from ${viewInOrder(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
+    `(select id from ${orderView(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
   const repeated = `select id::text from ${view}
     where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
   const look = async (): Promise<Item[]> => {
     for (const workspace of workspaces.slice(0, 2)) {
       await client.query(guard.text, [seal(workspace)]);
       const [row] = (await client.query<{ id: string }>(repeated)).rows;
-      if (row) return [failure('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
+      if (row) return [fail('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
       const hasEmpty =
         idType === 'text' && (await client.query(`select from ${view} where id = '' limit 1`)).rowCount !== 0;
       if (hasEmpty)
-        return [failure('ids', 'A row has an empty id: the record is listed, and no address leads to it.', view)];
+        return [fail('ids', 'A row has an empty id: the record is listed, and no address leads to it.', view)];
     }
-    return [verdict('ids', [], 'Each id of the sample belongs to one row.', view)];
+    return [sumUp('ids', [], 'Each id of the sample belongs to one row.', view)];
   };
-  return inReadOnlyTransaction(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
+  return runReadOnly(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
 }

@@ -1,19 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { correctionOf, Problem, refusalOf, sqlStateOf } from '../../base/errors.js';
+import { getCorrection, getRefusal, getSqlState, Problem } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Seal } from '../../postgres/seal.js';
-import { prepared, type WorkspaceId } from '../../postgres/statement.js';
+import { prepareSql, type WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/compiled.js';
-import { fieldType, textOf } from '../../resource/definition/field-types.js';
-import { leaves, type Resource } from '../../resource/definition/resource.js';
-import { etagOf, parseEntityTags } from '../../resource/entity-tags.js';
-import { withShown } from '../../resource/statements/write-statements.js';
+import { formatText, getType } from '../../resource/definition/field-types.js';
+import { listLeaves, type Resource } from '../../resource/definition/resource.js';
+import { makeEtag, parseEntityTags } from '../../resource/entity-tags.js';
+import { addShown } from '../../resource/statements/write-statements.js';
 import type { Target, WriteRequest } from '../../serve/write/request.js';
-import { claimOf, lockOf, type Outcome, writeOnce } from '../../serve/write/write.js';
-import { failure, faultIf, type Item, verdict, warning } from '../finding.js';
-import { inReadOnlyTransaction } from '../session.js';
+import { makeClaim, makeLock, type Outcome, writeOnce } from '../../serve/write/write.js';
+import { fail, faultIf, type Item, sumUp, warn } from '../finding.js';
+import { runReadOnly } from '../session.js';
 
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 
@@ -29,9 +29,9 @@ export async function checkWrites(
   const { resource, write } = compiled;
   const result = (faults: readonly string[], whenOk = '', advice?: string): Item =>
     faults.length > 0
-      ? { ...failure('writes', `${faults.join('; ')}.`, resource.name), advice }
-      : verdict('writes', [], whenOk, resource.name);
-  const required = leaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
+      ? { ...fail('writes', `${faults.join('; ')}.`, resource.name), advice }
+      : sumUp('writes', [], whenOk, resource.name);
+  const required = listLeaves(resource).flatMap(({ field, path }) => (field.write?.required ? [path[0]] : []));
   const taken = write.members.filter(({ name }) => required.includes(name));
   const rolledBack = async <T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<T> => {
     await client.query(begin);
@@ -45,13 +45,14 @@ export async function checkWrites(
       const { row } = changed;
       if (row === undefined) return result(['the statement that locks a record does not find it']);
       const members = Object.fromEntries(taken.map(({ name, at }) => [name, row[at] as string | null]));
-      const create = request(workspace, members, null);
+      const create = makeTrialRequest(workspace, members, null);
       const created: Trial = write.creates
         ? await rolledBack(workspace, (transaction) => tryCreate(transaction, write, create))
         : { refused: changed.refused };
       const faults = [...(changed.faults ?? []), ...(created.faults ?? [])];
-      if (faults.length === 0 && changed.refused && created.refused) return allRefused(created.refused, resource.name);
-      if (faults.length === 0 && created.doubt !== undefined) return warning('writes', created.doubt, resource.name);
+      if (faults.length === 0 && changed.refused && created.refused)
+        return describeAllRefused(created.refused, resource.name);
+      if (faults.length === 0 && created.doubt !== undefined) return warn('writes', created.doubt, resource.name);
       return result(
         faults,
         `A change, its repetition ${write.creates ? 'and a new record ' : ''}work, and were rolled back.`,
@@ -59,8 +60,8 @@ export async function checkWrites(
     }
     return result([], 'No workspace of the sample has a record to try them with.');
   } catch (error) {
-    if (sqlStateOf(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
-    return result([(error as Error).message], '', correctionOf(error));
+    if (getSqlState(error) === undefined && !(error instanceof Problem) && !(error instanceof TypeError)) throw error;
+    return result([(error as Error).message], '', getCorrection(error));
   }
 }
 
@@ -76,27 +77,29 @@ async function tryChange(
   { resource, write }: WritableCompiled,
   workspace: WorkspaceId,
 ): Promise<(Trial & { readonly row: TextRow | undefined }) | null> {
-  const statement = prepared('sample', `select id from ${resource.write?.view} limit 1`);
+  const statement = prepareSql('sample', `select id from ${resource.write?.view} limit 1`);
   const [[sample]] = await transaction.run({ statement, values: {} });
   if (sample === undefined) return null;
-  const held = request(workspace, {}, null);
-  const [, [row]] = await transaction.run(claimOf(write, held), lockOf(write, held, sample[0] as string));
+  const held = makeTrialRequest(workspace, {}, null);
+  const [, [row]] = await transaction.run(makeClaim(write, held), makeLock(write, held, sample[0] as string));
   if (row === undefined) return { row };
   const id = row[write.idAt] as string;
   const { versionAt } = write.tag;
-  const etag = etagOf((at) => row[at] ?? null, write.tag);
+  const etag = makeEtag((at) => row[at] ?? null, write.tag);
   const target = { id, ifMatch: parseEntityTags(etag) as Target['ifMatch'] };
   let refused: pg.DatabaseError | undefined;
-  const free = leaves(resource).filter(({ field: { write } }) => write !== undefined && write.references === undefined);
+  const free = listLeaves(resource).filter(
+    ({ field: { write } }) => write !== undefined && write.references === undefined,
+  );
   for (const { field, path } of free) {
     const name = path[0] as string;
     const { at } = write.members.find((member) => member.name === name) as WritableMember;
-    const { example, auditValue = (text: string) => text } = fieldType(field.type);
+    const { example, auditValue = (text: string) => text } = getType(field.type);
     const current = row[at] ?? null;
-    const value = current !== null && field.nullable ? null : textOf(field.example ?? example);
+    const value = current !== null && field.nullable ? null : formatText(field.example ?? example);
     if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
-    const change = request(workspace, { [name]: value }, target);
-    const outcome = await tryWrite(transaction, write, change).catch(errorOfRefusal);
+    const change = makeTrialRequest(workspace, { [name]: value }, target);
+    const outcome = await tryWrite(transaction, write, change).catch(getRefusalError);
     if (!('row' in outcome)) {
       refused = outcome;
       continue;
@@ -119,7 +122,7 @@ async function tryCreate(transaction: Transaction, write: CompiledWrite, create:
   } catch (error) {
     const unknown =
       error instanceof Problem ? error.fieldErrors.filter(({ code }) => code === 'unknown_reference') : [];
-    if (unknown.length === 0) return { refused: errorOfRefusal(error) };
+    if (unknown.length === 0) return { refused: getRefusalError(error) };
     const pointers = unknown.flatMap((field) => ('pointer' in field ? [field.pointer] : [])).join(', ');
     return {
       doubt: `A new record was not tried to its end, because the resource that ${pointers} refers to does not show the record to which an existing one refers. A deleted one is no fault; else the reference leads to another resource than its column.`,
@@ -132,24 +135,28 @@ async function tryWrite(transaction: Transaction, write: CompiledWrite, request:
   return outcome;
 }
 
-function causeOf(error: unknown): pg.DatabaseError {
+function findDatabaseCause(error: unknown): pg.DatabaseError {
   return ((error instanceof Problem ? error.cause : undefined) ?? error) as pg.DatabaseError;
 }
 
-function errorOfRefusal(error: unknown): pg.DatabaseError {
-  if (refusalOf(causeOf(error)) === undefined) throw error;
-  return causeOf(error);
+function getRefusalError(error: unknown): pg.DatabaseError {
+  if (getRefusal(findDatabaseCause(error)) === undefined) throw error;
+  return findDatabaseCause(error);
 }
 
 /** A rule of the audit log refuses, or a trigger that misses a setting of the app. */
-function allRefused({ message, table }: pg.DatabaseError, name: string): Item {
+function describeAllRefused({ message, table }: pg.DatabaseError, name: string): Item {
   const detail = `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
   const advice =
     'Make the rules of the app accept what clients may send. A trigger must not need a parameter that only the app sets: read it by current_setting(name, true).';
-  return { ...warning('writes', detail, name), advice };
+  return { ...warn('writes', detail, name), advice };
 }
 
-function request(workspace: WorkspaceId, members: WriteRequest['members'], target: Target | null): WriteRequest {
+function makeTrialRequest(
+  workspace: WorkspaceId,
+  members: WriteRequest['members'],
+  target: Target | null,
+): WriteRequest {
   const fingerprint = createHash('sha256').update('check').digest();
   const caller = { tokenId: randomUUID(), workspace };
   return { caller, key: 'check', isDryRun: true, fingerprint, members, target, mayRead: true };
@@ -157,10 +164,10 @@ function request(workspace: WorkspaceId, members: WriteRequest['members'], targe
 
 /** They tell a client of one workspace that a value exists in another. */
 export function checkUnique(client: pg.Client, resource: Resource, view: string): Promise<Item[]> {
-  const written = leaves(resource).flatMap(({ field }) => (field.write ? [field] : []));
+  const written = listLeaves(resource).flatMap(({ field }) => (field.write ? [field] : []));
   const own = written.flatMap(({ write, column }) => (write?.references === undefined ? [] : [column]));
   const columns = written.map(({ column }) => column).filter((column) => !own.includes(column));
   const values = [resource.name, columns, ['workspace_id', ...own]];
-  const look = async () => (await client.query<Item>(withShown('unique', view), values)).rows;
-  return inReadOnlyTransaction(client, { object: resource.name }, look, () => []);
+  const look = async () => (await client.query<Item>(addShown('unique', view), values)).rows;
+  return runReadOnly(client, { object: resource.name }, look, () => []);
 }

@@ -1,21 +1,21 @@
-import { snakeCase } from '../../base/words.js';
-import { alias, shownId } from './columns.js';
+import { toSnakeCase } from '../../base/words.js';
+import { alias, showId } from './columns.js';
 import { isPlain } from './indexes.js';
-import { keptConditions, marksOf } from './marks.js';
-import { namesOf, singular } from './names.js';
-import { isPeople, referencesIn } from './paths.js';
+import { listKeptConditions, listMarks } from './marks.js';
+import { getNames, toSingular } from './names.js';
+import { isPeople, listReferences } from './paths.js';
 import {
   type Column,
   type ReferenceStep,
   type ShownRows,
   type Subject,
   type Survey,
-  sharedPoint,
+  sharePoint,
   type Table,
   type View,
   type ViewId,
 } from './schema.js';
-import { aliasOf, fromOf, type Points, workspaceSql } from './sql.js';
+import { getAlias, joinFrom, joinWorkspace, type Points } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
 
@@ -32,8 +32,8 @@ type RowConditions = Pick<ShownRows, 'way' | 'own' | 'above'>;
 type RowPath = { readonly table: Table; readonly steps: readonly ReferenceStep[] };
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
-function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
-  return referencesIn(table, tables).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
+function listRecordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
+  return listReferences(table, tables).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
     const isPart = isNamedAfter(table, above);
     if (above === tenant.root || key.survives || (isPeople(above) && !isPart)) return [];
     return [{ table: above, columns, references, takes: key.cascades && (isPart || !isOfPerson) }];
@@ -42,11 +42,11 @@ function recordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 
 
 /** Finds that "order_lines" is named after "orders". */
 function isNamedAfter(table: Table, above: Table): boolean {
-  return snakeCase(table.name).startsWith(`${singular(snakeCase(above.name))}_`);
+  return toSnakeCase(table.name).startsWith(`${toSingular(toSnakeCase(above.name))}_`);
 }
 
 /** Ends before a person who is no record above: that person, and the records beyond, hide nothing. */
-function stepsOfRecords({ table, steps }: RowPath): number {
+function countRecordSteps({ table, steps }: RowPath): number {
   const from = [table, ...steps.map((step) => step.table)];
   const person = steps.findIndex((step, i) => isPeople(step.table) && !isNamedAfter(from[i] as Table, step.table));
   return person < 0 ? steps.length : person;
@@ -56,7 +56,7 @@ type Unshown = Omit<Subject, 'shown'>;
 type Known = Pick<Survey, 'tables' | 'tenant' | 'workspaces'>;
 
 /** A view must follow the views that it reads, so references in a circle are left out, nullable ones first; a table may refer to itself. */
-function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
+function dropCycles(known: Known): ReadonlyMap<Table, readonly Above[]> {
   const { tables, workspaces } = known;
   const stepsOf = (table: Table): readonly ReferenceStep[] => workspaces.get(table)?.steps ?? [];
   const reads = new Map(tables.map((table) => [table, new Set(stepsOf(table).map((step) => step.table))]));
@@ -66,7 +66,7 @@ function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
   const references = tables.flatMap((table) => {
     const [step] = stepsOf(table);
     const isStep = ({ columns }: Above): boolean => !step?.isBack && columns.includes(step?.from as Column);
-    return recordsAbove(table, known).flatMap((above) => (isStep(above) ? [] : [{ table, above }]));
+    return listRecordsAbove(table, known).flatMap((above) => (isStep(above) ? [] : [{ table, above }]));
   });
   const kept = references
     .sort((a, b) => isOptional(a.above) - isOptional(b.above))
@@ -80,12 +80,12 @@ function acyclic(known: Known): ReadonlyMap<Table, readonly Above[]> {
 }
 
 /** Leads the step to a record as its view shows it. */
-function stepTo(step: ReferenceStep, view: string): ReferenceStep {
+function pointStepTo(step: ReferenceStep, view: string): ReferenceStep {
   return { ...step, table: { ...step.table, quoted: view }, to: { ...step.to, quoted: 'id' } };
 }
 
 /** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
-export function withHidings(subjects: readonly Unshown[], known: Known): Subject[] {
+export function addHidings(subjects: readonly Unshown[], known: Known): Subject[] {
   const conditions = new Conditions(subjects, known);
   return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
 }
@@ -105,16 +105,16 @@ class Conditions {
   readonly #rows = new Map<Table, RowConditions>();
 
   constructor(subjects: readonly Unshown[], known: Known) {
-    const viewOf = (table: Table): string => `records.${namesOf({ table }, { subjects }).view}`;
+    const viewOf = (table: Table): string => `records.${getNames({ table }, { subjects }).view}`;
     this.#known = known;
-    this.#above = acyclic(known);
+    this.#above = dropCycles(known);
     this.#views = new Map(subjects.map(({ table, id }) => [table, { id, view: viewOf(table) }]));
   }
 
   shownOf(table: Table): ShownRows {
     const rows = this.#rowsOf(table);
     const open = (this.#above.get(table) ?? []).flatMap((to) => {
-      const kept = to.takes ? undefined : this.#aboveSql(to, alias, workspaceSql(rows.way), 0);
+      const kept = to.takes ? undefined : this.#aboveSql(to, alias, joinWorkspace(rows.way), 0);
       return kept === undefined ? [] : [{ by: openName(to.table, to.columns), kept }];
     });
     return { ...rows, open };
@@ -130,41 +130,42 @@ class Conditions {
   #viewOf(table: Table, references: readonly Column[]): string | undefined {
     const { id, view } = this.#views.get(table) ?? {};
     const [key, ...others] = references.filter((column) => column !== this.#known.tenant.columnIn(table));
-    if (id === undefined || key !== id || others.length > 0 || !isPlain({ of: id, select: shownId(id).select }))
+    if (id === undefined || key !== id || others.length > 0 || !isPlain({ of: id, select: showId(id).select }))
       return undefined;
-    return viewConditions(this.#rowsOf(table), true).length > 0 ? view : undefined;
+    return listViewConditions(this.#rowsOf(table), true).length > 0 ? view : undefined;
   }
 
   #rowsAt(table: Table, depth: number, isSelf = false): RowConditions {
     const row = depth === 0 ? alias : `o${depth}`;
     const { tenant, steps: all = [] } = this.#known.workspaces.get(table) ?? {};
-    const records = all.slice(0, stepsOfRecords({ table, steps: all }));
+    const records = all.slice(0, countRecordSteps({ table, steps: all }));
     const views = records.map(({ table: on, to, isBack }) => (isBack ? undefined : this.#viewOf(on, [to])));
     const at = views.findIndex((view) => view !== undefined);
     const last = all[at];
     const way = last
       ? {
-          steps: [...all.slice(0, at), stepTo(last, views[at] as string)],
+          steps: [...all.slice(0, at), pointStepTo(last, views[at] as string)],
           tenant: { ...(tenant as Column), quoted: 'workspace_id' },
         }
       : { steps: all, tenant };
     const inTables = (last ? records.slice(0, at) : records).map((step) => step.table);
     const marked = inTables.flatMap((each, i) =>
-      keptConditions(each, aliasOf(i + 1, row)).map((kept) => ({ by: each.quoted, kept })),
+      listKeptConditions(each, getAlias(i + 1, row)).map((kept) => ({ by: each.quoted, kept })),
     );
     const joined = last && {
       by: last.table.quoted,
-      kept: `${aliasOf(at + 1, row)}.workspace_id is not null`,
+      kept: `${getAlias(at + 1, row)}.workspace_id is not null`,
       isJoined: true as const,
     };
     const linked = [table, ...inTables].flatMap((each, i) =>
       (this.#above.get(each) ?? []).flatMap((to) => {
         const isAsked = to.takes && !(isSelf && to.table === table);
-        const kept = isAsked && this.#aboveSql(to, aliasOf(i, row), tenant && workspaceSql(way, row), depth);
+        const kept = isAsked && this.#aboveSql(to, getAlias(i, row), tenant && joinWorkspace(way, row), depth);
         return kept ? [{ by: to.table.quoted, kept }] : [];
       }),
     );
-    const own = marksOf(table).map(({ column, kept }) => ({ by: column.name, kept: kept(`${row}.${column.quoted}`) }));
+    const marks = listMarks(table);
+    const own = marks.map(({ column, kept }) => ({ by: column.name, kept: kept(`${row}.${column.quoted}`) }));
     return { way, own, above: [...marked, ...(joined ? [joined] : []), ...linked] };
   }
 
@@ -201,26 +202,26 @@ class Conditions {
 
   #inTable({ table, references }: Above, depth: number, isSelf: boolean): RecordSource | undefined {
     const { way, own, above } = this.#rowsAt(table, depth, isSelf);
-    const kept = viewConditions({ own, above });
+    const kept = listViewConditions({ own, above });
     const row = `o${depth}`;
     const keys = references.map(({ quoted }) => `${row}.${quoted}`);
-    const rows = `\n${fromOf(table.quoted, way, row)}`;
-    return kept.length === 0 ? undefined : { rows, keys, workspace: workspaceSql(way, row), kept };
+    const rows = `\n${joinFrom(table.quoted, way, row)}`;
+    return kept.length === 0 ? undefined : { rows, keys, workspace: joinWorkspace(way, row), kept };
   }
 }
 
 /** A joined view is a condition of the statement already. */
-export function viewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
+export function listViewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
   return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
 }
 
 /** Returns conditions that the views of the records above, as they are today, show these: a person may have edited them. */
-export function followed(
+export function listFollowed(
   { table, steps: [step] }: Subject,
   known: Known,
   viewsOf: (table: Table) => readonly ViewId[],
 ): Pick<View, 'taken' | 'open'> {
-  const conditions = recordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {
+  const conditions = listRecordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {
     const shows = viewsOf(to).map(({ name, id }) => `exists (select from ${name} v where v.id = ${id})`);
     if (shows.length === 0) return [];
     const isNone = columns
@@ -237,9 +238,9 @@ export function followed(
 
 const openName = ({ quoted }: Table, columns: readonly Column[]): string => `${columns[0]?.name} (${quoted})`;
 
-export function abovePoint(table: Table, { above }: ShownRows): Points {
+export function describeAbove(table: Table, { above }: ShownRows): Points {
   const names = [...new Set(above.map(({ by }) => by))].join(', ');
   return [
-    names !== '' && sharedPoint('Rows whose record in these tables counts as deleted are not shown.', table, names),
+    names !== '' && sharePoint('Rows whose record in these tables counts as deleted are not shown.', table, names),
   ];
 }

@@ -1,17 +1,17 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { listed } from '../../base/listed.js';
+import { listItems } from '../../base/listed.js';
 import { projectRoot } from '../../base/paths.js';
-import { asAdmin } from '../../postgres/admin.js';
+import { runAsAdmin } from '../../postgres/admin.js';
 import { openMark } from '../../resource/definition/resource.js';
-import { logWrite } from './audit-log.js';
+import { planLogWrite } from './audit-log.js';
 import { draftsMax } from './choice.js';
-import { type Draft, draftOf } from './draft.js';
-import { keyIdsFile, tokensFile } from './files.js';
-import { count, sizeText } from './indexes.js';
-import { ledgerText } from './ledger.js';
+import { type Draft, makeDraft } from './draft.js';
+import { makeKeyIdsFile, makeTokensFile } from './files.js';
+import { count, formatSize } from './indexes.js';
+import { formatLedger } from './ledger.js';
 import { AdoptRefused, type Point, type Survey } from './schema.js';
-import { type DraftFile, pointsOf, printed, textOf } from './sql.js';
+import { type DraftFile, formatPoint, printFile, toPoints } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 
 export interface AdoptOptions extends SurveyOptions {
@@ -26,12 +26,12 @@ export const resourcesFolder = 'config/resources';
  * Writes new files into a folder; changes nothing in the database. Throws AdoptRefused when the schema allows no draft, or a file exists.
  */
 export async function adopt(adminUrl: string, options: AdoptOptions) {
-  const surveyed = await asAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
+  const surveyed = await runAsAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
   const { subjects, leftOut, tenant } = surveyed;
   const { schema, out, write } = options;
   const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
   if (subjects.length === 0)
-    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listed(reasons, 20, '; ')}.`);
+    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listItems(reasons, 20, '; ')}.`);
   if (subjects.length > draftsMax)
     throw new AdoptRefused(
       `--tables names ${subjects.length} tables; a gateway has at most ${draftsMax} resources: name those that clients read.`,
@@ -39,16 +39,16 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const unknown = write.filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unknown.length > 0)
     throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
-  const drafts = subjects.map((subject) => draftOf(subject, surveyed, write.includes(subject.table.name)));
+  const drafts = subjects.map((subject) => makeDraft(subject, surveyed, write.includes(subject.table.name)));
   const files = new Map<string, string>();
   const open: Point[] = [];
-  for (const file of withSharedPoints(filesOf(surveyed, drafts))) {
+  for (const file of mergeSharedPoints(listDraftFiles(surveyed, drafts))) {
     const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
     const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
-    files.set(path, 'sql' in file ? printed(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
+    files.set(path, 'sql' in file ? printFile(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
     const points =
       'sql' in file
-        ? pointsOf(file.open).filter(({ of }) => of === undefined)
+        ? toPoints(file.open).filter(({ of }) => of === undefined)
         : openDescriptions(file.definition).map((text) => ({ text, rows: file.ledger.rows }));
     open.push(...points.map(({ text, ...about }) => ({ text: `${path}: ${text}`, ...about })));
   }
@@ -59,38 +59,38 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const owned = ownerless
     ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
     : [];
-  const rows = [...owned, ...ledgers.map((ledger) => `${ledger.resource}: ${ledgerText(ledger)}`)];
+  const rows = [...owned, ...ledgers.map((ledger) => `${ledger.resource}: ${formatLedger(ledger)}`)];
   return {
     rows,
     files: [...files.keys()],
     tenant: tenant.reason,
     leftOut: reasons,
-    open: byRows(open),
-    indexes: indexLines(drafts),
+    open: orderByRows(open),
+    indexes: listIndexLines(drafts),
   };
 }
 
-function filesOf(found: Survey, drafts: readonly Draft[]): (DraftFile | Draft)[] {
-  const { file } = logWrite(found);
+function listDraftFiles(found: Survey, drafts: readonly Draft[]): (DraftFile | Draft)[] {
+  const { file } = planLogWrite(found);
   return [
-    tokensFile(found),
-    keyIdsFile(drafts),
+    makeTokensFile(found),
+    makeKeyIdsFile(drafts),
     ...(file && drafts.some(({ isLogged }) => isLogged) ? [file] : []),
     ...drafts.flatMap((draft) => [...draft.files.slice(0, 1), draft, ...draft.files.slice(1)]),
   ];
 }
 
 const placesMax = 3;
-const rowsOf = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
+const countPointRows = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
 
 /** The first file asks what holds for many tables. */
-function withSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
+function mergeSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
   const shared = new Map<string, Point[]>();
-  for (const point of files.flatMap((file) => ('sql' in file ? pointsOf(file.open) : [])))
+  for (const point of files.flatMap((file) => ('sql' in file ? toPoints(file.open) : [])))
     if (point.of !== undefined) shared.set(point.text, [...(shared.get(point.text) ?? []), point]);
   const points = [...shared].map(([text, some]): Point => {
-    const rows = some.reduce((sum, point) => sum + rowsOf(point), 0);
-    const places = some.toSorted((a, b) => rowsOf(b) - rowsOf(a)).flatMap(({ of }) => of ?? []);
+    const rows = some.reduce((sum, point) => sum + countPointRows(point), 0);
+    const places = some.toSorted((a, b) => countPointRows(b) - countPointRows(a)).flatMap(({ of }) => of ?? []);
     return { text, rows, places: [...new Set(places)] };
   });
   const { open = [], ...rest } = tokens as DraftFile;
@@ -98,19 +98,21 @@ function withSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile
 }
 
 /** Puts choices for the whole schema first, then those about the most rows. */
-function byRows(points: readonly Point[]): string[] {
+function orderByRows(points: readonly Point[]): string[] {
   return points
-    .toSorted((a, b) => rowsOf(b) - rowsOf(a) || 0)
-    .map((point) => `${textOf(point, placesMax)}${point.rows === undefined ? '' : ` (${count(point.rows)} rows)`}`);
+    .toSorted((a, b) => countPointRows(b) - countPointRows(a) || 0)
+    .map(
+      (point) => `${formatPoint(point, placesMax)}${point.rows === undefined ? '' : ` (${count(point.rows)} rows)`}`,
+    );
 }
 
-function indexLines(drafts: readonly Draft[]): string[] {
+function listIndexLines(drafts: readonly Draft[]): string[] {
   const indexes = drafts.flatMap(({ files }) => files.flatMap(({ index }) => index ?? []));
   const unindexed = drafts.reduce((sum, draft) => sum + draft.unindexed.length, 0);
   const tables = new Set(indexes.map(({ table }) => table));
   const total = indexes.reduce((sum, { bytes }) => sum + bytes, 0);
   return [
-    `Proposed: ${indexes.length}, tables: ${tables.size}, about ${sizeText(total)} in all; each makes every insert slower. Each file in ${viewsFolder}/indexes says what it serves.`,
+    `Proposed: ${indexes.length}, tables: ${tables.size}, about ${formatSize(total)} in all; each makes every insert slower. Each file in ${viewsFolder}/indexes says what it serves.`,
     `Filters without an index of the app are not drafted: ${unindexed}, which the views name. With --all-filters they are, each with an index.`,
   ];
 }

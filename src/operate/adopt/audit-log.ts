@@ -1,11 +1,11 @@
 import { isNamed } from '../../base/words.js';
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
-import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parsed } from './columns.js';
+import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parseJson } from './columns.js';
 import type { AuditLog, Column, Survey, Table } from './schema.js';
-import { as, type DraftFile, policiesSql, sequenceGrant } from './sql.js';
+import { type DraftFile, nameAs, writePolicies, writeSequenceGrant } from './sql.js';
 
 /** Recognizes a log by the names of its columns and the shape of a JSON value. */
-export function auditLogIn({ columns }: Table): AuditLog | undefined {
+export function findAuditLog({ columns }: Table): AuditLog | undefined {
   const entityId = columns.find(({ name }) => isNamed('entityId', name));
   const entity = columns.find(
     (column) => column !== entityId && isNamed('entity', column.name) && !isInteger(column) && !isDocument(column),
@@ -16,14 +16,14 @@ export function auditLogIn({ columns }: Table): AuditLog | undefined {
     return undefined;
   const entities = [...new Set(entity.values)];
   for (const diff of documents) {
-    const shape = shapeOf(diff.values);
+    const shape = findShape(diff.values);
     if (shape !== undefined) return { entity, entityId, action, diff, shape, entities };
   }
   return { entity, entityId, action, diff: documents[0], entities };
 }
 
 /** No list of fields shields documents beside the diff, such as the row before. A log of documents as texts has no readable diff. */
-export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
+export function listDocuments({ columns }: Table, log?: AuditLog): Column[] {
   const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
     columns.some(({ name }) => isNamed(purpose, name)),
   );
@@ -33,9 +33,9 @@ export function documentsIn({ columns }: Table, log?: AuditLog): Column[] {
 }
 
 /** Nearly all diffs must have the shape: a log of years has some of other forms. */
-function shapeOf(texts: readonly string[]): DiffShape | undefined {
+function findShape(texts: readonly string[]): DiffShape | undefined {
   const diffs = texts
-    .flatMap(parsed)
+    .flatMap(parseJson)
     .filter((value): value is object => Object.keys(Object(value)).length > 0 && typeof value === 'object');
   const isList = isMost(diffs.filter(Array.isArray), diffs);
   const changes: unknown[] = diffs.flatMap((diff) => (Array.isArray(diff) === isList ? Object.values(diff) : []));
@@ -72,7 +72,7 @@ const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijge
 const view = 'records.logboeken_write';
 const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-export function logWrite({ subjects }: Survey): LogWrite {
+export function planLogWrite({ subjects }: Survey): LogWrite {
   const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;
   if (subject === undefined || log === undefined) return {};
@@ -94,7 +94,7 @@ export function logWrite({ subjects }: Survey): LogWrite {
   const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
   const moment = others.find((column) => isTextual(column) && isMoments(column.values));
   if (!id.made || others.some((column) => column !== moment)) return {};
-  const items = [...entry.map(([{ quoted }, name]) => as(quoted, name)), ...(moment ? [moment.quoted] : [])];
+  const items = [...entry.map(([{ quoted }, name]) => nameAs(quoted, name)), ...(moment ? [moment.quoted] : [])];
   const words = log.action.values;
   return {
     audit: {
@@ -107,9 +107,9 @@ export function logWrite({ subjects }: Survey): LogWrite {
       path: 'logboeken_write.sql',
       about: ["The app's own audit log: entries are added, never changed and never read here."],
       sql: [
-        ...(id.sequence ? [sequenceGrant(id.sequence)] : []),
+        ...(id.sequence ? [writeSequenceGrant(id.sequence)] : []),
         `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
-        ...policiesSql([table], ['insert']),
+        ...writePolicies([table], ['insert']),
         ...[moment].flatMap((of) =>
           of ? `alter view ${view} alter column ${of.quoted}\n  set default ${momentNow};` : [],
         ),

@@ -1,35 +1,35 @@
 import pg from 'pg';
-import { listed } from '../../base/listed.js';
-import { projectText } from '../../base/paths.js';
-import { isNamed, snakeCase } from '../../base/words.js';
+import { listItems } from '../../base/listed.js';
+import { readProject } from '../../base/paths.js';
+import { isNamed, toSnakeCase } from '../../base/words.js';
 import { alias } from './columns.js';
-import { deletedWordsOf, isState, marksOf, mayMark } from './marks.js';
-import { untaken } from './names.js';
+import { getDeletedWords, isState, listMarks, mayMark } from './marks.js';
+import { chooseUntaken } from './names.js';
 import { AdoptRefused, type Column, type Table, type Tenant } from './schema.js';
-import { literal, sampled } from './sql.js';
+import { drawSample, quoteLiteral } from './sql.js';
 
 /** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
-  const { rows: tables } = await client.query<Table>(projectText('sql/adopt/tables.sql'), [schema]);
+  const { rows: tables } = await client.query<Table>(readProject('sql/adopt/tables.sql'), [schema]);
   if (tables.length === 0) {
     const { rows } = await client.query<{ name: string }>(
       `select distinct schemaname as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema', 'gateway') order by 1`,
     );
     throw new AdoptRefused(
-      `There is no table in a schema "${schema}". Schemas with tables: ${listed(rows.map(({ name }) => name)) || 'none'}.`,
+      `There is no table in a schema "${schema}". Schemas with tables: ${listItems(rows.map(({ name }) => name)) || 'none'}.`,
     );
   }
   refuseUnprintable(schema, tables);
-  return tables.map((table) => ({ ...table, columns: withViewNames(table) }));
+  return tables.map((table) => ({ ...table, columns: addViewNames(table) }));
 }
 
 /** Names schemas that have most of these tables too, such as another tenant's. */
-export async function twinsText(client: pg.Client, schema: string, tables: readonly Table[]): Promise<string> {
+export async function describeTwins(client: pg.Client, schema: string, tables: readonly Table[]): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select schemaname as name from pg_tables where schemaname <> $1 and tablename = any ($2) group by 1 having count(*) * 5 > $3 * 4 order by 1`,
     [schema, tables.map(({ name }) => name), Math.max(tables.length, 3)],
   );
-  const names = listed(rows.map(({ name }) => name));
+  const names = listItems(rows.map(({ name }) => name));
   return (
     names &&
     ` The same tables are in ${names}: an app with a schema for each company does not fit, for one draft shows one schema.`
@@ -47,29 +47,29 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
   if (refused.length === 0) return;
   const names = [...new Set(refused.map((name) => JSON.stringify(name)))];
   throw new AdoptRefused(
-    `Nothing is drafted from names with control characters, line ends or marks of direction: ${listed(names)}. Rename them.`,
+    `Nothing is drafted from names with control characters, line ends or marks of direction: ${listItems(names)}. Rename them.`,
   );
 }
 
 const gatewayColumns = ['id', 'workspace_id', 'row_xid', 'sync_version', 'sync_source'];
 
 /** A name that needs no change goes before those that have to be put in small letters. */
-function withViewNames({ name: table, columns }: Table): Column[] {
+function addViewNames({ name: table, columns }: Table): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
   const taken = new Set<string>();
   const names = new Map<string, string>();
   for (const { name } of columns.toSorted((a, b) => Number(fits(b.name)) - Number(fits(a.name)))) {
-    const snake = fits(name) ? name : snakeCase(name);
-    names.set(name, untaken(gatewayColumns.includes(snake) ? `own_${snake}` : snake, taken));
+    const snake = fits(name) ? name : toSnakeCase(name);
+    names.set(name, chooseUntaken(gatewayColumns.includes(snake) ? `own_${snake}` : snake, taken));
   }
   return columns.map((column) => ({
     ...column,
-    ...{ table, inView: names.get(column.name) as string, labels: labelsOf(column), values: [], counts: [] },
+    ...{ table, inView: names.get(column.name) as string, labels: listLabels(column), values: [], counts: [] },
   }));
 }
 
 /** Reads the labels of a type, or of a CHECK that compares the column with texts alone. */
-function labelsOf({ type, labels, isArray }: Column): readonly string[] {
+function listLabels({ type, labels, isArray }: Column): readonly string[] {
   if (type === 'enum' || isArray) return labels;
   const checks = labels.map((definition) => [definition.replace(/'(?:[^']|'')*'/g, ''), definition] as const);
   const [, check = ''] = checks.find(([bare]) => !/[<>~!]|[a-z_]\(|\b(NOT|AND|LIKE)\b/i.test(bare)) ?? [];
@@ -86,15 +86,15 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
   if (columns.length === 0) return;
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const query = {
-    text: `select ${columns.map(cut).join(', ')} from ${sampled(table, sampledMax)}
+    text: `select ${columns.map(cut).join(', ')} from ${drawSample(table, sampledMax)}
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
     rowMode: 'array' as const,
   };
-  const { rows } = await client.query<(string | null)[]>(query).catch(refusalOf(table));
+  const { rows } = await client.query<(string | null)[]>(query).catch(makeRefusal(table));
   for (const [i, { values }] of columns.entries()) values.push(...rows.flatMap((row) => row[i] ?? []));
 }
 
-const refusalOf = (table: Table) => (error: Error) => {
+const makeRefusal = (table: Table) => (error: Error) => {
   if (!table.rowSecurity) throw error;
   throw new AdoptRefused(
     `The rows of ${table.quoted} cannot be read, because a policy of its row-level security fails: ${error.message}. Give ADMIN_URL a role that no policy binds: a superuser, or alter role NAME bypassrls.`,
@@ -102,7 +102,7 @@ const refusalOf = (table: Table) => (error: Error) => {
 };
 
 /** Finds tables of whose rows some have no workspace, in a sample. */
-export async function sharedTables(
+export async function readSharedTables(
   client: pg.Client,
   tables: readonly Table[],
   { columnIn }: Tenant,
@@ -111,8 +111,8 @@ export async function sharedTables(
   for (const table of tables) {
     const column = columnIn(table);
     if (column === undefined || column.notNull) continue;
-    const text = `select from ${sampled(table, sampledMax)} where ${column.quoted} is null limit 1`;
-    if ((await client.query(text).catch(refusalOf(table))).rows.length > 0) shared.add(table);
+    const text = `select from ${drawSample(table, sampledMax)} where ${column.quoted} is null limit 1`;
+    if ((await client.query(text).catch(makeRefusal(table))).rows.length > 0) shared.add(table);
   }
   return shared;
 }
@@ -123,16 +123,18 @@ const countedMax = 9;
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
   const asked = table.columns.filter(mayMark);
   if (asked.length === 0) return;
-  const marked = marksOf(table).filter(({ column }) => isNamed('deleted', column.name));
+  const marked = listMarks(table).filter(({ column }) => isNamed('deleted', column.name));
   const values = asked.map(({ quoted }, i) => `(${i}, left(${alias}.${quoted}::text, 40))`).join(', ');
   const kept = marked.map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
   const states = asked
     .filter(isState)
-    .map((column) => `(${alias}.${column.quoted}::text ~* ${literal(deletedWordsOf(column).source)}) is not true`);
+    .map(
+      (column) => `(${alias}.${column.quoted}::text ~* ${quoteLiteral(getDeletedWords(column).source)}) is not true`,
+    );
   const { rows } = await client.query<{ i: number; value: string | null; rows: number }>(
     `select i, case when value is null or place <= ${countedMax} then value else '…' end as value, sum(rows)::int as rows from (
       select v.i, v.value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by v.i order by count(*) desc, v.value) as place
-      from (select * from ${sampled(table, sampledMax)}) ${alias}
+      from (select * from ${drawSample(table, sampledMax)}) ${alias}
         cross join lateral (values ${values}) v (i, value)
         where ${['true', ...kept].join(' and ')} group by 1, 2) c group by 1, 2 order by i, min(place)`,
   );

@@ -1,9 +1,9 @@
 import type pg from 'pg';
-import { isNamed, snakeCase } from '../../base/words.js';
-import { reasonToLeaveOut } from './columns.js';
+import { isNamed, toSnakeCase } from '../../base/words.js';
+import { findReasonToLeaveOut } from './columns.js';
 import type { OpenReference } from './guesses.js';
-import { idColumn, partKeys } from './keys.js';
-import { isPeople, type Reference, referencesIn } from './paths.js';
+import { choosePartKeys, findIdColumn } from './keys.js';
+import { isPeople, listReferences, type Reference } from './paths.js';
 import { AdoptRefused, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
 
 // Which tables become resources or parts, and the reason and the remedy for the others.
@@ -37,7 +37,7 @@ export function chooseTables(subjects: ChoiceInput): Choice {
   const allParts = [...partsOf.values()].flat();
   const wholes = all.filter((table) => !allParts.includes(table));
   const leftOut = wholes.flatMap((table) => {
-    const reason = reasonWithout(table, subjects);
+    const reason = findReasonToSkip(table, subjects);
     return reason === undefined ? [] : [{ table, reason }];
   });
   const fit = wholes.filter((table) => !leftOut.some((each) => each.table === table));
@@ -49,7 +49,7 @@ export function chooseTables(subjects: ChoiceInput): Choice {
     throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
   }
   const wanted = fit.filter(({ name }) => only?.includes(name) ?? true);
-  const chosen = only ? wanted : mostImportant(wanted, subjects);
+  const chosen = only ? wanted : chooseImportant(wanted, subjects);
   const beyond = wanted
     .filter((table) => !chosen.includes(table))
     .map((table) => ({
@@ -60,7 +60,7 @@ export function chooseTables(subjects: ChoiceInput): Choice {
 }
 
 /** Takes the tables that the operator named first, then goes by size and by the tables that refer to them. */
-function mostImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Table[] {
+function chooseImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Table[] {
   const weight = (table: Table): number =>
     Math.log10(1 + table.rows) +
     all.filter(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name)).length;
@@ -69,7 +69,7 @@ function mostImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Ta
   return tables.filter((table) => ranked.indexOf(table) < draftsMax);
 }
 
-function reasonWithout(table: Table, choosing: ChoiceInput): string | undefined {
+function findReasonToSkip(table: Table, choosing: ChoiceInput): string | undefined {
   const { tenant, users, workspaces, only } = choosing;
   if (table.isUnlogged) return 'it is unlogged, so replicas do not have its rows: alter it with `set logged`';
   if (table === tenant.root) return 'it is the list of workspaces';
@@ -78,39 +78,39 @@ function reasonWithout(table: Table, choosing: ChoiceInput): string | undefined 
     if (isNamed('secretTable', table.name))
       return 'its name speaks of secrets: name it in --tables where clients may read it';
   }
-  const other = table.columns.find(({ name }) => snakeCase(name) === snakeCase(tenant.column));
+  const other = table.columns.find(({ name }) => toSnakeCase(name) === toSnakeCase(tenant.column));
   if (!workspaces.has(table) && other)
     return `its column ${other.name} (${other.type}) is of another type than the workspaces, or refers to something else`;
   if (!workspaces.has(table) && isNamed('bookkeeping', table.name))
     return 'it holds what the app or its framework notes for itself, such as migrations, which clients do not need';
   if (!workspaces.has(table))
-    return `it has no column ${tenant.column} and no required reference to a table with one: ${remedyWithout(table, choosing)}`;
-  if (idColumn(table, tenant) === undefined) return reasonWithoutId(table);
+    return `it has no column ${tenant.column} and no required reference to a table with one: ${suggestRemedy(table, choosing)}`;
+  if (findIdColumn(table, tenant) === undefined) return explainNoId(table);
   return undefined;
 }
 
-function reasonWithoutId({ name, quoted, columns, primaryKey, isInherited }: Table): string {
+function explainNoId({ name, quoted, columns, primaryKey, isInherited }: Table): string {
   if (isInherited)
     return `another table inherits from it, and no key covers the rows of both: show it by a view of your own \`from only ${quoted}\``;
-  const hidden = columns.filter((column) => primaryKey.includes(column.name) && reasonToLeaveOut(column));
+  const hidden = columns.filter((column) => primaryKey.includes(column.name) && findReasonToLeaveOut(column));
   const shown = hidden.map((column) => `${name}.${column.name}`).join();
   if (hidden.length > 0)
-    return `its primary key has ${hidden.map((column) => `${column.name} (${reasonToLeaveOut(column)})`).join(', ')}: where clients may see that, name ${shown} in --show`;
+    return `its primary key has ${hidden.map((column) => `${column.name} (${findReasonToLeaveOut(column)})`).join(', ')}: where clients may see that, name ${shown} in --show`;
   return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
 }
 
 /** Says how to give the rows of a table a workspace. */
-function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: ChoiceInput): string {
+function suggestRemedy(table: Table, { all, tenant, workspaces, users, open }: ChoiceInput): string {
   const above = open.find((each) => each.table === table && each.to.length > 0);
   if (above)
     return `its ${above.type.name} and ${above.id.name} name its record, so show it by a view of your own with a join for each kind of record`;
   const below = open.find(({ table: other, to }) => workspaces.has(other) && to.includes(table));
   if (below)
     return `rows of ${below.table.quoted} name it by ${below.type.name} and ${below.id.name}, so show it by a view of your own with that join, as long as one row names each`;
-  const keys = referencesIn(table, all).filter(({ columns, table: to }) => columns.length === 1 && to !== table);
+  const keys = listReferences(table, all).filter(({ columns, table: to }) => columns.length === 1 && to !== table);
   const isOptional = ({ columns: [from], table: to }: Reference): boolean => !from?.notNull && workspaces.has(to);
   const optional = keys.find((key) => isOptional(key) && key.table !== users);
-  if (optional) return remedyOfNull(optional);
+  if (optional) return suggestRemedyForNull(optional);
   for (const other of all) {
     const key = other.foreignKeys.find((each) => each.table === table.name && each.columns.length === 1);
     if (key && (workspaces.has(other) || other === tenant.root))
@@ -125,25 +125,27 @@ function remedyWithout(table: Table, { all, tenant, workspaces, users, open }: C
   const leads = `its ${next.columns[0]?.name} leads to ${next.table.quoted}`;
   if (!isPeople(next.table))
     return `${leads}, which has none either: give one of them that column, or show it by a view of your own`;
-  if (isOptional(next)) return remedyOfNull(next);
+  if (isOptional(next)) return suggestRemedyForNull(next);
   return `${leads}, whose people have no workspace: show it by a view of your own that joins their memberships`;
 }
 
-function remedyOfNull({ columns: [from], table: { quoted } }: Reference): string {
+function suggestRemedyForNull({ columns: [from], table: { quoted } }: Reference): string {
   return `its ${from?.name} leads to ${quoted} and can be NULL; if no row has NULL there, alter it with \`set not null\` and draft again, or else show it by a view of your own with that join`;
 }
 
 function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> {
   const { all, tenant, users, workspaces, only, shared } = choosing;
   const isPart = (part: Table, above: Table): boolean => {
-    const [workspace, id] = [workspaces.get(above), idColumn(above, tenant)];
+    const [workspace, id] = [workspaces.get(above), findIdColumn(above, tenant)];
     // A record without a workspace is shown nowhere, and would take rows with it that have their own.
     if (shared.has(above) && tenant.columnIn(part)) return false;
-    return workspace !== undefined && id !== undefined && !!partKeys(part, { table: above, id }, workspace, tenant);
+    return (
+      workspace !== undefined && id !== undefined && !!choosePartKeys(part, { table: above, id }, workspace, tenant)
+    );
   };
   const partsOfTables = new Map<Table, Table[]>();
   for (const table of all.filter(({ isUnlogged }) => !isUnlogged)) {
-    const above = only?.includes(table.name) || table === users ? undefined : parent(table, choosing);
+    const above = only?.includes(table.name) || table === users ? undefined : findParent(table, choosing);
     const parts = (above && partsOfTables.get(above)) ?? [];
     if (above && isPart(table, above) && parts.length < partsMax) partsOfTables.set(above, [...parts, table]);
   }
@@ -151,7 +153,7 @@ function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> 
 }
 
 /** The only table it refers to, when no table refers to it and it has no time of its own. */
-function parent(table: Table, { all, tenant, users }: ChoiceInput): Table | undefined {
+function findParent(table: Table, { all, tenant, users }: ChoiceInput): Table | undefined {
   const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
   const keys = table.foreignKeys.filter(({ isGuess }) => !isGuess);
   const above = new Set(keys.map((key) => key.table).filter((name) => !isAside(name)));
@@ -162,7 +164,7 @@ function parent(table: Table, { all, tenant, users }: ChoiceInput): Table | unde
   return all.find((each) => above.has(each.name) && !isPeople(each));
 }
 
-export async function otherRelations(client: pg.Client, schema: string): Promise<Survey['leftOut']> {
+export async function readOtherRelations(client: pg.Client, schema: string): Promise<Survey['leftOut']> {
   const { rows } = await client.query<{ name: string; quoted: string; kind: 'm' | 'f' }>(
     `select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted, c.relkind as kind
       from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind in ('m', 'f') order by 1`,

@@ -1,11 +1,11 @@
-import { own } from '../../base/members.js';
-import { isNamed, type Purpose, snakeCase } from '../../base/words.js';
-import { areAddresses, isPersonalDocument, secretIn } from '../../doctor/thorough/contents.js';
-import { type Form, formOf, isSealedDocument } from '../../doctor/thorough/forms.js';
+import { getOwn } from '../../base/members.js';
+import { isNamed, type Purpose, toSnakeCase } from '../../base/words.js';
+import { areAddresses, findSecret, isPersonalDocument } from '../../doctor/thorough/contents.js';
+import { type Form, guessForm, isSealedDocument } from '../../doctor/thorough/forms.js';
 import type { FieldType } from '../../resource/definition/field-types.js';
 import { holdsImage } from '../../resource/projection/images.js';
-import { camelCase, singular } from './names.js';
-import { type Column, type Point, sharedPoint, type Table, type TypeMember } from './schema.js';
+import { toCamelCase, toSingular } from './names.js';
+import { type Column, type Point, sharePoint, type Table, type TypeMember } from './schema.js';
 
 export interface ShownColumn {
   readonly type: FieldType;
@@ -37,13 +37,13 @@ const types: Readonly<Record<string, FieldType>> = {
   jsonb: 'json',
 };
 
-export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Column): ShownColumn {
-  if (composedOf) return { type: 'text', select: composedText(composedOf) };
+export function showColumn({ quoted, type, isArray, enumOfDomain, composedOf }: Column): ShownColumn {
+  if (composedOf) return { type: 'text', select: writeComposedText(composedOf) };
   const column = `${alias}.${quoted}`;
   // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
   if (enumOfDomain !== null) return { type: 'enum', select: `${column}::${enumOfDomain}` };
   if (isArray) return { type: 'json', select: `to_json(${column})` };
-  const known = own(types, type);
+  const known = getOwn(types, type);
   if (known !== undefined) return { type: known, select: column };
   if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
@@ -51,11 +51,11 @@ export function shown({ quoted, type, isArray, enumOfDomain, composedOf }: Colum
 }
 
 /** A number becomes text in JSON, so that no client loses digits. */
-export function shownId(column: Column): ShownColumn {
-  const { type, select } = shown(column);
+export function showId(column: Column): ShownColumn {
+  const { type, select } = showColumn(column);
   if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
   if (type === 'uuid' || type === 'text') return { type, select };
-  return { type: 'text', select: textInKey(column) ?? `${alias}.${column.quoted}::text` };
+  return { type: 'text', select: describeTextInKey(column) ?? `${alias}.${column.quoted}::text` };
 }
 
 const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$)|(^|\.)citext$/;
@@ -63,53 +63,53 @@ const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$
 type Inside = Readonly<Record<string, unknown>>;
 
 /** An id is a text there, too; unknown types are JSON as PostgreSQL makes it. */
-export function insideJson(column: TypeMember & Partial<Column>, isId: boolean): Inside {
+export function showInsideJson(column: TypeMember & Partial<Column>, isId: boolean): Inside {
   const { type, isArray, values, members } = column;
   if (isArray) {
-    const element = insideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
+    const element = showInsideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
     if ('show' in element) return element; // it goes through lists
     // Of one type whatever its dimensions are: the rows tell how many.
     const lists = Math.max(1, ...values.map((value) => (/^\{+/.exec(value)?.[0] ?? '{').length));
-    return listOf({ ...element, nullable: true }, lists);
+    return wrapInList({ ...element, nullable: true }, lists);
   }
   if (members)
     return {
       type: 'json',
       fields: Object.fromEntries(
         members.map((member) => {
-          const name = camelCase(member.name);
+          const name = toCamelCase(member.name);
           const column = name === member.name ? {} : { column: member.name };
-          return [name, { ...column, ...insideJson(member, false), nullable: true }];
+          return [name, { ...column, ...showInsideJson(member, false), nullable: true }];
         }),
       ),
     };
-  if (isId && own(types, type) === 'integer') return { type: 'bigint' };
-  if (own(types, type) === 'json') return freeJson(values);
+  if (isId && getOwn(types, type) === 'integer') return { type: 'bigint' };
+  if (getOwn(types, type) === 'json') return describeFreeJson(values);
   if (printedAsTexts.test(type)) return { type: 'text' };
-  const known = type === 'timestamp without time zone' ? 'timestamp' : own(types, type);
-  return known === undefined ? freeJson(values) : { type: known };
+  const known = type === 'timestamp without time zone' ? 'timestamp' : getOwn(types, type);
+  return known === undefined ? describeFreeJson(values) : { type: known };
 }
 
 /** Without a sample only texts and numbers are shown, and lists of them. */
-function freeJson(values: readonly string[]): Inside {
-  const show = membersIn(values);
+function describeFreeJson(values: readonly string[]): Inside {
+  const show = listMembers(values);
   return { type: 'json', show: show.length > 0 ? show : [''] };
 }
 
-function listOf(item: Inside, lists: number): Inside {
-  return { type: 'json', items: lists > 1 ? { ...listOf(item, lists - 1), nullable: true } : item };
+function wrapInList(item: Inside, lists: number): Inside {
+  return { type: 'json', items: lists > 1 ? { ...wrapInList(item, lists - 1), nullable: true } : item };
 }
 
 /** Returns the pointers into a sample of free JSON, in each of its forms; empty if the sample shows none. */
-function membersIn(values: readonly string[]): string[] {
-  return shownIn(values.flatMap(parsed)).sort().slice(0, membersMax);
+function listMembers(values: readonly string[]): string[] {
+  return listShownPointers(values.flatMap(parseJson)).sort().slice(0, membersMax);
 }
 
 const membersMax = 500;
 const depthMax = 8;
 
 /** Follows plain values through lists, as `show` reads them. A name that few objects have can be a value of one workspace. */
-function shownIn(values: readonly unknown[], at = ''): string[] {
+function listShownPointers(values: readonly unknown[], at = ''): string[] {
   const items = values.flatMap((value) => (Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : [value]));
   const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
   const objects = items.filter(isObject);
@@ -124,12 +124,12 @@ function shownIn(values: readonly unknown[], at = ''): string[] {
   const isDeep = at.split('/').length > depthMax;
   return [
     ...(isPlain ? [at] : []),
-    ...(isDeep ? [] : names.flatMap(([name, inner]) => shownIn(inner, `${at}/${name}`))),
+    ...(isDeep ? [] : names.flatMap(([name, inner]) => listShownPointers(inner, `${at}/${name}`))),
   ];
 }
 
 /** Leaves out values that the sample has cut. */
-export function parsed(text: string): unknown[] {
+export function parseJson(text: string): unknown[] {
   try {
     return [JSON.parse(text)];
   } catch {
@@ -138,7 +138,7 @@ export function parsed(text: string): unknown[] {
 }
 
 /** Shows documents of texts, such as hstore, as they are, and of JSON the listed members. */
-export function documentPoints(table: Table, columns: readonly Column[]): Point[] {
+export function describeDocuments(table: Table, columns: readonly Column[]): Point[] {
   const free = columns.filter((column) => isDocument(column) && (!column.isArray || /json/.test(column.type)));
   const isListed = ({ type }: Column): boolean => /json/.test(type);
   const listed = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
@@ -148,29 +148,29 @@ export function documentPoints(table: Table, columns: readonly Column[]): Point[
     { all, of: free.filter((column) => !isListed(column)) },
   ].flatMap(({ all, of }) => {
     const names = of.map(({ name }) => name).join(', ');
-    return of.length === 0 ? [] : [sharedPoint(all, table, names)];
+    return of.length === 0 ? [] : [sharePoint(all, table, names)];
   });
 }
 
 /** Puts texts of free form last; if there are several, a mark stands before each hyphen inside them. */
-function composedText(columns: readonly Column[]): string {
+function writeComposedText(columns: readonly Column[]): string {
   const [only, ...others] = columns;
   // Beside the workspace itself: PostgreSQL would order no index by a column that it knows to be the same.
-  if (only?.type === 'text' && others.length === 0) return `${textInKey(only)} || ''`;
+  if (only?.type === 'text' && others.length === 0) return `${describeTextInKey(only)} || ''`;
   const free = columns.filter(isFreeText);
   const texts = [...columns.filter((column) => !isFreeText(column)), ...free].map((column) => {
-    const text = textInKey(column) as string;
+    const text = describeTextInKey(column) as string;
     return free.length > 1 && isFreeText(column) ? `replace(replace(${text}, '~', '~~'), '-', '~-')` : text;
   });
   return texts.join(` || '-' || `);
 }
 
 function isFreeText(column: Column): boolean {
-  return isTextual(column) || typeName(column) === 'citext';
+  return isTextual(column) || getTypeName(column) === 'citext';
 }
 
 /** Each function in it is immutable. Undefined: no index can have the type, such as an enumerated one. */
-export function textInKey(column: Column): string | undefined {
+export function describeTextInKey(column: Column): string | undefined {
   const { type, isArray, quoted } = column;
   const value = `${alias}.${quoted}`;
   if (isArray) return undefined;
@@ -181,11 +181,11 @@ export function textInKey(column: Column): string | undefined {
 }
 
 export function isTextual({ type }: Column): boolean {
-  return own(types, type) === 'text';
+  return getOwn(types, type) === 'text';
 }
 
 export function isInteger({ type }: Column): boolean {
-  return own(types, type) === 'integer';
+  return getOwn(types, type) === 'integer';
 }
 
 function isNumber(column: Column): boolean {
@@ -193,7 +193,7 @@ function isNumber(column: Column): boolean {
 }
 
 export function isDocument(column: Column): boolean {
-  return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(typeName(column));
+  return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(getTypeName(column));
 }
 
 /** Its texts can also begin as JSON, YAML, XML or a printed hstore do. */
@@ -205,7 +205,7 @@ export function holdsDocuments(column: Column): boolean {
 }
 
 /** Drops the schema, because the type of an extension can be in any. */
-function typeName({ type }: Column): string {
+function getTypeName({ type }: Column): string {
   return type.replace(/^.*\./, '').replace(/\[\]$/, '');
 }
 
@@ -213,13 +213,13 @@ function typeName({ type }: Column): string {
 type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
 
 const reasonsByName: Reasons = {
-  'search index of other columns, by the type': (column) => typeName(column) === 'tsvector',
-  'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(typeName(column)),
+  'search index of other columns, by the type': (column) => getTypeName(column) === 'tsvector',
+  'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(getTypeName(column)),
   'sealed values, by the name': (column) =>
     (isTextual(column) || column.type === 'bytea') &&
-    /(^|_)(encrypted|cipher|ciphertext|cipher_text|sealed|enc)(_|$)/.test(snakeCase(column.name)) &&
-    formOfColumn(column).kind === 'plain',
-  'unknown bytes, by the type': (column) => column.isArray && typeName(column) === 'bytea',
+    /(^|_)(encrypted|cipher|ciphertext|cipher_text|sealed|enc)(_|$)/.test(toSnakeCase(column.name)) &&
+    guessColumnForm(column).kind === 'plain',
+  'unknown bytes, by the type': (column) => column.isArray && getTypeName(column) === 'bytea',
   // A count of tokens is no secret, but a PIN can be stored as a number.
   'secrets, by the name': (column) =>
     holdsValue(column) &&
@@ -241,12 +241,12 @@ function speaksOf(purpose: Purpose, { name }: Column): boolean {
 
 /** Is true if the column names a record with a secret, not the secret; the id of a session can be one. */
 function isReference({ name, refers }: Column): boolean {
-  return refers && /_id$/.test(snakeCase(name)) && !/session_id$/.test(snakeCase(name));
+  return refers && /_id$/.test(toSnakeCase(name)) && !/session_id$/.test(toSnakeCase(name));
 }
 
 /** Is true for the code in a table of passcodes, or the textual id in a table of sessions. */
 function isSecretInTable(column: Column): boolean {
-  const name = `${singular(snakeCase(column.table))}_${snakeCase(column.name)}`;
+  const name = `${toSingular(toSnakeCase(column.table))}_${toSnakeCase(column.name)}`;
   if (!isNamed('secretInTable', name)) return false;
   return name.endsWith('_id')
     ? isTextual(column)
@@ -263,8 +263,8 @@ const reasonsByValues: Reasons = {
   'no value in the sample, and a name of what can hold secrets': (column) =>
     column.values.length === 0 && (isDocument(column) || isTextual(column)) && isNamed('secretDocument', column.name),
   'free JSON of which the sample has no member to list': (column) =>
-    /^jsonb?$/.test(typeName(column)) && membersIn(column.values).length === 0,
-  'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => secretIn(value) !== undefined),
+    /^jsonb?$/.test(getTypeName(column)) && listMembers(column.values).length === 0,
+  'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => findSecret(value) !== undefined),
   'e-mail addresses, by the values': ({ values }) => areAddresses(values),
   'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
   [sealed]: ({ values }, form) =>
@@ -272,17 +272,17 @@ const reasonsByValues: Reasons = {
 };
 
 /** Judges by type or name; undefined if a field shows the column. */
-export function reasonToLeaveOut(column: Column): string | undefined {
+export function findReasonToLeaveOut(column: Column): string | undefined {
   if (column.isWanted) return undefined;
   return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
 }
 
 /** Judges by name, type and values; undefined if a field shows the column. */
-export function reasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
+export function findReasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
   if (column.isWanted) return undefined;
-  const { kind } = formOfColumn(column);
+  const { kind } = guessColumnForm(column);
   return (
-    reasonToLeaveOut(column) ??
+    findReasonToLeaveOut(column) ??
     (documents.includes(column) ? 'documents of an audit log, which hold values of any field' : undefined) ??
     Object.entries(reasonsByValues).find(([, holds]) => holds(column, kind))?.[0] ??
     (['plain', 'base64', 'sealed'].includes(kind) ? undefined : `${kind}, by the values`)
@@ -300,7 +300,7 @@ export interface Judged {
 }
 
 /** Judges each column alone, then those that others determine: generated ones, such as a search text, and ids of keys. */
-export function judged(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
+export function judgeColumns(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
   const ownReasons = columns.map(reasonOf);
   const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
   const left = columns.flatMap(({ name }, i) => (ownReasons[i] === undefined ? [] : [name]));
@@ -317,18 +317,18 @@ export function judged(columns: readonly Column[], reasonOf: (column: Column) =>
   };
 }
 
-export function leftPoints(table: Table, leftOut: Judged['leftOut']): Point[] {
+export function describeLeftOut(table: Table, leftOut: Judged['leftOut']): Point[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
     const text = `Columns are left out (${reason}). Where clients may see them, add them to view and definition.`;
-    return sharedPoint(text, table, names.join(', '));
+    return sharePoint(text, table, names.join(', '));
   });
 }
 
 /** Only text and bytea columns have a form; others are plain. */
-export function formOfColumn(column: Column): Form {
+export function guessColumnForm(column: Column): Form {
   if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
-  return formOf(column.values, column.type === 'bytea');
+  return guessForm(column.values, column.type === 'bytea');
 }
 
 /** Its values are known by how they begin. */
@@ -347,7 +347,7 @@ export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Colu
 }
 
 /** The app sets a text of few words, such as a state or a code. */
-export function isLoggedText(column: Column): boolean {
+export function isLogText(column: Column): boolean {
   return isTextual(column) && isNamed('logged', column.name) && !isPersonal(column);
 }
 
@@ -362,7 +362,7 @@ export function isMoments(values: readonly string[]): boolean {
 }
 
 /** The expression is immutable, which a cast of the whole text is not, so that an index can hold it. */
-export function momentOf(text: string): string {
+export function writeMoment(text: string): string {
   const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
   return (
     `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +

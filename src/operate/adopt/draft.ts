@@ -1,21 +1,30 @@
-import { isNamed, snakeCase } from '../../base/words.js';
-import { abovePoint, viewConditions } from './above.js';
-import { logWrite } from './audit-log.js';
-import { alias, isDocument, isLoggedText, isTextual, leftPoints, rowXid } from './columns.js';
-import { crossingsPoint } from './crossings.js';
-import { fieldsOf, type ViewColumn } from './fields.js';
+import { isNamed, toSnakeCase } from '../../base/words.js';
+import { describeAbove, listViewConditions } from './above.js';
+import { planLogWrite } from './audit-log.js';
+import { alias, describeLeftOut, isDocument, isLogText, isTextual, rowXid } from './columns.js';
+import { describeCrossings } from './crossings.js';
+import { planFields, type ViewColumn } from './fields.js';
 import { guessPoints } from './guesses.js';
 import { isPlain } from './indexes.js';
-import { idPoint } from './keys.js';
-import { emptiedBy, ledgerText, oddities } from './ledger.js';
-import { leadOf, listOf } from './lists.js';
-import { deletedPoints, markColumns } from './marks.js';
-import { namesOf, singular } from './names.js';
-import { partsOf, syncOf } from './parts.js';
-import { pathPoints } from './paths.js';
-import { type Ledger, type Point, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
-import { as, type DraftFile, fromOf, type Points, pointsOf, policiesSql, whereOf, workspaceSql } from './sql.js';
-import { writeOf } from './write.js';
+import { describeId } from './keys.js';
+import { countEmptied, formatLedger, listOddities } from './ledger.js';
+import { getLead, planListDraft } from './lists.js';
+import { getMarkColumns, listDeletedPoints } from './marks.js';
+import { getNames, toSingular } from './names.js';
+import { draftParts, draftSync } from './parts.js';
+import { describePath } from './paths.js';
+import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
+import {
+  type DraftFile,
+  joinFrom,
+  joinWorkspace,
+  nameAs,
+  type Points,
+  toPoints,
+  writePolicies,
+  writeWhere,
+} from './sql.js';
+import { planWrite } from './write.js';
 
 export interface Draft {
   readonly subject: Subject;
@@ -32,57 +41,57 @@ export interface Draft {
 }
 
 /** Throws AdoptRefused when it is to be written and cannot be. */
-export function draftOf(subject: Subject, survey: Survey, isWritten: boolean): Draft {
+export function makeDraft(subject: Subject, survey: Survey, isWritten: boolean): Draft {
   const { table, log } = subject;
-  const fields = fieldsOf(subject, survey, markColumns(table));
-  const names = namesOf(subject, survey);
+  const fields = planFields(subject, survey, getMarkColumns(table));
+  const names = getNames(subject, survey);
   const { view, name } = names;
-  const list = listOf(view, name, subject, survey, fields);
+  const list = planListDraft(view, name, subject, survey, fields);
   const inList = (column: ViewColumn): ViewColumn => list.order.find((each) => each.name === column.name) ?? column;
   const drafted = { ...fields, columns: fields.columns.map(inList) };
-  const parts = partsOf(subject, survey, drafted);
+  const parts = draftParts(subject, survey, drafted);
   // A log in the order of its times is only added to.
   const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };
-  const sync = log ? ofLog : syncOf(view, subject, survey, parts);
+  const sync = log ? ofLog : draftSync(view, subject, survey, parts);
   const entity = log
     ? undefined
     : survey.subjects.flatMap((each) => each.log?.entities ?? []).find((word) => isSameThing(word, table.name));
   // A version that a trigger of the app moves on every change.
   const moved = drafted.columns.find((each) => isNamed('version', each.of.name) && isPlain(each) && each.of.moved);
-  const { audit } = logWrite(survey);
+  const { audit } = planLogWrite(survey);
   const write = isWritten
-    ? writeOf(`records.${view}`, subject, survey, drafted, entity === undefined ? undefined : audit)
+    ? planWrite(`records.${view}`, subject, survey, drafted, entity === undefined ? undefined : audit)
     : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
   const emptied = drafted.columns.flatMap(({ of, field: { show } }) =>
-    Array.isArray(show) ? [emptiedBy(of.name, of.values, show as string[])] : [],
+    Array.isArray(show) ? [countEmptied(of.name, of.values, show as string[])] : [],
   );
   const ledger = { ...(subject.ledger as Ledger), emptied };
   const shape = { subject, survey, names, list, drafted, parts, sync, entity, write, version, columns, ledger };
   const isLogged = write !== undefined && write.write.audit !== false;
-  const indexes = withoutPrefixes([...list.files, ...sync.files]);
+  const indexes = dropPrefixes([...list.files, ...sync.files]);
   return {
     ...{ subject, name, columns, isLogged, ledger, unindexed: list.unindexed },
-    definition: definitionOf(shape),
-    files: [viewFile(shape), ...indexes],
+    definition: makeDefinition(shape),
+    files: [makeViewFile(shape), ...indexes],
   };
 }
 
 /** The definition and the view of a draft are written from these decisions. */
 interface Shape extends Pick<Draft, 'subject' | 'columns' | 'ledger'> {
   readonly survey: Survey;
-  readonly names: ReturnType<typeof namesOf>;
-  readonly list: ReturnType<typeof listOf>;
-  readonly drafted: ReturnType<typeof fieldsOf>;
-  readonly parts: ReturnType<typeof partsOf>;
+  readonly names: ReturnType<typeof getNames>;
+  readonly list: ReturnType<typeof planListDraft>;
+  readonly drafted: ReturnType<typeof planFields>;
+  readonly parts: ReturnType<typeof draftParts>;
   readonly sync: { readonly sync?: object };
   readonly entity: string | undefined;
-  readonly write: ReturnType<typeof writeOf> | undefined;
+  readonly write: ReturnType<typeof planWrite> | undefined;
   readonly version: string | undefined;
 }
 
-function definitionOf({ subject, names, list, sync, entity, write, version, columns }: Shape): Draft['definition'] {
+function makeDefinition({ subject, names, list, sync, entity, write, version, columns }: Shape): Draft['definition'] {
   const { table, log } = subject;
   const { view, name, record } = names;
   return {
@@ -101,21 +110,21 @@ function definitionOf({ subject, names, list, sync, entity, write, version, colu
     fields: Object.fromEntries(
       columns.map(({ of, member, field }) => {
         const rule = write?.rules.get(member);
-        const isLogged = entity !== undefined && field.type === 'text' && !field.codec && isLoggedText(of);
+        const isLogged = entity !== undefined && field.type === 'text' && !field.codec && isLogText(of);
         return [member, { ...field, ...(isLogged && { log: 'text' }), ...(rule && { write: rule }) }];
       }),
     ),
   };
 }
 
-function viewFile(shape: Shape): DraftFile {
+function makeViewFile(shape: Shape): DraftFile {
   const { subject, names, list, sync, write, columns } = shape;
   const { view } = names;
   const { table, steps, shown } = subject;
-  const conditions = viewConditions(subject.shown);
+  const conditions = listViewConditions(subject.shown);
   const items = [
-    as(workspaceSql(shown.way), 'workspace_id'),
-    ...columns.map((column) => as(column.select, column.name)),
+    nameAs(joinWorkspace(shown.way), 'workspace_id'),
+    ...columns.map((column) => nameAs(column.select, column.name)),
     ...(sync.sync ? [`${alias}.xmin as ${rowXid}`] : []),
     ...(write?.items ?? []),
   ];
@@ -125,69 +134,63 @@ function viewFile(shape: Shape): DraftFile {
     path: `${view}.sql`,
     about: [
       `${view.charAt(0).toUpperCase()}${view.slice(1).replaceAll('_', ' ')}: drafted from ${table.quoted} by \`adopt\`.`,
-      `Relies on an index on ${table.quoted} (${[leadOf(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
-      `Rows on the day of the draft: ${ledgerText(shape.ledger)}.`,
+      `Relies on an index on ${table.quoted} (${[getLead(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
+      `Rows on the day of the draft: ${formatLedger(shape.ledger)}.`,
       ...(list.unindexed.length > 0 ? [`Filters without an index, not drafted: ${list.unindexed.join(', ')}.`] : []),
     ],
-    open: pointsOf([...viewPoints(shape), ...hidden.map(rowSecurityPoint), ...hidden.flatMap(restrictingPoints)]).map(
-      (point) => ({ rows: shape.ledger.rows, ...point }),
-    ),
+    open: toPoints([
+      ...listViewPoints(shape),
+      ...hidden.map(describeRowSecurity),
+      ...hidden.flatMap(describeRestrictingPolicies),
+    ]).map((point) => ({ rows: shape.ledger.rows, ...point })),
     sql: [
-      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${fromOf(table.quoted, shown.way)}${whereOf(conditions, '\n    and ')};`,
+      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${joinFrom(table.quoted, shown.way)}${writeWhere(conditions, '\n    and ')};`,
       ...(write?.sql ?? []),
-      ...policiesSql(read, ['select']),
-      ...(write ? policiesSql([table], ['insert', 'update']) : []),
+      ...writePolicies(read, ['select']),
+      ...(write ? writePolicies([table], ['insert', 'update']) : []),
     ].join('\n'),
   };
 }
 
-function viewPoints({ subject, survey, list, drafted, parts, write, ledger }: Shape): Points {
+function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }: Shape): Points {
   const { table, id, tenant } = subject;
   return [
-    idPoint(table, id, survey.tenant),
-    ...leftPoints(table, drafted.leftOut),
+    describeId(table, id, survey.tenant),
+    ...describeLeftOut(table, drafted.leftOut),
     table.rowSecurity &&
       table.rows > 0 &&
       table.columns.every(({ values }) => values.length === 0) &&
       `the sample of ${table.quoted} had no row, because its row-level security binds the role of ADMIN_URL: nothing is known of the values of ${drafted.columns.flatMap(({ of }) => (isTextual(of) || isDocument(of) ? of.name : [])).join(', ')}. Draft again as a role with BYPASSRLS, or look for secrets there.`,
     tenant.name !== survey.tenant.column &&
-      sharedPoint(
-        'The workspace is in a column of another name: is that the workspace of the row?',
-        table,
-        tenant.name,
-      ),
+      sharePoint('The workspace is in a column of another name: is that the workspace of the row?', table, tenant.name),
     !tenant.notNull &&
-      sharedPoint(
-        'Rows with NULL in the column of the workspace belong to none and are not shown.',
-        table,
-        tenant.name,
-      ),
-    ...pathPoints(subject),
+      sharePoint('Rows with NULL in the column of the workspace belong to none and are not shown.', table, tenant.name),
+    ...describePath(subject),
     ...guessPoints(table, survey.tenant),
-    crossingsPoint(subject),
+    describeCrossings(subject),
     ...drafted.open,
-    ...deletedPoints(table),
-    ...abovePoint(table, subject.shown),
-    ...oddities(ledger),
+    ...listDeletedPoints(table),
+    ...describeAbove(table, subject.shown),
+    ...listOddities(ledger),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
-    alwaysSetPoint(subject, list.order[0]),
+    suggestNotNull(subject, list.order[0]),
     list.order.length === 1 &&
-      sharedPoint('No column tells when a row was created, so lists are in the order of the id.', table),
+      sharePoint('No column tells when a row was created, so lists are in the order of the id.', table),
   ];
 }
 
 /** The view has an expression in place of NULL, and an index over it; neither is needed where the app always sets the time. */
-function alwaysSetPoint({ table, id }: Subject, first: ViewColumn | undefined): Point | false {
+function suggestNotNull({ table, id }: Subject, first: ViewColumn | undefined): Point | false {
   if (first === undefined || first.of.notNull || id.values.length === 0) return false;
   const text =
     'Each row of a sample has the time by which its list is ordered. Set it NOT NULL and draft again, and no index over an expression is needed.';
   const isSet = first.of.values.length === id.values.length;
-  return isSet && sharedPoint(text, table, `alter table ${table.quoted} alter column ${first.of.quoted} set not null`);
+  return isSet && sharePoint(text, table, `alter table ${table.quoted} alter column ${first.of.quoted} set not null`);
 }
 
 /** It holds beside the policies of the draft. */
-function restrictingPoints({ quoted, policies }: Table): string[] {
+function describeRestrictingPolicies({ quoted, policies }: Table): string[] {
   return policies
     .filter(({ restricts }) => restricts)
     .map(({ name, apps }) => {
@@ -197,14 +200,14 @@ function restrictingPoints({ quoted, policies }: Table): string[] {
 }
 
 /** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */
-function rowSecurityPoint(table: Table): Point {
+function describeRowSecurity(table: Table): Point {
   const text =
     "The tenant wall divides the rows of these tables in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone.";
-  return sharedPoint(text, table);
+  return sharePoint(text, table);
 }
 
 /** Another index of the table begins with their keys. */
-function withoutPrefixes(files: readonly DraftFile[]): DraftFile[] {
+function dropPrefixes(files: readonly DraftFile[]): DraftFile[] {
   const keysOf = ({ sql }: DraftFile): string => sql.replace(/^.*\n/, '').replace(/\)(?: where .*)?;$/s, '');
   const rest = ({ sql }: DraftFile): string => /\)( where .*)?;$/s.exec(sql)?.[1] ?? '';
   const isServedBy = (file: DraftFile, other: DraftFile): boolean =>
@@ -221,6 +224,6 @@ function withoutPrefixes(files: readonly DraftFile[]): DraftFile[] {
 
 /** "WorkOrder", "work_order" and "werkbon" of the log, and the names of their tables. */
 function isSameThing(word: string, table: string): boolean {
-  const [thing, name] = [snakeCase(word), snakeCase(table)];
-  return thing === name || thing === singular(name) || singular(thing) === singular(name);
+  const [thing, name] = [toSnakeCase(word), toSnakeCase(table)];
+  return thing === name || thing === toSingular(name) || toSingular(thing) === toSingular(name);
 }

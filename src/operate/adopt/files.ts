@@ -1,14 +1,14 @@
-import { projectText } from '../../base/paths.js';
+import { readProject } from '../../base/paths.js';
 import { isNamed } from '../../base/words.js';
 import { preset } from './columns.js';
 import type { ViewColumn } from './fields.js';
-import { gonePoint, presentConditions } from './marks.js';
-import { ownersSql } from './owners.js';
+import { describeGone, listPresentConditions } from './marks.js';
+import { writeOwnersSql } from './owners.js';
 import type { Subject, Survey } from './schema.js';
-import { as, type DraftFile, literal, type Points, policiesSql, whereOf } from './sql.js';
+import { type DraftFile, nameAs, type Points, quoteLiteral, writePolicies, writeWhere } from './sql.js';
 
 /** Drafts tokens.sql: workspaces and owners are the app's. */
-export function tokensFile(surveyed: Survey): DraftFile {
+export function makeTokensFile(surveyed: Survey): DraftFile {
   const { tenant, users, subjects } = surveyed;
   const { root, rootId, isSure, reason } = tenant;
   const label = root?.columns.find(({ name }) => isNamed('label', name))?.quoted;
@@ -16,35 +16,35 @@ export function tokensFile(surveyed: Survey): DraftFile {
   const small = subjects.filter(({ steps }) => steps.length === 0).sort((a, b) => a.table.rows - b.table.rows)[0];
   const listed = small?.tenant.quoted;
   const workspaces = root
-    ? `select ${as(`t.${id}`, 'id')}, ${as(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${whereOf(presentConditions(root))}`
+    ? `select ${nameAs(`t.${id}`, 'id')}, ${nameAs(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${writeWhere(listPresentConditions(root))}`
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
-  const owners = ownersSql(surveyed);
+  const owners = writeOwnersSql(surveyed);
   const open: Points = [
     surveyed.twins !== '' && surveyed.twins.trimStart(),
     !isSure && `the workspace is a guess: ${reason}.`,
     !root && 'no table lists the workspaces, so they are read from the rows of a small table: show them from a list.',
     root && !label && `no column of ${root.quoted} names a workspace, so its id does.`,
-    root && gonePoint('workspaces', root),
+    root && describeGone('workspaces', root),
     owners.open,
     surveyed.ownerless &&
       surveyed.ownerless.rows > 0 &&
       `${surveyed.ownerless.rows} of ${surveyed.ownerless.of} workspaces have no owner who may have tokens made, such as ${surveyed.ownerless.ids.join(', ')}.`,
-    users && gonePoint('users', users),
+    users && describeGone('users', users),
   ];
   const read = [root, users].flatMap((table) => table ?? []);
-  const policies = policiesSql(read, ['select']).map((line) => `\n${line}`);
-  return { ...fileOf('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
+  const policies = writePolicies(read, ['select']).map((line) => `\n${line}`);
+  return { ...makeFile('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
 }
 
 /** Fills a template of sql/adopt, whose comment stays in the file. */
-function fileOf(name: string, values: Readonly<Record<string, string>>): DraftFile {
-  const [, comment = '', text = ''] = /^((?:-- .*\n)+)([\s\S]*?)\n*$/.exec(projectText(`sql/adopt/${name}.sql`)) ?? [];
+function makeFile(name: string, values: Readonly<Record<string, string>>): DraftFile {
+  const [, comment = '', text = ''] = /^((?:-- .*\n)+)([\s\S]*?)\n*$/.exec(readProject(`sql/adopt/${name}.sql`)) ?? [];
   const about = [...comment.matchAll(/^-- (.*)$/gm)].map(([, line]) => line as string);
   return { path: `${name}.sql`, about, sql: text.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string) };
 }
 
 /** Drafts key_ids.sql, which finds the key ids in use with one scan per table. */
-export function keyIdsFile(
+export function makeKeyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
 ): DraftFile {
   const read = drafts.flatMap(({ subject, columns }) => {
@@ -57,7 +57,7 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
 `,
   );
   const scans = read.map(({ quoted, sealed }) => {
-    const name = literal(quoted);
+    const name = quoteLiteral(quoted);
     return `      select v.value
       from ${quoted} s tablesample system (
           (select least(100, 100 * 20000 / greatest(sum(case when l.reltuples < 0 then pg_relation_size(l.oid) / 100 else l.reltuples end), 1))
@@ -69,11 +69,11 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
     scans.length === 0
       ? 'select null::text, 0::bigint, null::text[] where false'
       : `select split_part(used.value, ':', 3), count(*), (array_agg(used.value order by length(used.value) desc))[1:100] from (\n${scans.join('\n      union all\n')}\n    ) used where used.value like 'enc:v_:%' group by 1`;
-  return fileOf('key_ids', { grants: grants.join(''), body: dollarQuoted(`\n    ${body}\n  `) });
+  return makeFile('key_ids', { grants: grants.join(''), body: quoteWithDollars(`\n    ${body}\n  `) });
 }
 
 /** Dollar quotes that the body does not hold itself. */
-function dollarQuoted(body: string): string {
+function quoteWithDollars(body: string): string {
   let quote = '$$';
   for (let n = 1; body.includes(quote); n++) quote = `$body${n}$`;
   return `${quote}${body}${quote}`;

@@ -1,19 +1,19 @@
 import type pg from 'pg';
-import { snakeCase } from '../../base/words.js';
-import { singular } from './names.js';
-import { type Column, columnOf, type ForeignKey, type Point, sharedPoint, type Table, type Tenant } from './schema.js';
-import { sampled } from './sql.js';
-import { isSameKind, mostFrequent } from './tenant.js';
+import { toSnakeCase } from '../../base/words.js';
+import { toSingular } from './names.js';
+import { type Column, type ForeignKey, findColumn, type Point, sharePoint, type Table, type Tenant } from './schema.js';
+import { drawSample } from './sql.js';
+import { findMostFrequent, isSameKind } from './tenant.js';
 
 // References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.
 
 const rowsMax = 200;
 
-export async function withGuessedKeys(client: pg.Client, tables: readonly Table[]): Promise<Table[]> {
+export async function addGuessedKeys(client: pg.Client, tables: readonly Table[]): Promise<Table[]> {
   const guesses: Guess[] = [];
   for (const table of tables) {
-    const all = guessesOf(table, tables);
-    const misses = await missesOf(client, table, all);
+    const all = listGuesses(table, tables);
+    const misses = await countMisses(client, table, all);
     guesses.push(...all.flatMap((guess, i) => (misses[i] ? [] : [{ ...guess, isShown: misses[i] === false }])));
   }
   // Where a table has no values, other tables tell which column such a reference leads to.
@@ -28,15 +28,15 @@ export async function withGuessedKeys(client: pg.Client, tables: readonly Table[
       ...kept.flatMap(({ from, key }) => (table.columns.includes(from) ? [key] : [])),
     ],
   }));
-  const named = new Map(guessed.map(({ name }) => [name, namedColumn(name, guessed)]));
-  const usual = mostFrequent([...named.values()].flatMap((name) => name ?? []));
+  const named = new Map(guessed.map(({ name }) => [name, findNamedColumn(name, guessed)]));
+  const usual = findMostFrequent([...named.values()].flatMap((name) => name ?? []));
   const usualIn = ({ name, columns, primaryKey }: Table): string | undefined =>
     named.get(name) ??
     (primaryKey.join() !== usual && columns.some((column) => column.name === usual) ? usual : undefined);
   return guessed.map((table) => ({ ...table, named: isNamedByKey(table, guessed) ? undefined : usualIn(table) }));
 }
 
-function namesOfRows(name: string, tables: readonly Table[]): ReadonlySet<string> {
+function listRowNames(name: string, tables: readonly Table[]): ReadonlySet<string> {
   const keys = tables.flatMap(({ foreignKeys }) =>
     foreignKeys.filter(({ table, columns }) => table === name && columns.length === 1),
   );
@@ -44,12 +44,12 @@ function namesOfRows(name: string, tables: readonly Table[]): ReadonlySet<string
 }
 
 function isNamedByKey({ name, primaryKey }: Table, tables: readonly Table[]): boolean {
-  return namesOfRows(name, tables).has(primaryKey[0] ?? '');
+  return listRowNames(name, tables).has(primaryKey[0] ?? '');
 }
 
 /** Finds a column other than the primary key by which other tables name its rows. */
-function namedColumn(name: string, tables: readonly Table[]): string | undefined {
-  const [only, ...others] = namesOfRows(name, tables);
+function findNamedColumn(name: string, tables: readonly Table[]): string | undefined {
+  const [only, ...others] = listRowNames(name, tables);
   const { primaryKey = [] } = tables.find((table) => table.name === name) ?? {};
   return others.length === 0 && only !== primaryKey[0] ? only : undefined;
 }
@@ -68,10 +68,10 @@ interface Guess {
  * key, or else to another unique column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a
  * workspace of its own.
  */
-function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
-  const columns = new Set(table.columns.map((column) => snakeCase(column.name)));
+function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
+  const columns = new Set(table.columns.map((column) => toSnakeCase(column.name)));
   return table.columns.flatMap((from): Guess[] => {
-    const [, whole, name] = /^((.+?)(?:_record)?)_(?:id|uuid)$/.exec(snakeCase(from.name)) ?? [];
+    const [, whole, name] = /^((.+?)(?:_record)?)_(?:id|uuid)$/.exec(toSnakeCase(from.name)) ?? [];
     if (
       name === undefined ||
       columns.has(`${whole}_type`) ||
@@ -81,14 +81,14 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
     )
       return [];
     const [target, ...others] = tables.filter((each) =>
-      [name, singular(name)].includes(singular(snakeCase(each.name))),
+      [name, toSingular(name)].includes(toSingular(toSnakeCase(each.name))),
     );
     if (!target || others.length > 0 || target.primaryKey.length !== 1) return [];
     const unique = target.indexes.flatMap(({ isUnique, condition, columns }) =>
       isUnique && !condition && columns.length === 1 ? columns : [],
     );
     return [...new Set([target.primaryKey[0], ...unique])].flatMap((name) => {
-      const to = columnOf(target, name ?? undefined);
+      const to = findColumn(target, name ?? undefined);
       if (!to?.notNull || !isSameKind(from, to)) return [];
       const names = { table: target.name, columns: [from.name], references: [to.name] };
       return [{ key: { ...names, cascades: false, survives: false, isGuess: true as const }, from, target, to }];
@@ -97,14 +97,14 @@ function guessesOf(table: Table, tables: readonly Table[]): Guess[] {
 }
 
 /** Reports guesses for which more than a tenth of a sample has no row: without a foreign key some rows can be lost. */
-async function missesOf(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<(boolean | null)[]> {
+async function countMisses(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<(boolean | null)[]> {
   if (guesses.length === 0) return [];
   const shares = guesses.map(
     ({ from, to, target }) =>
       `count(*) filter (where not exists (select from ${target.quoted} o where o.${to.quoted} = s.${from.quoted})) * 10 > nullif(count(*), 0) as of`,
   );
   const { rows } = await client.query<(boolean | null)[]>({
-    text: `with s as (select * from ${sampled(table, rowsMax * 10)} limit ${rowsMax})
+    text: `with s as (select * from ${drawSample(table, rowsMax * 10)} limit ${rowsMax})
       select ${shares.map((share, i) => `(select ${share} from s where s.${guesses[i]?.from.quoted} is not null)`).join(', ')}`,
     rowMode: 'array',
   });
@@ -124,14 +124,14 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
   const openOnes: OpenReference[] = [];
   for (const table of tables)
     for (const type of table.columns.filter(({ type }) => /^(text|character varying|enum)$/.test(type))) {
-      const [, name] = /^(.+)_type$/.exec(snakeCase(type.name)) ?? [];
-      const id = table.columns.find((column) => name !== undefined && snakeCase(column.name) === `${name}_id`);
+      const [, name] = /^(.+)_type$/.exec(toSnakeCase(type.name)) ?? [];
+      const id = table.columns.find((column) => name !== undefined && toSnakeCase(column.name) === `${name}_id`);
       if (id === undefined || id.refers) continue;
       const { rows } = await client.query<{ kind: string }>(
-        `select distinct ${type.quoted}::text as kind from ${sampled(table, rowsMax * 10)} where ${type.quoted} is not null limit ${rowsMax}`,
+        `select distinct ${type.quoted}::text as kind from ${drawSample(table, rowsMax * 10)} where ${type.quoted} is not null limit ${rowsMax}`,
       );
-      const kinds = rows.map(({ kind }) => singular(snakeCase(kind.replace(/^.*[\\.:/]/, ''))));
-      const to = tables.filter((each) => each !== table && kinds.includes(singular(snakeCase(each.name))));
+      const kinds = rows.map(({ kind }) => toSingular(toSnakeCase(kind.replace(/^.*[\\.:/]/, ''))));
+      const to = tables.filter((each) => each !== table && kinds.includes(toSingular(toSnakeCase(each.name))));
       openOnes.push({ table, type, id, to });
     }
   return openOnes;
@@ -144,5 +144,5 @@ export function guessPoints(table: Table, { columnIn }: Tenant): Point[] {
   );
   const text =
     'No foreign key proves these references, which their names alone tell: remove "references" and the filter where a name means something else.';
-  return guessed.length === 0 ? [] : [sharedPoint(text, table, guessed.join(', '))];
+  return guessed.length === 0 ? [] : [sharePoint(text, table, guessed.join(', '))];
 }

@@ -1,7 +1,7 @@
-import { own } from '../../base/members.js';
-import { shortened } from '../migrate/indexes.js';
+import { getOwn } from '../../base/members.js';
+import { shortenName } from '../migrate/indexes.js';
 import { alias } from './columns.js';
-import { indexConditions, printedConditions } from './marks.js';
+import { listIndexConditions, listPrintedConditions } from './marks.js';
 import type { Column, Index, Table } from './schema.js';
 import type { DraftFile } from './sql.js';
 
@@ -11,16 +11,16 @@ export interface IndexKey {
   readonly select: string;
 }
 
-export function plainKey(of: Column): IndexKey {
+export function makePlainKey(of: Column): IndexKey {
   return { of, select: `${alias}.${of.quoted}` };
 }
 
 export function isPlain({ of, select }: IndexKey): boolean {
-  return select === plainKey(of).select;
+  return select === makePlainKey(of).select;
 }
 
 /** The first `fixed` keys have one value each, the others are an order. None if an index of the table, also of kept rows, serves it. */
-export function proposedIndex(
+export function proposeIndex(
   table: Table,
   name: string,
   purpose: string,
@@ -29,20 +29,20 @@ export function proposedIndex(
   isOfKept = true,
 ): DraftFile[] {
   const keys = ofFilter.filter(({ select }, i) => ofFilter.findIndex((key) => key.select === select) === i);
-  const conditions = isOfKept ? indexConditions(table) : [];
-  const usable = usableIndexes(table, isOfKept);
+  const conditions = isOfKept ? listIndexConditions(table) : [];
+  const usable = listUsableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);
   if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed))) return [];
-  const listed = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${withoutAlias(key.select)})`));
-  const bytes = indexBytes(table, keys);
-  const file = shortened(name, 55); // PostgreSQL and the command `migrate --indexes` cut no name below 64 bytes
+  const listed = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${stripAlias(key.select)})`));
+  const bytes = estimateIndexBytes(table, keys);
+  const file = shortenName(name, 55); // PostgreSQL and the command `migrate --indexes` cut no name below 64 bytes
   return [
     {
       path: `indexes/${file}.sql`,
-      about: [purpose, `About ${sizeText(bytes)}, by the estimate of ${count(table.rows)} rows.`],
+      about: [purpose, `About ${formatSize(bytes)}, by the estimate of ${count(table.rows)} rows.`],
       index: { table: table.quoted, bytes },
       sql: `create index concurrently if not exists gateway_${file}
-  on ${table.quoted} (${listed.join(', ')})${conditions.length === 0 ? '' : ` where (${withoutAlias(conditions.join(' and '))})`};`,
+  on ${table.quoted} (${listed.join(', ')})${conditions.length === 0 ? '' : ` where (${stripAlias(conditions.join(' and '))})`};`,
     },
   ];
 }
@@ -54,21 +54,21 @@ const widths: Readonly<Record<string, number>> = {
 };
 
 /** Each entry has 12 bytes beside its keys, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
-function indexBytes({ rows }: Table, keys: readonly IndexKey[]): number {
+function estimateIndexBytes({ rows }: Table, keys: readonly IndexKey[]): number {
   const width = keys.reduce(
-    (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + widthOf(one), 0),
+    (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + estimateWidth(one), 0),
     0,
   );
   return Math.max(8192, (rows * (12 + Math.ceil(width / 8) * 8)) / 0.9);
 }
 
-function widthOf({ type, values }: Column): number {
+function estimateWidth({ type, values }: Column): number {
   const sampled = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0) / Math.max(1, values.length);
-  return own(widths, type) ?? (Math.ceil(sampled) || 16) + 1;
+  return getOwn(widths, type) ?? (Math.ceil(sampled) || 16) + 1;
 }
 
 /** Writes "8 kB" or "34 MB". */
-export function sizeText(bytes: number): string {
+export function formatSize(bytes: number): string {
   const step = Math.min(3, Math.max(1, Math.floor(Math.log2(bytes) / 10)));
   return `${Math.round(bytes / 1024 ** step)} ${['', 'kB', 'MB', 'GB'][step]}`;
 }
@@ -78,8 +78,8 @@ export function count(rows: number): string {
 }
 
 /** Takes indexes on all rows, or also those on all that are not deleted. */
-export function usableIndexes(table: Table, isOfKept: boolean): Index[] {
-  const conditions = isOfKept ? printedConditions(table) : [];
+export function listUsableIndexes(table: Table, isOfKept: boolean): Index[] {
+  const conditions = isOfKept ? listPrintedConditions(table) : [];
   return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));
 }
 
@@ -91,6 +91,6 @@ export function leads({ columns, descending }: Index, names: readonly string[], 
 
 const quotedOrAlias = new RegExp(`"(?:[^"]|"")*"|'(?:[^']|'')*'|\\b${alias}\\.|\\s+`, 'g');
 
-function withoutAlias(sql: string): string {
+function stripAlias(sql: string): string {
   return sql.replace(quotedOrAlias, (found) => (found === `${alias}.` ? '' : /^\s/.test(found) ? ' ' : found));
 }

@@ -1,8 +1,8 @@
-import { isInteger, reasonToLeaveOut, textInKey } from './columns.js';
+import { describeTextInKey, findReasonToLeaveOut, isInteger } from './columns.js';
 import {
   type Column,
-  columnOf,
   type ForeignKey,
+  findColumn,
   type Index,
   type Subject,
   type Table,
@@ -15,18 +15,18 @@ import {
 /**
  * Prefers the column that other tables name, then the primary key's, `id`, another number or UUID, and a text composed of a unique index.
  */
-export function idColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
+export function findIdColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
   const ownKey = table.primaryKey.filter((name) => !beside.includes(name));
   const isKey = ({ name, refers }: Column): boolean => !refers && !beside.includes(name);
   const keys = table.columns.filter((column) => isKey(column) && (column.type === 'uuid' || isInteger(column)));
   const candidates = [
-    columnOf(table, table.named),
-    columnOf(table, ownKey.length === 1 ? ownKey[0] : undefined),
-    columnOf(table, 'id'),
+    findColumn(table, table.named),
+    findColumn(table, ownKey.length === 1 ? ownKey[0] : undefined),
+    findColumn(table, 'id'),
     ...keys,
   ];
-  return candidates.find((column) => isIdentity(table, column, beside)) ?? composedId(table, beside);
+  return candidates.find((column) => isIdentity(table, column, beside)) ?? composeId(table, beside);
 }
 
 function isIdentity(table: Table, column: Column | undefined, beside: readonly string[]): boolean {
@@ -50,11 +50,11 @@ function provesAll({ isUnique, condition }: Index): boolean {
 
 /** Clients may see it, and an index can have its text. */
 function isFitForId(column: Column): boolean {
-  return textInKey(column) !== undefined && reasonToLeaveOut(column) === undefined;
+  return describeTextInKey(column) !== undefined && findReasonToLeaveOut(column) === undefined;
 }
 
 /** PostgreSQL proves it for each partition alone. */
-export function idPoint(table: Table, id: Column, tenant: Tenant): string | false {
+export function describeId(table: Table, id: Column, tenant: Tenant): string | false {
   return (
     id.composedOf === undefined &&
     !isUnique(table, id, [tenant.columnIn(table)?.name ?? '']) &&
@@ -63,23 +63,23 @@ export function idPoint(table: Table, id: Column, tenant: Tenant): string | fals
 }
 
 /** Composes the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
-function composedId(table: Table, beside: readonly string[]): Column | undefined {
+function composeId(table: Table, beside: readonly string[]): Column | undefined {
   const shortest = table.indexes
     .filter((index) => provesAll(index))
-    .map(({ columns }) => columns.map((name) => columnOf(table, name ?? undefined)))
+    .map(({ columns }) => columns.map((name) => findColumn(table, name ?? undefined)))
     .filter((columns): columns is Column[] => columns.every((column) => column?.notNull))
     .map((columns) => ({ last: columns.at(-1), own: columns.filter(({ name }) => !beside.includes(name)) }))
     .filter(({ own }) => own.every(isFitForId))
     .sort((a, b) => a.own.length - b.own.length)[0];
   if (shortest === undefined) return undefined;
   const { last, own } = shortest as { last: Column; own: Column[] };
-  if (own.length > 0) return own.length === 1 ? own[0] : composed(own);
+  if (own.length > 0) return own.length === 1 ? own[0] : composeColumns(own);
   // As a text: before version 17 PostgreSQL sorts what a list of ids finds in an index whose order is the workspace alone.
-  return last.name === beside[0] ? composed([last]) : last;
+  return last.name === beside[0] ? composeColumns([last]) : last;
 }
 
 /** Joins texts with hyphens, so that no two rows have the same. */
-function composed(columns: readonly Column[]): Column {
+function composeColumns(columns: readonly Column[]): Column {
   const names = columns.map(({ quoted }) => quoted).join(', ');
   const [first] = columns as [Column, ...Column[]];
   const { computed, isVirtual } = { computed: true, isVirtual: columns.some((column) => column.isVirtual) };
@@ -107,20 +107,20 @@ export interface PartKeys extends WorkspaceOf {
   readonly id: Column;
 }
 
-export function referenceTo(table: Table, part: Table): ForeignKey {
+export function getReferenceTo(table: Table, part: Table): ForeignKey {
   return part.foreignKeys.find((key) => key.table === table.name) as ForeignKey;
 }
 
 /** Is undefined if sync could not distinguish the parts, or find their records. */
-export function partKeys(
+export function choosePartKeys(
   part: Table,
   { table, id }: Pick<Subject, 'table' | 'id'>,
   workspace: WorkspaceOf,
   tenant: Tenant,
 ): PartKeys | undefined {
-  const { columns, references } = referenceTo(table, part);
-  const links = (id.composedOf ?? [id]).map(({ name }) => columnOf(part, columns[references.indexOf(name)]));
-  const partId = idColumn(part, tenant, columns);
+  const { columns, references } = getReferenceTo(table, part);
+  const links = (id.composedOf ?? [id]).map(({ name }) => findColumn(part, columns[references.indexOf(name)]));
+  const partId = findIdColumn(part, tenant, columns);
   const ownTenant = tenant.columnIn(part);
   const [link] = links;
   if (link === undefined || links.includes(undefined) || partId === undefined) return undefined;
@@ -129,7 +129,7 @@ export function partKeys(
       tenant: ownTenant,
       steps: [],
       rivals: [],
-      link: id.composedOf ? composed(links as Column[]) : link,
+      link: id.composedOf ? composeColumns(links as Column[]) : link,
       id: partId,
     };
   // A step compares one column.

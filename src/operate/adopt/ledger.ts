@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { viewConditions } from './above.js';
-import { parsed, shownId } from './columns.js';
-import { namesOf } from './names.js';
+import { listViewConditions } from './above.js';
+import { parseJson, showId } from './columns.js';
+import { getNames } from './names.js';
 import {
   type Cause,
   type Emptied,
@@ -9,36 +9,36 @@ import {
   type Ledger,
   type Point,
   type Subject,
-  sharedPoint,
+  sharePoint,
   type View,
 } from './schema.js';
-import { fromOf, sampled, workspaceSql } from './sql.js';
+import { drawSample, joinFrom, joinWorkspace } from './sql.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
 
 const rowsMax = 20_000;
 
 /** Counts rows as the draft would show them, or as the view does. */
-export async function ledgerOf(
+export async function countLedger(
   client: pg.Client,
   subject: Subject,
   subjects: readonly Subject[],
   view?: View,
 ): Promise<Ledger> {
   const { table, id, shown } = subject;
-  const causes = [...causesOf(subject), ...(view?.taken ?? [])];
+  const causes = [...listCauses(subject), ...(view?.taken ?? [])];
   const ofDraft = shown.open.filter(({ by }) => !view?.open.some((each) => each.by === by));
   const opens = [...ofDraft, ...(view?.open ?? [])];
-  const sampledRows = `(select * from ${sampled(table, rowsMax)})`;
-  const rows = fromOf(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
+  const sampledRows = `(select * from ${drawSample(table, rowsMax)})`;
+  const rows = joinFrom(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
   const isShown = view
     ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
     : 'null::boolean';
   const open = opens.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
   const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
-    from (select ${shownId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
+    from (select ${showId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
       case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3 order by 1`;
-  const { rows: groups } = await client.query<RowGroup>(readingTables(text, subjects));
+  const { rows: groups } = await client.query<RowGroup>(readTablesInstead(text, subjects));
   const otherwise = `another condition of the view${view?.policies ? `, or a policy (${view.policies})` : ''}`;
   const causeOf = ({ cause }: RowGroup): string[] => (causes[cause] ? [causes[cause].by] : []);
   const isSeen = (group: RowGroup): boolean => group.isShown ?? causeOf(group).length === 0;
@@ -50,9 +50,9 @@ export async function ledgerOf(
     ...(table.rows > rowsMax && { sampledOf: Math.round(table.rows) }),
     ...(table.policies.length > 0 && { policies: table.policies.map(({ name }) => name) }),
     shown: sum(seen),
-    hidden: tally(unseen, (group) => causeOf(group)[0] ?? otherwise),
-    shownAlthough: tally(seen, (group) => causeOf(group)),
-    open: tally(seen, (group) => group.open.map((i) => (opens[i] as Hiding).by)),
+    hidden: tallyCauses(unseen, (group) => causeOf(group)[0] ?? otherwise),
+    shownAlthough: tallyCauses(seen, (group) => causeOf(group)),
+    open: tallyCauses(seen, (group) => group.open.map((i) => (opens[i] as Hiding).by)),
     emptied: [],
   };
 }
@@ -65,7 +65,7 @@ interface RowGroup {
   readonly ids: readonly string[];
 }
 
-function tally(groups: readonly RowGroup[], causesOf: (group: RowGroup) => string | readonly string[]): Cause[] {
+function tallyCauses(groups: readonly RowGroup[], causesOf: (group: RowGroup) => string | readonly string[]): Cause[] {
   const causes = new Map<string, Cause>();
   for (const group of groups)
     for (const by of [causesOf(group)].flat()) {
@@ -76,13 +76,13 @@ function tally(groups: readonly RowGroup[], causesOf: (group: RowGroup) => strin
 }
 
 /** The first condition that does not hold hides the row. */
-function causesOf({ tenant, steps, shown }: Subject): Hiding[] {
+function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   const [step, ...further] = steps;
   const above = shown.above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
   if (step === undefined)
     return [{ by: `no ${tenant.name}`, kept: `t.${tenant.quoted} is not null` }, ...shown.own, ...above];
   const way = { steps: further, tenant };
-  const workspace = `(select ${workspaceSql(way, 'b')}\n${fromOf(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1)`;
+  const workspace = `(select ${joinWorkspace(way, 'b')}\n${joinFrom(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1)`;
   const leadsNowhere = `${step.from.name} leads to no row of ${step.table.quoted}`;
   return [
     { by: leadsNowhere, kept: workspace.replace(/^\(select \S+/, 'exists (select') },
@@ -93,23 +93,23 @@ function causesOf({ tenant, steps, shown }: Subject): Hiding[] {
 }
 
 /** Returns the views that a draft reads, directly or through others, as the draft makes them: they need not exist. */
-function viewsBelow(sql: string, subjects: readonly Subject[]): string[] {
+function listViewsBelow(sql: string, subjects: readonly Subject[]): string[] {
   const names = [...new Set([...sql.matchAll(/\brecords\.(\w+)/g)].map(([, name]) => name as string))];
   return names.flatMap((name) => {
-    const { table, id, shown } = subjects.find((each) => namesOf(each, { subjects }).view === name) as Subject;
-    const where = viewConditions(shown).join(' and ') || 'true';
-    const body = `select ${workspaceSql(shown.way)} as workspace_id, ${shownId(id).select} as id\n${fromOf(table.quoted, shown.way)} where ${where}`;
-    return [...viewsBelow(body, subjects), `"${name}" as not materialized (${body})`];
+    const { table, id, shown } = subjects.find((each) => getNames(each, { subjects }).view === name) as Subject;
+    const where = listViewConditions(shown).join(' and ') || 'true';
+    const body = `select ${joinWorkspace(shown.way)} as workspace_id, ${showId(id).select} as id\n${joinFrom(table.quoted, shown.way)} where ${where}`;
+    return [...listViewsBelow(body, subjects), `"${name}" as not materialized (${body})`];
   });
 }
 
 /** Replaces views, so that it reads the tables of the app alone. */
-function readingTables(sql: string, subjects: readonly Subject[]): string {
-  const views = [...new Set(viewsBelow(sql, subjects))];
+function readTablesInstead(sql: string, subjects: readonly Subject[]): string {
+  const views = [...new Set(listViewsBelow(sql, subjects))];
   return `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`.replace(/\brecords\.(\w+)/g, '"$1"');
 }
 
-export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger): string {
+export function formatLedger({ rows, sampledOf, policies, shown, hidden }: Ledger): string {
   const ofSample = sampledOf === undefined ? '' : ` in some pages of about ${sampledOf}`;
   const causes = hidden.map(({ by, rows: count }) => `${count} by ${by}`).join(', ');
   const unseen = policies
@@ -118,25 +118,25 @@ export function ledgerText({ rows, sampledOf, policies, shown, hidden }: Ledger)
   return `${rows} rows${ofSample}, ${shown} shown${causes === '' ? '' : `; hidden: ${causes}`}${unseen}`;
 }
 
-const causeText = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
+const formatCause = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, such as ${ids.join(', ')}`;
 
 const oddText =
   'More than a tenth of these rows, or all, are not shown: look in the app whether a user would see them.';
 
 /** Names what is odd: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
-export function oddities({ table, rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
+export function listOddities({ table, rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
   const unseen = rows - shown;
   const isOdd = rows > 0 && (shown === 0 || unseen * 10 > rows);
-  const texts = (some: readonly Cause[]): string => some.map(causeText).join('; ');
+  const texts = (some: readonly Cause[]): string => some.map(formatCause).join('; ');
   const lost = emptied.filter(({ whole }) => whole > 0);
   return [
-    ...(isOdd ? [sharedPoint(oddText, { name: table, rows: unseen }, `${unseen} of ${rows}: ${texts(hidden)}`)] : []),
+    ...(isOdd ? [sharePoint(oddText, { name: table, rows: unseen }, `${unseen} of ${rows}: ${texts(hidden)}`)] : []),
     ...shownAlthough.map((cause) => ({
-      text: `rows are shown that should be hidden: ${causeText(cause)}.`,
+      text: `rows are shown that should be hidden: ${formatCause(cause)}.`,
       rows: cause.rows,
     })),
     ...open.map((cause) => ({
-      text: `rows are shown although a record that they refer to is not: ${causeText(cause)}. Where it takes them with it, hide them by a condition.`,
+      text: `rows are shown although a record that they refer to is not: ${formatCause(cause)}. Where it takes them with it, hide them by a condition.`,
       rows: cause.rows,
     })),
     ...lost.map(({ column, whole, values }) => ({
@@ -147,19 +147,19 @@ export function oddities({ table, rows, shown, hidden, open, emptied, shownAltho
 }
 
 /** Returns the leaves of a JSON value as pointers through lists. */
-function leavesOf(value: unknown, at = ''): string[] {
-  if (Array.isArray(value)) return value.flatMap((item) => leavesOf(item, at));
+function listLeafPointers(value: unknown, at = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => listLeafPointers(item, at));
   if (typeof value !== 'object' || value === null) return [at];
   return Object.entries(value).flatMap(([name, inner]) =>
-    leavesOf(inner, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
+    listLeafPointers(inner, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
   );
 }
 
-export function emptiedBy(column: string, texts: readonly string[], show: readonly string[]): Emptied {
+export function countEmptied(column: string, texts: readonly string[], show: readonly string[]): Emptied {
   const isKept = (leaf: string): boolean => show.some((pointer) => leaf === pointer || leaf.startsWith(`${pointer}/`));
   const kept = texts
-    .flatMap(parsed)
-    .map((value) => leavesOf(value))
+    .flatMap(parseJson)
+    .map((value) => listLeafPointers(value))
     .filter((leaves) => leaves.length > 0)
     .map((leaves) => leaves.filter(isKept).length / leaves.length);
   const count = (holds: (share: number) => boolean): number => kept.filter(holds).length;

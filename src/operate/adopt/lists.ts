@@ -1,7 +1,7 @@
 import { isNamed } from '../../base/words.js';
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
-import { type FieldJson, type Fields, referenceOf, type ViewColumn } from './fields.js';
-import { type IndexKey, isPlain, plainKey, proposedIndex, usableIndexes } from './indexes.js';
+import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
+import { type IndexKey, isPlain, listUsableIndexes, makePlainKey, proposeIndex } from './indexes.js';
 import type { Column, Index, Subject, Survey } from './schema.js';
 import type { DraftFile } from './sql.js';
 
@@ -19,22 +19,22 @@ interface FilterDraft {
   readonly isUsual?: boolean;
 }
 
-export function listOf(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
+export function planListDraft(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
   const { table } = subject;
   // Encoded values cannot be compared, and no index can have a virtual column.
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
-  const order = orderOf(subject, sortable);
+  const order = chooseOrder(subject, sortable);
   // A row has the key of the way to its workspace for itself, so the index of that key finds it.
   const isAlone =
     subject.steps.length > 0 &&
     table.indexes.some(
-      ({ isUnique, condition, columns }) => isUnique && !condition && columns.join() === leadOf(subject).name,
+      ({ isUnique, condition, columns }) => isUnique && !condition && columns.join() === getLead(subject).name,
     );
   const propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number): DraftFile[] =>
-    isAlone ? [] : proposedIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
+    isAlone ? [] : proposeIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
   const allFilters = [
-    ...searches(subject, survey, sortable, order, propose),
-    ...periods(subject, sortable, order, propose),
+    ...planSearches(subject, survey, sortable, order, propose),
+    ...planPeriods(subject, sortable, order, propose),
   ].filter((filter) => !parameterNames.some((reserved) => reserved.test(filter.name)));
   const isDrafted = ({ files, isUsual }: FilterDraft): boolean => survey.allFilters || isUsual || files.length === 0;
   const filters = allFilters.filter(isDrafted).slice(0, filtersMax);
@@ -43,7 +43,7 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
     filters: Object.fromEntries(filters.map(({ name, json }) => [name, json])),
     unindexed: allFilters.filter((filter) => !isDrafted(filter)).map((filter) => filter.name),
     files: [
-      ...propose('list', 'the order of the list', [plainKey(leadOf(subject)), ...order], 1),
+      ...propose('list', 'the order of the list', [makePlainKey(getLead(subject)), ...order], 1),
       ...new Map(filters.flatMap(({ files }) => files).map((file) => [file.path, file])).values(),
     ],
   };
@@ -52,14 +52,14 @@ export function listOf(view: string, name: string, subject: Subject, survey: Sur
 type Propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number) => DraftFile[];
 
 /** Offers filters of unique columns, references, states, and the words of an audit log. */
-function searches(
+function planSearches(
   subject: Subject,
   survey: Survey,
   columns: readonly ViewColumn[],
   order: readonly ViewColumn[],
   propose: Propose,
 ): FilterDraft[] {
-  const lead = leadOf(subject);
+  const lead = getLead(subject);
   const lookUps = columns.filter((column) => isLookUp(column, subject)).slice(0, lookUpsMax);
   return columns
     .filter((column) => isPlain(column) && (lookUps.includes(column) || isSearched(column, subject, survey)))
@@ -67,8 +67,8 @@ function searches(
       const { member, of, name, field } = column;
       const isUnique = lookUps.includes(column);
       // A reference of a table without the workspace finds few rows, so no other column has to lead the index.
-      const isNarrow = subject.steps.length > 0 && referenceOf(subject, survey, of) !== undefined;
-      const fixed = [...(isNarrow ? [] : [plainKey(lead)]), column];
+      const isNarrow = subject.steps.length > 0 && findReferenceOf(subject, survey, of) !== undefined;
+      const fixed = [...(isNarrow ? [] : [makePlainKey(lead)]), column];
       const json = {
         column: name,
         kind: 'equals',
@@ -82,13 +82,13 @@ function searches(
 }
 
 /** Offers ranges of the business date, or the first column of the order, and of the last change. */
-function periods(
+function planPeriods(
   { id, ...subject }: Subject,
   columns: readonly ViewColumn[],
   order: readonly ViewColumn[],
   propose: Propose,
 ): FilterDraft[] {
-  const keys = [plainKey(leadOf({ id, ...subject })), ...order];
+  const keys = [makePlainKey(getLead({ id, ...subject })), ...order];
   const draft = (
     name: string,
     column: ViewColumn,
@@ -125,39 +125,39 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
   if (of === id) return false;
   if (of === log?.entity || of === log?.entityId || of === log?.action) return true;
   const isState = isNamed('status', of.name) && ['text', 'enum'].includes(String(field.type));
-  return isState || referenceOf(subject, survey, of) !== undefined;
+  return isState || findReferenceOf(subject, survey, of) !== undefined;
 }
 
 /** Takes an index of workspace, times and id, or the creation or business date, NOT NULL first, or the id. */
-function orderOf(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
+function chooseOrder(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
   const { table, id } = subject;
   const idColumns = columns.filter(({ of }) => of === id);
   // A row that moves in the list while a client walks through it is missed or comes twice.
   const times = columns.filter(
     ({ of, field }) => of.notNull && ['timestamp', 'date'].includes(String(field.type)) && !isNamed('updated', of.name),
   );
-  const indexed = usableIndexes(table, true)
+  const indexed = listUsableIndexes(table, true)
     .filter(({ columns: [first, ...rest], descending }) => {
       const directions = new Set(descending.slice(1));
-      return rest.length > 1 && first === leadOf(subject).name && rest.at(-1) === id.name && directions.size === 1;
+      return rest.length > 1 && first === getLead(subject).name && rest.at(-1) === id.name && directions.size === 1;
     })
     .map((index) => index.columns.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
     .filter((found): found is ViewColumn[] => !found.includes(undefined))
     .sort((a, b) => a.length - b.length);
   const named = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
     among.find(({ of, field }) => isNamed(purpose, of.name) && ['timestamp', 'date'].includes(String(field.type)));
-  const first = named('created', times) ?? named('business', times) ?? withItsNulls(named('created', columns));
+  const first = named('created', times) ?? named('business', times) ?? addNulls(named('created', columns));
   return [...(indexed[0] ?? (first ? [first] : [])), ...idColumns];
 }
 
 /** The view shows -infinity for NULL, which an order cannot have; clients see null for both. */
-function withItsNulls(column: ViewColumn | undefined): ViewColumn | undefined {
+function addNulls(column: ViewColumn | undefined): ViewColumn | undefined {
   if (column === undefined) return undefined;
   const field = { ...column.field, nullable: undefined };
   return { ...column, field, select: `coalesce(${column.select}, '-infinity')` };
 }
 
 /** Returns the workspace, or the reference that leads to it. */
-export function leadOf({ tenant, steps }: Subject): Column {
+export function getLead({ tenant, steps }: Subject): Column {
   return steps[0]?.from ?? tenant;
 }

@@ -1,6 +1,6 @@
 import { isNamed } from '../../base/words.js';
 import { alias, isDocument, isMoments, isTextual } from './columns.js';
-import { type Column, sharedPoint, type Table, type ValueCount } from './schema.js';
+import { type Column, sharePoint, type Table, type ValueCount } from './schema.js';
 import type { Points } from './sql.js';
 
 // Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
@@ -13,7 +13,7 @@ interface Mark {
 }
 
 const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
-const isCount = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
+const isNumberColumn = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
 /** Texts say no and yes with these words. */
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
@@ -33,21 +33,21 @@ const rules: readonly (readonly [
   [(column) => isTime(column) && !column.notNull && !isPlanned(column), (sql) => `${sql} is null`, '(? IS NULL)'],
   // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01.
   [isTime, (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`],
-  [(column) => isCount(column) && column.notNull, (sql) => `${sql} = 0`, '(? = 0)'],
-  [isCount, (sql) => `coalesce(${sql}, 0) = 0`],
+  [(column) => isNumberColumn(column) && column.notNull, (sql) => `${sql} = 0`, '(? = 0)'],
+  [isNumberColumn, (sql) => `coalesce(${sql}, 0) = 0`],
   [(column) => isTextual(column) && isMoments(column.values), (sql) => `coalesce(${sql}, '') = ''`],
   [
-    (column) => isTextual(column) && wordsOf(column).length > 0 && wordsOf(column).every(isFlag),
+    (column) => isTextual(column) && listWords(column).length > 0 && listWords(column).every(isFlag),
     (sql) => `lower(btrim(coalesce(${sql}::text, ''))) in (${no.map((word) => `'${word}'`).join(', ')})`,
   ],
 ];
 
 /** No row may have one of these values of the samples, or labels, today. */
-function wordsOf({ values, labels, counts }: Column): string[] {
+function listWords({ values, labels, counts }: Column): string[] {
   return [...new Set([...labels, ...values, ...counts.flatMap(({ value }) => value ?? [])])];
 }
 
-function markOf(column: Column): Mark[] {
+function findMark(column: Column): Mark[] {
   const [, kept, ...printed] = rules.find(([holds]) => holds(column)) ?? [];
   return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
 }
@@ -59,15 +59,15 @@ function isPlanned({ name, values }: Column): boolean {
   );
 }
 
-export function marksOf({ columns }: Table): Mark[] {
+export function listMarks({ columns }: Table): Mark[] {
   return columns.flatMap((column): Mark[] => {
-    if (isNamed('deleted', column.name)) return markOf(column);
-    return isState(column) ? stateMarks(column, deletedWordsOf(column)) : [];
+    if (isNamed('deleted', column.name)) return findMark(column);
+    return isState(column) ? listStateMarks(column, getDeletedWords(column)) : [];
   });
 }
 
 /** A record has a "D" where its state is no more than whether it is there. */
-export function deletedWordsOf({ name }: Column): RegExp {
+export function getDeletedWords({ name }: Column): RegExp {
   return isNamed('rowState', name) ? new RegExp(`${deletedWords.source}|^d$`, 'i') : deletedWords;
 }
 
@@ -76,47 +76,47 @@ export function isState(column: Column): boolean {
 }
 
 /** Clients see it in a field all the same: other rows have other words. */
-function stateMarks(column: Column, of: RegExp): Mark[] {
-  const words = wordsOf(column)
+function listStateMarks(column: Column, of: RegExp): Mark[] {
+  const words = listWords(column)
     .filter((word) => of.test(word))
     .sort();
   const kept = (sql: string): string => words.map((word) => `${sql} is distinct from '${word}'`).join(' and ');
   return words.length === 0 ? [] : [{ column, kept, printed: [] }];
 }
 
-export function markColumns(table: Table): Column[] {
-  return marksOf(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
+export function getMarkColumns(table: Table): Column[] {
+  return listMarks(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
 }
 
-export function keptConditions(table: Table, as = alias): string[] {
-  return marksOf(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+export function listKeptConditions(table: Table, as = alias): string[] {
+  return listMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
-export function indexConditions(table: Table): string[] {
-  return keptConditions(table).filter((condition) => !condition.includes('now()'));
+export function listIndexConditions(table: Table): string[] {
+  return listKeptConditions(table).filter((condition) => !condition.includes('now()'));
 }
 
-export function printedConditions(table: Table): string[] {
-  return marksOf(table).flatMap(({ printed }) => printed);
+export function listPrintedConditions(table: Table): string[] {
+  return listMarks(table).flatMap(({ printed }) => printed);
 }
 
 /** Finds the marks of a workspace or user that is deleted, or out of use. */
-function goneMarks(table: Table): Mark[] {
+function listGoneMarks(table: Table): Mark[] {
   const barred = table.columns.flatMap((column): Mark[] => {
-    if (isState(column)) return stateMarks(column, barredWords);
+    if (isState(column)) return listStateMarks(column, barredWords);
     if (!isNamed('barred', column.name) || !(column.type === 'boolean' || isTime(column))) return [];
-    if (!/^(is_?)?(active|actief|enabled)/i.test(column.name)) return markOf(column);
+    if (!/^(is_?)?(active|actief|enabled)/i.test(column.name)) return findMark(column);
     return column.type === 'boolean' ? [{ column, kept: (sql) => `${sql} is not false`, printed: [] }] : [];
   });
-  return [...marksOf(table), ...barred];
+  return [...listMarks(table), ...barred];
 }
 
-export function presentConditions(table: Table, as = alias): string[] {
-  return goneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+export function listPresentConditions(table: Table, as = alias): string[] {
+  return listGoneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
-export function gonePoint(rows: string, table: Table): string | false {
-  const names = [...new Set(goneMarks(table).map(({ column }) => column.name))];
+export function describeGone(rows: string, table: Table): string | false {
+  const names = [...new Set(listGoneMarks(table).map(({ column }) => column.name))];
   return names.length > 0 && `${rows} count as gone by ${names.join(', ')}: their tokens are refused.`;
 }
 
@@ -130,11 +130,11 @@ export function mayMark(column: Column): boolean {
   const { name } = column;
   if (isDocument(column)) return false;
   if (isNamed('deleted', name) || isNamed('maybeGone', name) || isNamed('states', name)) return true;
-  return hasFewWords(column) && wordsOf(column).some((word) => isNamed('goneValue', word));
+  return hasFewWords(column) && listWords(column).some((word) => isNamed('goneValue', word));
 }
 
 function hasFewWords(column: Column): boolean {
-  const words = wordsOf(column);
+  const words = listWords(column);
   return (
     (isTextual(column) || column.type === 'enum') &&
     words.length <= fewMax &&
@@ -143,8 +143,8 @@ function hasFewWords(column: Column): boolean {
 }
 
 /** Finds columns that may mark rows and hide none, and counts their rows among those that no mark hides. */
-function doubtsOf(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
-  const marks = marksOf(table);
+function listDoubts(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
+  const marks = listMarks(table);
   return table.columns.flatMap((column) => {
     if (marks.some((mark) => mark.column === column) || !mayMark(column)) return [];
     const speaks = isNamed('deleted', column.name) || isNamed('maybeGone', column.name);
@@ -153,26 +153,26 @@ function doubtsOf(table: Table): { readonly column: Column; readonly rows: numbe
     const isSpoken =
       odd.length > 0 || (hasFewWords(column) && column.labels.some((label) => isNamed('goneValue', label)));
     if (!isSpoken && !(speaks && (withValue.length > 0 || marks.length === 0))) return [];
-    const about = odd.length > 0 ? odd : column.type === 'boolean' ? minorityOf(withValue) : withValue;
-    return [{ column, rows: sumOf(about), says: countsText(column) }];
+    const about = odd.length > 0 ? odd : column.type === 'boolean' ? findMinority(withValue) : withValue;
+    return [{ column, rows: sumRows(about), says: formatCounts(column) }];
   });
 }
 
-const sumOf = (counts: readonly ValueCount[]): number => counts.reduce((sum, { rows }) => sum + rows, 0);
+const sumRows = (counts: readonly ValueCount[]): number => counts.reduce((sum, { rows }) => sum + rows, 0);
 
-function minorityOf(counts: readonly ValueCount[]): readonly ValueCount[] {
+function findMinority(counts: readonly ValueCount[]): readonly ValueCount[] {
   return counts.length < 2 ? [] : [...counts].sort((a, b) => a.rows - b.rows).slice(0, 1);
 }
 
 /** Writes "archived 3, live 97"; if values are many or long, it counts the rows that have one. */
-function countsText(column: Column): string {
+function formatCounts(column: Column): string {
   const { labels, type } = column;
   const counts = column.counts.filter(({ rows }) => rows > 0);
-  const sampled = sumOf(counts);
+  const sampled = sumRows(counts);
   const withValue = counts.filter(({ value }) => value !== null);
   const isFew = counts.length <= fewMax && withValue.every(({ value }) => /^[\p{L}\d _-]{0,30}$/u.test(value ?? ''));
   if (sampled === 0) return labels.length > 0 ? `no row yet, of ${labels.join(', ')}` : `${type}, no row yet`;
-  if (!isFew || isTime(column)) return `set in ${sumOf(withValue)} of ${sampled} rows`;
+  if (!isFew || isTime(column)) return `set in ${sumRows(withValue)} of ${sampled} rows`;
   const rare = labels.filter((label) => isNamed('goneValue', label) && !withValue.some(({ value }) => value === label));
   return [...counts.map(({ value, rows }) => `${value ?? 'NULL'} ${rows}`), ...rare.map((label) => `${label} 0`)].join(
     ', ',
@@ -180,24 +180,24 @@ function countsText(column: Column): string {
 }
 
 /** A number such as 6 can mean deleted, which only the app's code tells. */
-function numberedStates(table: Table): string {
-  const numbered = table.columns.filter((column) => isNamed('states', column.name) && isCount(column));
+function describeNumberedStates(table: Table): string {
+  const numbered = table.columns.filter((column) => isNamed('states', column.name) && isNumberColumn(column));
   const few = numbered.filter(({ counts }) => counts.length > 1 && counts.length <= fewMax);
-  return few.map((column) => `${column.name}: ${countsText(column)}`).join('; ');
+  return few.map((column) => `${column.name}: ${formatCounts(column)}`).join('; ');
 }
 
 const doubtText =
   'Rows are shown whatever these columns say: leave out by a condition those that clients must not see. `check --rows` then names the rows that refer to them.';
 
-export function deletedPoints(table: Table): Points {
-  const marks = marksOf(table);
+export function listDeletedPoints(table: Table): Points {
+  const marks = listMarks(table);
   const names = marks.map(({ column }) => column.name).join(', ');
-  const numbered = numberedStates(table);
+  const numbered = describeNumberedStates(table);
   return [
-    names !== '' && sharedPoint('Rows with these marks count as deleted and are not shown.', table, names),
-    numbered !== '' && sharedPoint(numberedText, table, numbered),
-    ...doubtsOf(table).map(({ column: { name }, says, rows }) =>
-      sharedPoint(doubtText, { ...table, rows }, `${name}: ${says}`),
+    names !== '' && sharePoint('Rows with these marks count as deleted and are not shown.', table, names),
+    numbered !== '' && sharePoint(numberedText, table, numbered),
+    ...listDoubts(table).map(({ column: { name }, says, rows }) =>
+      sharePoint(doubtText, { ...table, rows }, `${name}: ${says}`),
     ),
   ];
 }

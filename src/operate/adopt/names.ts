@@ -1,13 +1,13 @@
-import { snakeCase } from '../../base/words.js';
+import { toSnakeCase } from '../../base/words.js';
 import type { Subject } from './schema.js';
 
 /** Turns "created_at" into "createdAt". */
-export function camelCase(name: string): string {
-  return snakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+export function toCamelCase(name: string): string {
+  return toSnakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Adds a number if the name is taken. PostgreSQL cuts names beyond 63 characters. */
-export function untaken(name: string, taken: Set<string>, mark = '_'): string {
+export function chooseUntaken(name: string, taken: Set<string>, mark = '_'): string {
   let free = name;
   for (let n = 2; taken.has(free); n++) free = `${name.slice(0, 59)}${mark}${n}`;
   taken.add(free);
@@ -25,7 +25,7 @@ const plurals: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Turns "work_orders" into "work_order", and "klanten" into "klant"; a name that is no plural stays. */
-export function singular(name: string): string {
+export function toSingular(name: string): string {
   const [plural, end] = plurals.find(([ending]) => ending.test(name)) ?? [/$/, ''];
   return name.replace(plural, end);
 }
@@ -38,16 +38,16 @@ const taken = {
   recordEnd: /(Page|Create|Patch|Written)$/,
 };
 
-type ApiNames = ReturnType<typeof namesFrom>;
+type ApiNames = ReturnType<typeof makeNamesFrom>;
 
 /** A number distinguishes tables with the same names. */
-export function namesOf(
+export function getNames(
   { table }: Pick<Subject, 'table'>,
   { subjects }: { readonly subjects: readonly Pick<Subject, 'table'>[] },
 ): ApiNames {
-  const usual = namesFrom(table.name);
+  const usual = makeNamesFrom(table.name);
   const place = subjects.findIndex((each) => each.table === table);
-  const earlier = subjects.slice(0, place).map(({ table }) => namesFrom(table.name));
+  const earlier = subjects.slice(0, place).map(({ table }) => makeNamesFrom(table.name));
   const numbered = (key: keyof ApiNames, mark: string): string => {
     const twins = earlier.filter((each) => each[key] === usual[key]).length;
     return twins === 0 ? usual[key] : `${usual[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
@@ -55,10 +55,10 @@ export function namesOf(
   return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
 }
 
-function namesFrom(table: string) {
-  const view = snakeCase(table);
+function makeNamesFrom(table: string) {
+  const view = toSnakeCase(table);
   const name = view.replaceAll('_', '-').slice(0, 36).replace(/-+$/, '');
-  const record = camelCase(singular(view)).slice(0, 30);
+  const record = toCamelCase(toSingular(view)).slice(0, 30);
   return {
     view: taken.view.test(view) ? `app_${view}` : view,
     name: taken.name.test(name) ? `app-${name}` : name,

@@ -1,13 +1,13 @@
 import type pg from 'pg';
-import { isNamed, snakeCase } from '../../base/words.js';
+import { isNamed, toSnakeCase } from '../../base/words.js';
 import { alias, isTextual } from './columns.js';
-import { idColumn } from './keys.js';
-import { presentConditions } from './marks.js';
-import { singular } from './names.js';
-import { stepsIn } from './paths.js';
+import { findIdColumn } from './keys.js';
+import { listPresentConditions } from './marks.js';
+import { toSingular } from './names.js';
+import { listSteps } from './paths.js';
 import {
   type Column,
-  columnOf,
+  findColumn,
   type Owners,
   type ReferenceStep,
   type Survey,
@@ -15,7 +15,7 @@ import {
   type Tenant,
   type WorkspaceOf,
 } from './schema.js';
-import { as, fromOf, literal, whereOf, workspaceSql } from './sql.js';
+import { joinFrom, joinWorkspace, nameAs, quoteLiteral, writeWhere } from './sql.js';
 
 // Users who may have tokens: of one workspace, or members of several.
 
@@ -34,7 +34,7 @@ export function findOwners(
   if (people === undefined) return undefined;
   const peopleWorkspace = workspaces.get(people);
   const members = tables
-    .flatMap((table) => membersIn(table, people, tenant, workspaces))
+    .flatMap((table) => findMembers(table, people, tenant, workspaces))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
   // Beside memberships with a role a column of the user can name the workspace that is open now.
   const isMember =
@@ -42,23 +42,23 @@ export function findOwners(
     hasRole(members.table) &&
     !people.columns.some(({ name }) => isNamed('ownerFlag', name));
   if (peopleWorkspace && peopleWorkspace.steps.length === 0 && !isMember)
-    return withRole({ table: people, ...peopleWorkspace }, tables);
-  if (members) return withRole(members, tables);
+    return addRole({ table: people, ...peopleWorkspace }, tables);
+  if (members) return addRole(members, tables);
   const { root, rootId } = tenant;
-  const user = root && referenceToUser(root, people, tenant, 'owner');
+  const user = root && findReferenceToUser(root, people, tenant, 'owner');
   if (root && rootId && user) return { table: root, tenant: rootId, steps: [], rivals: [], user };
-  return peopleWorkspace && withRole({ table: people, ...peopleWorkspace }, tables);
+  return peopleWorkspace && addRole({ table: people, ...peopleWorkspace }, tables);
 }
 
 /** Each row names a user and a workspace, and a unique index or the names say what it is. */
-function membersIn(
+function findMembers(
   table: Table,
   people: Table,
   tenant: Tenant,
   workspaces: ReadonlyMap<Table, WorkspaceOf>,
 ): { owners: Owners; rank: number }[] {
   const workspace = workspaces.get(table);
-  const user = referenceToUser(table, people, tenant, 'member');
+  const user = findReferenceToUser(table, people, tenant, 'member');
   const isOfUser = workspace?.steps.some((step) => step.table === people || step.from === user?.from);
   if (table === people || table === tenant.root || !workspace || !user || isOfUser) return [];
   const lead = workspace.steps[0]?.from ?? workspace.tenant;
@@ -77,17 +77,18 @@ function membersIn(
 }
 
 function hasRole({ columns }: Table): boolean {
-  return columns.some(({ name }) => /(^|_)(roles?|rol)(_id)?$/.test(snakeCase(name)) || isNamed('ownerFlag', name));
+  return columns.some(({ name }) => /(^|_)(roles?|rol)(_id)?$/.test(toSnakeCase(name)) || isNamed('ownerFlag', name));
 }
 
 /** Follows a foreign key or a name; of several the one whose name means the purpose. */
-function referenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
-  const id = userId(people, tenant);
-  const named = (name: string): string => snakeCase(name).replace(/_(id|uuid|key)$/, '');
-  const keys = stepsIn(table, [people]).map(({ from, to }) => ({ from, to }));
+function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
+  const id = findUserId(people, tenant);
+  const named = (name: string): string => toSnakeCase(name).replace(/_(id|uuid|key)$/, '');
+  const keys = listSteps(table, [people]).map(({ from, to }) => ({ from, to }));
   const guessed = table.columns
     .filter(
-      ({ name, type }) => id && type === id.type && [singular(snakeCase(people.name)), 'user'].includes(named(name)),
+      ({ name, type }) =>
+        id && type === id.type && [toSingular(toSnakeCase(people.name)), 'user'].includes(named(name)),
     )
     .map((from) => ({ from, to: id as Column }));
   const found = keys.length > 0 ? keys : guessed;
@@ -101,9 +102,9 @@ function isOfWriter(name: string): boolean {
   return /(^|_)(by|creator|author|inviter|sender|reviewer|approver|editor)$/.test(name);
 }
 
-function withRole(owners: Owners, tables: readonly Table[]): Owners {
-  for (const step of stepsIn(owners.table, tables)) {
-    const isRole = /(^|_)(role|rol)(_id)?$/.test(snakeCase(step.from.name));
+function addRole(owners: Owners, tables: readonly Table[]): Owners {
+  for (const step of listSteps(owners.table, tables)) {
+    const isRole = /(^|_)(role|rol)(_id)?$/.test(toSnakeCase(step.from.name));
     const label = step.table.columns.find(
       (column) => isTextual(column) && /^(key|code|slug|name|naam|type|kind|title)$/.test(column.name),
     );
@@ -113,7 +114,7 @@ function withRole(owners: Owners, tables: readonly Table[]): Owners {
 }
 
 /** Takes the users marked as owners, otherwise all. */
-export function ownersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
+export function writeOwnersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
   if (people === undefined || owners === undefined)
     return {
       sql: `select null::text as workspace_id, null::text as id, null::text as email where false`,
@@ -121,13 +122,13 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
     };
   const { table, user, role } = owners;
   const owner = user ? users : alias;
-  const address = addressOf(people, tables) as Address;
+  const address = findAddress(people, tables) as Address;
   const { via } = address;
-  const condition = ownerCondition(owners);
+  const condition = writeOwnerCondition(owners);
   const select = [
-    as(workspaceSql(owners), 'workspace_id'),
-    as(`${owner}.${(userId(people, tenant) ?? address.column).quoted}`, 'id'),
-    as(`${via ? persons : owner}.${address.column.quoted}`, 'email'),
+    nameAs(joinWorkspace(owners), 'workspace_id'),
+    nameAs(`${owner}.${(findUserId(people, tenant) ?? address.column).quoted}`, 'id'),
+    nameAs(`${via ? persons : owner}.${address.column.quoted}`, 'email'),
   ];
   const join = (to: Table, as: string, on: Column, from: string, by: Column): string =>
     `\n    join ${to.quoted} ${as} on ${as}.${on.quoted} = ${from}.${by.quoted}`;
@@ -138,23 +139,23 @@ export function ownersSql({ users: people, owners, tables, tenant }: Survey): { 
   ];
   const conditions = [
     ...(condition ? [condition] : []),
-    ...presentConditions(table),
-    ...(user ? presentConditions(people, users) : []),
+    ...listPresentConditions(table),
+    ...(user ? listPresentConditions(people, users) : []),
   ];
   // A user can be in a workspace by several memberships, each with a role.
-  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${fromOf(table.quoted, owners)}${joins.join('')}${whereOf(conditions)}`;
+  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${joinFrom(table.quoted, owners)}${joins.join('')}${writeWhere(conditions)}`;
   const everyone = `every user of ${table.quoted} may have tokens made: add a condition for the owners.`;
   return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
 }
 
 /** Is undefined if no table lists the workspaces, or none has their owners. */
-export async function ownerlessOf(client: pg.Client, survey: Survey): Promise<Survey['ownerless']> {
+export async function countOwnerless(client: pg.Client, survey: Survey): Promise<Survey['ownerless']> {
   const { root, rootId } = survey.tenant;
   if (root === undefined || rootId === undefined || survey.owners === undefined) return undefined;
   const { rows } = await client.query<{ rows: number; of: number; ids: string[] }>(
     `select count(*) filter (where lacks)::int as rows, count(*)::int as of, coalesce((array_agg(id order by id) filter (where lacks))[1:3], '{}') as ids
-      from (select t.${rootId.quoted}::text as id, not exists (select from (${ownersSql(survey).sql}) o where o.workspace_id = t.${rootId.quoted}) as lacks
-        from ${root.quoted} t where ${['true', ...presentConditions(root)].join(' and ')}) w`,
+      from (select t.${rootId.quoted}::text as id, not exists (select from (${writeOwnersSql(survey).sql}) o where o.workspace_id = t.${rootId.quoted}) as lacks
+        from ${root.quoted} t where ${['true', ...listPresentConditions(root)].join(' and ')}) w`,
   );
   return rows[0];
 }
@@ -166,12 +167,12 @@ interface Address {
 }
 
 /** Takes the address of the user, or of the person that the user is; otherwise the login. */
-function addressOf(people: Table, tables: readonly Table[]): Address | undefined {
+function findAddress(people: Table, tables: readonly Table[]): Address | undefined {
   const named = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
     columns.find(({ name }) => isNamed(purpose, name));
   const own = named(people, 'email');
   if (own) return { column: own };
-  for (const step of stepsIn(people, tables)) {
+  for (const step of listSteps(people, tables)) {
     const column = named(step.table, 'email');
     if (step.from.notNull && column && step.table !== people) return { column, via: step };
   }
@@ -181,23 +182,25 @@ function addressOf(people: Table, tables: readonly Table[]): Address | undefined
 
 /** A foreign key leads from the column to the users whose ids tokens have. */
 export function namesOwner(column: Column, table: Table, { users: people, tenant, owners }: Survey): boolean {
-  const id = people && owners && userId(people, tenant);
-  return people !== undefined && stepsIn(table, [people]).some(({ from, to }) => from === column && to === id);
+  const id = people && owners && findUserId(people, tenant);
+  return people !== undefined && listSteps(table, [people]).some(({ from, to }) => from === column && to === id);
 }
 
-function userId(people: Table, tenant: Tenant): Column | undefined {
-  const id = idColumn(people, tenant);
-  return id?.composedOf ? columnOf(people, 'id') : (id ?? columnOf(people, 'id'));
+function findUserId(people: Table, tenant: Tenant): Column | undefined {
+  const id = findIdColumn(people, tenant);
+  return id?.composedOf ? findColumn(people, 'id') : (id ?? findColumn(people, 'id'));
 }
 
 /** Recognizes a table by its name and an address or a login, otherwise by a password. One with a column of the workspace goes first. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   // A workspace, or a firm that is a customer, has an address as well: a person is who logs in, or whom memberships name.
-  const known = tables.filter((table) => addressOf(table, tables) !== undefined && !isNamed('workspaces', table.name));
+  const known = tables.filter(
+    (table) => findAddress(table, tables) !== undefined && !isNamed('workspaces', table.name),
+  );
   const named = known.filter(({ name }) => isNamed('users', name));
   const others = known.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
   // A table such as the accounts of single sign-on has the address of its user.
-  const own = named.filter((table) => addressOf(table, [])?.column);
+  const own = named.filter((table) => findAddress(table, [])?.column);
   const prefixed = known.filter(({ name }) => isNamed('prefixedUsers', name));
   const [people, ...rest] = [own.length > 0 ? own : named, prefixed, others].map(
     (found) => found.find((table) => tenant.columnIn(table)) ?? found.find((table) => table !== tenant.root),
@@ -205,22 +208,22 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Table | und
   return people ?? rest.find((table) => table !== undefined);
 }
 
-function ownerCondition({ table, role }: Owners): string | undefined {
+function writeOwnerCondition({ table, role }: Owners): string | undefined {
   const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
   if (flag) return `${alias}.${flag.quoted}`;
-  const column = table.columns.find((each) => isNamed('role', each.name) && ownerWords(each).length > 0);
+  const column = table.columns.find((each) => isNamed('role', each.name) && listOwnerWords(each).length > 0);
   const roleColumn = column ?? role?.name;
-  const words = roleColumn ? ownerWords(roleColumn) : [];
+  const words = roleColumn ? listOwnerWords(roleColumn) : [];
   if (roleColumn === undefined || words.length === 0) return undefined;
   const sql = `${column ? alias : roles}.${roleColumn.quoted}`;
-  if (roleColumn.isArray) return `(${words.map((word) => `${literal(word)} = any (${sql})`).join(' or ')})`;
+  if (roleColumn.isArray) return `(${words.map((word) => `${quoteLiteral(word)} = any (${sql})`).join(' or ')})`;
   return words.length === 1
-    ? `${sql} = ${literal(words[0] as string)}`
-    : `${sql} in (${words.map(literal).join(', ')})`;
+    ? `${sql} = ${quoteLiteral(words[0] as string)}`
+    : `${sql} in (${words.map(quoteLiteral).join(', ')})`;
 }
 
 /** Collects words that mean an owner from values, items of lists, and labels that no row may have today. */
-function ownerWords({ values, labels, isArray }: Column): string[] {
+function listOwnerWords({ values, labels, isArray }: Column): string[] {
   const items = isArray ? values.flatMap((list) => list.replace(/[{}"]/g, '').split(',')) : values;
   return [...new Set([...items, ...labels].filter((value) => isNamed('owner', value)))].sort();
 }

@@ -1,27 +1,27 @@
-import { snakeCase } from '../../base/words.js';
-import { shortened } from '../migrate/indexes.js';
-import { documentsIn } from './audit-log.js';
+import { toSnakeCase } from '../../base/words.js';
+import { shortenName } from '../migrate/indexes.js';
+import { listDocuments } from './audit-log.js';
 import {
   alias,
-  documentPoints,
-  formOfColumn,
-  insideJson,
+  describeDocuments,
+  describeLeftOut,
+  findReasonNotToShow,
+  guessColumnForm,
   isPersonal,
   type Judged,
-  judged,
-  leftPoints,
-  reasonNotToShow,
+  judgeColumns,
   rowXid,
   sealed,
-  shownId,
+  showId,
+  showInsideJson,
 } from './columns.js';
 import type { Fields, ViewColumn } from './fields.js';
-import { plainKey, proposedIndex } from './indexes.js';
-import { type PartKeys, partKeys, referenceTo } from './keys.js';
-import { deletedPoints, keptConditions, markColumns } from './marks.js';
-import { camelCase, namesOf, singular, untaken } from './names.js';
-import { type Column, columnOf, type Subject, type Survey, sharedPoint, type Table, type Tenant } from './schema.js';
-import { as, type DraftFile, fromOf, type Points, workspaceSql } from './sql.js';
+import { makePlainKey, proposeIndex } from './indexes.js';
+import { choosePartKeys, getReferenceTo, type PartKeys } from './keys.js';
+import { getMarkColumns, listDeletedPoints, listKeptConditions } from './marks.js';
+import { chooseUntaken, getNames, toCamelCase, toSingular } from './names.js';
+import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from './schema.js';
+import { type DraftFile, joinFrom, joinWorkspace, nameAs, type Points } from './sql.js';
 
 export interface PartDraft extends ViewColumn {
   readonly part: Table;
@@ -29,48 +29,48 @@ export interface PartDraft extends ViewColumn {
 }
 
 /** The subqueries are correlated, so they run for the rows of a page alone. */
-export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
+export function draftParts(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
   const takenColumns = new Set(columns.map(({ name }) => name));
   const takenMembers = new Set(columns.map(({ member }) => member));
   return subject.parts.map((part) => {
-    const name = untaken(shortName(part, subject.table), takenColumns);
-    const key = referenceTo(subject.table, part);
+    const name = chooseUntaken(shortenPartName(part, subject.table), takenColumns);
+    const key = getReferenceTo(subject.table, part);
     const tenant = survey.tenant.columnIn(part);
     const conditions = key.columns.map(
       (column, i) =>
-        `p.${columnOf(part, column)?.quoted} = ${alias}.${columnOf(subject.table, key.references[i])?.quoted}`,
+        `p.${findColumn(part, column)?.quoted} = ${alias}.${findColumn(subject.table, key.references[i])?.quoted}`,
     );
-    const workspace = workspaceSql(subject.shown.way);
+    const workspace = joinWorkspace(subject.shown.way);
     if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
-    conditions.push(...keptConditions(part, 'p'));
-    const { shown, leftOut } = partColumns(part, subject.table, survey.tenant);
-    const id = partKeys(part, subject, subject, survey.tenant)?.id;
-    const order = orderOf(part, id?.composedOf ?? [id], keysOf(part, subject.table, tenant)).map(
+    conditions.push(...listKeptConditions(part, 'p'));
+    const { shown, leftOut } = judgePartColumns(part, subject.table, survey.tenant);
+    const id = choosePartKeys(part, subject, subject, survey.tenant)?.id;
+    const order = choosePartOrder(part, id?.composedOf ?? [id], getPartKeys(part, subject.table, tenant)).map(
       ({ quoted }) => `p.${quoted}`,
     );
     const inView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
-    const fields = shown.map((column) => as(`p.${column.quoted}`, inView(column)));
+    const fields = shown.map((column) => nameAs(`p.${column.quoted}`, inView(column)));
     const members = new Set<string>();
     const items = shown.map((column) => {
-      const target = referenceBy(part, column, survey);
-      const member = untaken(camelCase(inView(column)), members, '');
+      const target = findReferenceBy(part, column, survey);
+      const member = chooseUntaken(toCamelCase(inView(column)), members, '');
       const json = {
         ...(member !== inView(column) && { column: inView(column) }),
-        ...insideJson(column, column.name === 'id' || column.refers),
+        ...showInsideJson(column, column.name === 'id' || column.refers),
         ...(column.notNull ? {} : { nullable: true }),
         ...(isPersonal(column) && { personal: true }),
-        ...(target && { references: namesOf(target, survey).name }),
+        ...(target && { references: getNames(target, survey).name }),
         ...(column.comment !== null && { description: column.comment }),
       };
       return [member, json] as const;
     });
-    const isLoose = key.columns.some((column) => columnOf(part, column)?.notNull === false);
+    const isLoose = key.columns.some((column) => findColumn(part, column)?.notNull === false);
     const others = isLoose ? '; rows without such a record are shown nowhere' : '';
     return {
       part,
       of: subject.id,
       name,
-      member: untaken(camelCase(name), takenMembers, ''),
+      member: chooseUntaken(toCamelCase(name), takenMembers, ''),
       select: `(select coalesce(json_agg(p.*), '[]')
       from (select ${fields.join(', ')}
             from ${part.quoted} p
@@ -82,52 +82,52 @@ export function partsOf(subject: Subject, survey: Survey, { columns }: Fields): 
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
-        sharedPoint(`Rows of these tables are shown as lists in the records that they belong to${others}.`, part),
-        ...deletedPoints(part),
-        ...documentPoints(part, shown),
-        ...leftPoints(part, leftOut),
+        sharePoint(`Rows of these tables are shown as lists in the records that they belong to${others}.`, part),
+        ...listDeletedPoints(part),
+        ...describeDocuments(part, shown),
+        ...describeLeftOut(part, leftOut),
       ],
     };
   });
 }
 
 /** The record has them itself: its workspace, and its key. */
-function keysOf(part: Table, above: Table, tenant: Column | undefined): Column[] {
-  const { columns } = referenceTo(above, part);
+function getPartKeys(part: Table, above: Table, tenant: Column | undefined): Column[] {
+  const { columns } = getReferenceTo(above, part);
   return part.columns.filter((column) => column === tenant || columns.includes(column.name));
 }
 
 /** Judges the columns that a list in the record above shows. */
-function partColumns(part: Table, above: Table, { columnIn }: Tenant): Judged {
-  const hidden = [...keysOf(part, above, columnIn(part)), ...markColumns(part)];
-  const documents = documentsIn(part);
+function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): Judged {
+  const hidden = [...getPartKeys(part, above, columnIn(part)), ...getMarkColumns(part)];
+  const documents = listDocuments(part);
   // In a list nothing decodes sealed values and other bytes.
-  const isReadable = (column: Column): boolean => column.type !== 'bytea' && formOfColumn(column).kind !== 'sealed';
-  return judged(
+  const isReadable = (column: Column): boolean => column.type !== 'bytea' && guessColumnForm(column).kind !== 'sealed';
+  return judgeColumns(
     part.columns.filter((column) => !hidden.includes(column)),
-    (column) => reasonNotToShow(column, documents) ?? (isReadable(column) ? undefined : sealed),
+    (column) => findReasonNotToShow(column, documents) ?? (isReadable(column) ? undefined : sealed),
   );
 }
 
 /** A list of objects without a member says nothing. Undefined: clients see a column of the part. */
-export function reasonWithoutColumns(part: Table, above: Table, tenant: Tenant): string | undefined {
-  const { shown, leftOut } = partColumns(part, above, tenant);
+export function findReasonWithoutColumns(part: Table, above: Table, tenant: Tenant): string | undefined {
+  const { shown, leftOut } = judgePartColumns(part, above, tenant);
   if (shown.length > 0) return undefined;
   const reasons = leftOut.map(([reason, name]) => `${name} (${reason})`).join(', ');
   return `a list in ${above.quoted} would show no column of it${reasons && `: ${reasons}`}`;
 }
 
-function referenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
+function findReferenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
   const keys = part.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === name);
   return subjects.find(({ table, id }) =>
     keys.some((key) => key.table === table.name && key.references[0] === id.name),
   );
 }
 
-function orderOf(part: Table, id: readonly (Column | undefined)[], known: readonly Column[]): Column[] {
+function choosePartOrder(part: Table, id: readonly (Column | undefined)[], known: readonly Column[]): Column[] {
   const isKey = (column: Column): boolean => known.includes(column);
   const columnsIn = (names: readonly (string | null)[]): (Column | undefined)[] =>
-    names.map((name) => columnOf(part, name ?? undefined));
+    names.map((name) => findColumn(part, name ?? undefined));
   const keys = part.indexes
     .map(({ columns }) => columnsIn(columns))
     .find(([first, ...rest]) => first && isKey(first) && rest.length > 0);
@@ -137,8 +137,8 @@ function orderOf(part: Table, id: readonly (Column | undefined)[], known: readon
 }
 
 /** Turns "werkbon_uren" of "werkbonnen" into "uren". */
-function shortName(part: Table, { name }: Table): string {
-  const [own, above] = [snakeCase(part.name), singular(snakeCase(name))];
+function shortenPartName(part: Table, { name }: Table): string {
+  const [own, above] = [toSnakeCase(part.name), toSingular(toSnakeCase(name))];
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
 }
 
@@ -148,48 +148,48 @@ export interface SyncDraft {
   readonly files: readonly DraftFile[];
 }
 
-export function syncOf(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
+export function draftSync(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
   const { table, tenant, steps, id } = subject;
   const index = (name: string, of: Table, fixed: readonly Column[], ordered: readonly Column[], isOfKept: boolean) =>
-    proposedIndex(
+    proposeIndex(
       of,
       name,
       'For sync, which reads the rows of a workspace in this order.',
       // Ids, which the view can show in another form, such as a number as a text.
-      [...fixed.map(plainKey), ...ordered.map((column) => ({ of: column, select: shownId(column).select }))],
+      [...fixed.map(makePlainKey), ...ordered.map((column) => ({ of: column, select: showId(column).select }))],
       fixed.length,
       isOfKept,
     );
-  const files = steps.length > 0 ? [] : index(partView(view, ''), table, [tenant], [id], true);
+  const files = steps.length > 0 ? [] : index(namePartView(view, ''), table, [tenant], [id], true);
   const sync: Record<string, object> = {};
   for (const { name, part } of drafts) {
-    const keys = partKeys(part, subject, subject, survey.tenant) as PartKeys; // others are no parts
-    const path = partView(view, name);
-    sync[name] = { view: `records.${path}`, idType: shownId(keys.id).type };
+    const keys = choosePartKeys(part, subject, subject, survey.tenant) as PartKeys; // others are no parts
+    const path = namePartView(view, name);
+    sync[name] = { view: `records.${path}`, idType: showId(keys.id).type };
     const fixed = keys.steps.length > 0 ? [] : [keys.tenant];
-    files.push(partFile(view, path, part, keys), ...index(path, part, fixed, [keys.link, keys.id], false));
+    files.push(makePartFile(view, path, part, keys), ...index(path, part, fixed, [keys.link, keys.id], false));
   }
   return { sync: drafts.length === 0 ? {} : { parts: sync }, files };
 }
 
-function partView(view: string, name: string): string {
-  return shortened(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
+function namePartView(view: string, name: string): string {
+  return shortenName(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
 }
 
-function partFile(view: string, name: string, part: Table, keys: PartKeys): DraftFile {
+function makePartFile(view: string, name: string, part: Table, keys: PartKeys): DraftFile {
   const { link, id, tenant, steps } = keys;
   const read = [...(steps.length > 0 ? [] : [tenant]), link, id].map((column) => column.quoted).join(', ');
   return {
     path: `${name}.sql`,
     about: [
       `The rows of ${part.quoted} for sync: a record of records.${view} counts as changed when ${rowXid} of one of them does.`,
-      ...(keptConditions(part).length > 0
+      ...(listKeptConditions(part).length > 0
         ? ['Deleted rows are here, too: the record changes when a row is deleted.']
         : []),
       `A pass reads them here in one scan, in the order of the records. Relies on an index on ${part.quoted} (${read}).`,
     ],
     sql: `create view records.${name} as
-  select ${workspaceSql(keys)} as workspace_id, ${shownId(link).select} as id, ${shownId(id).select} as part_id, ${alias}.xmin as ${rowXid}
-${fromOf(part.quoted, keys)};`,
+  select ${joinWorkspace(keys)} as workspace_id, ${showId(link).select} as id, ${showId(id).select} as part_id, ${alias}.xmin as ${rowXid}
+${joinFrom(part.quoted, keys)};`,
   };
 }

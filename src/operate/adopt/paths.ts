@@ -1,11 +1,11 @@
 import { isNamed } from '../../base/words.js';
 import {
   type Column,
-  columnOf,
   type ForeignKey,
+  findColumn,
   type ReferenceStep,
   type Subject,
-  sharedPoint,
+  sharePoint,
   type Table,
   type Tenant,
   type WorkspaceOf,
@@ -22,12 +22,12 @@ export function isPeople({ name, columns }: Table): boolean {
 }
 
 /** Takes the table's own column, or one that required references lead to: the record it is about before its author, then the nearest. */
-export function workspacesOf(
+export function findWorkspaces(
   tables: readonly Table[],
   { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
-  keysOf = keysIn(tables),
+  keysOf = mapKeys(tables),
 ): ReadonlyMap<Table, WorkspaceOf> {
-  const toldByOthers = toldTables(tables, columnIn);
+  const toldByOthers = findToldTables(tables, columnIn);
   const workspaces = new Map<Table, WorkspaceOf>();
   for (const table of tables) {
     const tenant = columnIn(table);
@@ -66,12 +66,12 @@ interface ReferenceKey {
   readonly isOfPerson: boolean;
 }
 
-export function keysIn(tables: readonly Table[]): ReadonlyMap<Table, readonly ReferenceKey[]> {
-  return new Map(tables.map((table) => [table, [...requiredKeys(table, tables), ...keysBack(table, tables)]]));
+export function mapKeys(tables: readonly Table[]): ReadonlyMap<Table, readonly ReferenceKey[]> {
+  return new Map(tables.map((table) => [table, [...listRequiredKeys(table, tables), ...listKeysBack(table, tables)]]));
 }
 
 /** Finds tables whose foreign keys lead to a workspace: `check` refuses rows for which another reference tells another one. */
-function toldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): ReadonlySet<Table> {
+function findToldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): ReadonlySet<Table> {
   const others = tables.filter((table) => !columnIn(table));
   const reached = new Set(tables.filter((table) => !others.includes(table)).map(({ name }) => name));
   for (let before = -1; before < reached.size; ) {
@@ -91,28 +91,28 @@ export interface Reference {
   readonly isOfPerson: boolean;
 }
 
-export function referencesIn(table: Table, tables: readonly Table[]): Reference[] {
+export function listReferences(table: Table, tables: readonly Table[]): Reference[] {
   return table.foreignKeys.flatMap((key): Reference[] => {
     const to = tables.find(({ name }) => name === key.table);
     if (to === undefined) return [];
-    const columns = key.columns.flatMap((name) => columnOf(table, name) ?? []);
-    const references = key.references.flatMap((name) => columnOf(to, name) ?? []);
+    const columns = key.columns.flatMap((name) => findColumn(table, name) ?? []);
+    const references = key.references.flatMap((name) => findColumn(to, name) ?? []);
     const isOfPerson = isPeople(to) || columns.some(({ name }) => isNamed('author', name));
     return [{ key, table: to, columns, references, isOfPerson }];
   });
 }
 
 /** References of one column are steps. */
-export function stepsIn(table: Table, tables: readonly Table[]): ReferenceStep[] {
-  return referencesIn(table, tables).flatMap(({ table: to, columns: [from, ...others], references: [id] }) =>
+export function listSteps(table: Table, tables: readonly Table[]): ReferenceStep[] {
+  return listReferences(table, tables).flatMap(({ table: to, columns: [from, ...others], references: [id] }) =>
     from && id && others.length === 0 ? [{ from, table: to, to: id }] : [],
   );
 }
 
 /** Takes keys of one column, those that delete the row first. */
-function requiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[] {
+function listRequiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[] {
   const rank = ({ key }: Reference): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
-  return referencesIn(table, tables)
+  return listReferences(table, tables)
     .sort((a, b) => rank(a) - rank(b))
     .flatMap(({ key, table: to, columns: [from, ...others], references: [id], isOfPerson }) => {
       if (others.length > 0 || !from?.notNull || !id || to === table) return [];
@@ -121,11 +121,11 @@ function requiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[] {
 }
 
 /** Takes keys of other tables, of which a unique index allows one row for each row of this table. */
-function keysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
+function listKeysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
   return tables.flatMap((referring) =>
     referring.foreignKeys.flatMap((key): ReferenceKey[] => {
       if (key.table !== table.name || referring === table || key.isGuess || key.columns.length !== 1) return [];
-      const [from, to] = [columnOf(table, key.references[0]), columnOf(referring, key.columns[0])];
+      const [from, to] = [findColumn(table, key.references[0]), findColumn(referring, key.columns[0])];
       const isOfOne = referring.indexes.some(
         ({ isUnique, condition, columns }) => isUnique && condition === null && columns.join() === to?.name,
       );
@@ -137,28 +137,28 @@ function keysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
 }
 
 /** Names a column of the row, or a column of the other table with that table's name. */
-function nameOf({ from, table, to, isBack }: ReferenceStep): string {
+function nameStep({ from, table, to, isBack }: ReferenceStep): string {
   return isBack ? `${table.name}.${to.name}` : from.name;
 }
 
-export function pathPoints({ table, steps, rivals }: Subject): Points {
+export function describePath({ table, steps, rivals }: Subject): Points {
   if (steps.length === 0) return [];
-  const said = (way: readonly ReferenceStep[]): string => way.map(nameOf).join(', ');
+  const said = (way: readonly ReferenceStep[]): string => way.map(nameStep).join(', ');
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
-    sharedPoint(
+    sharePoint(
       'The workspace comes from another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
       table,
       said(steps),
     ),
     rivals.length > 0 &&
-      sharedPoint(
+      sharePoint(
         'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
         table,
         [steps, ...rivals.map((rival) => rival.steps)].map(said).join(' before '),
       ),
     guessed.length > 0 &&
-      sharedPoint(
+      sharePoint(
         'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
         table,
         guessed.join(', '),

@@ -115,7 +115,7 @@ export interface Table {
   }[];
 }
 
-export function columnOf(table: Table, name: string | undefined): Column | undefined {
+export function findColumn(table: Table, name: string | undefined): Column | undefined {
   return table.columns.find((column) => column.name === name);
 }
 
@@ -280,6 +280,6 @@ export interface Point {
 }
 
 /** Many tables decide it alike; `names` are those in this one. */
-export function sharedPoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
+export function sharePoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
   return { text, rows, of: names === '' ? name : `${name} (${names})` };
 }

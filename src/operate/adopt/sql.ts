@@ -1,4 +1,4 @@
-import { type PolicyCommand, policyOn } from '../../doctor/policies.js';
+import { type PolicyCommand, testPolicy } from '../../doctor/policies.js';
 import { alias } from './columns.js';
 import type { Point, ShownRows, Table, WorkspaceOf } from './schema.js';
 
@@ -17,72 +17,72 @@ export interface DraftFile {
   readonly index?: { readonly table: string; readonly bytes: number };
 }
 
-export function printed({ about, open = [], sql }: DraftFile): string {
+export function printFile({ about, open = [], sql }: DraftFile): string {
   // In a comment a name is never SQL.
   const comments = [
     ...about,
-    ...pointsOf(open).map((point) => (point.of ? `Note: ${point.of}: ${point.text}` : `OPEN: ${textOf(point)}`)),
+    ...toPoints(open).map((point) => (point.of ? `Note: ${point.of}: ${point.text}` : `OPEN: ${formatPoint(point)}`)),
   ].map((text) => `-- ${text.replace(/[\r\n]+/g, ' ')}\n`);
   return `${comments.join('')}${sql}\n`;
 }
 
 /** With the first places, or all. */
-export function textOf({ text, places = [] }: Point, placesMax = Number.POSITIVE_INFINITY): string {
+export function formatPoint({ text, places = [] }: Point, placesMax = Number.POSITIVE_INFINITY): string {
   if (places.length === 0) return text;
   const others = places.length - placesMax;
   return `${text} In ${places.slice(0, placesMax).join(', ')}${others > 0 ? `, and ${others} others, which the file lists` : ''}.`;
 }
 
-export function pointsOf(open: Points = []): Point[] {
+export function toPoints(open: Points = []): Point[] {
   return open.flatMap((point) => (typeof point === 'string' ? { text: point } : point || []));
 }
 
-export function literal(text: string): string {
+export function quoteLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-export function whereOf(conditions: readonly string[], between = ' and '): string {
+export function writeWhere(conditions: readonly string[], between = ' and '): string {
   return conditions.length === 0 ? '' : `\n  where ${conditions.join(between)}`;
 }
 
 /** Writes `expression as name`, unless it is a column of that name. */
-export function as(expression: string, name: string): string {
+export function nameAs(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;
 }
 
 /** Reads the same pages of a table at each call, enough for about so many rows. */
-export function sampled({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMax: number): string {
+export function drawSample({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMax: number): string {
   return `${quoted} tablesample system (${Math.min(100, (100 * rowsMax) / Math.max(rows, 1))}) repeatable (0)`;
 }
 
 // The workspace of a row: a column of the table, or of one to which its references lead.
 
-export function workspaceSql({ tenant, steps }: ShownRows['way'], row = alias): string {
-  return `${aliasOf(steps.length, row)}.${tenant?.quoted}`;
+export function joinWorkspace({ tenant, steps }: ShownRows['way'], row = alias): string {
+  return `${getAlias(steps.length, row)}.${tenant?.quoted}`;
 }
 
-export function fromOf(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, row = alias): string {
+export function joinFrom(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, row = alias): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
-      `\n    join ${table.quoted} ${aliasOf(i + 1, row)} on ${aliasOf(i + 1, row)}.${to.quoted} = ${aliasOf(i, row)}.${from.quoted}`,
+      `\n    join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
   );
   return `  from ${quoted} ${row}${joins.join('')}`;
 }
 
-export function aliasOf(steps: number, row = alias): string {
+export function getAlias(steps: number, row = alias): string {
   return steps === 0 ? row : `${row === alias ? '' : row}w${steps}`;
 }
 
 /** A default runs with the rights of the inserting role. */
-export function sequenceGrant(sequence: string): string {
+export function writeSequenceGrant(sequence: string): string {
   return `grant usage on sequence ${sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`;
 }
 
 /** Only tables with row-level security get policies. */
-export function policiesSql(
+export function writePolicies(
   tables: readonly Pick<Table, 'quoted' | 'rowSecurity'>[],
   commands: readonly PolicyCommand[],
 ): string[] {
   const hidden = new Set(tables.flatMap(({ quoted, rowSecurity }) => (rowSecurity ? [quoted] : [])));
-  return [...hidden].flatMap((table) => commands.map((command) => policyOn(table, command)));
+  return [...hidden].flatMap((table) => commands.map((command) => testPolicy(table, command)));
 }

@@ -1,15 +1,15 @@
 import type pg from 'pg';
-import { withHidings } from './above.js';
-import { auditLogIn, documentsIn } from './audit-log.js';
-import { countValues, readCatalog, sample, sharedTables, twinsText } from './catalog.js';
-import { chooseTables, otherRelations } from './choice.js';
-import { crossingsOf } from './crossings.js';
-import { openReferences, withGuessedKeys } from './guesses.js';
-import { idColumn } from './keys.js';
-import { ledgerOf } from './ledger.js';
-import { findOwners, findUsers, ownerlessOf } from './owners.js';
-import { reasonWithoutColumns } from './parts.js';
-import { workspacesOf } from './paths.js';
+import { addHidings } from './above.js';
+import { findAuditLog, listDocuments } from './audit-log.js';
+import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './catalog.js';
+import { chooseTables, readOtherRelations } from './choice.js';
+import { countCrossings } from './crossings.js';
+import { addGuessedKeys, openReferences } from './guesses.js';
+import { findIdColumn } from './keys.js';
+import { countLedger } from './ledger.js';
+import { countOwnerless, findOwners, findUsers } from './owners.js';
+import { findReasonWithoutColumns } from './parts.js';
+import { findWorkspaces } from './paths.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
 import { findTenant } from './tenant.js';
 
@@ -30,18 +30,18 @@ export async function survey(
   client: pg.Client,
   { schema, tenantColumn, only, keep = [], show = [], allFilters = false }: SurveyOptions,
 ): Promise<Survey> {
-  const all = await withGuessedKeys(client, withWanted(await readCatalog(client, schema), show));
+  const all = await addGuessedKeys(client, addWanted(await readCatalog(client, schema), show));
   const tables = all.filter(({ isUnlogged }) => !isUnlogged);
-  const twins = await twinsText(client, schema, all);
+  const twins = await describeTwins(client, schema, all);
   const tenant = findTenant(schema, tables, tenantColumn, twins);
   const users = findUsers(tables, tenant);
-  const workspaces = workspacesOf(tables, tenant);
+  const workspaces = findWorkspaces(tables, tenant);
   const owners = findOwners(tables, tenant, users, workspaces);
   const open = await openReferences(client, tables);
-  const shared = await sharedTables(client, tables, tenant);
+  const shared = await readSharedTables(client, tables, tenant);
   const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open, shared });
   const { chosen, partsIn } = choice;
-  const leftOut = [...choice.leftOut, ...(only ? [] : await otherRelations(client, schema))];
+  const leftOut = [...choice.leftOut, ...(only ? [] : await readOtherRelations(client, schema))];
   const above = new Set([
     ...chosen,
     ...chosen.flatMap((table) => workspaces.get(table)?.steps.map((step) => step.table) ?? []),
@@ -57,29 +57,29 @@ export async function survey(
   const partsOf = new Map(chosen.map((table) => [table, [] as Table[]]));
   for (const [table, parts] of partsOf)
     for (const part of partsIn(table)) {
-      const reason = reasonWithoutColumns(part, table, tenant);
+      const reason = findReasonWithoutColumns(part, table, tenant);
       if (reason === undefined) parts.push(part);
       else leftOut.push({ table: part, reason });
     }
   const subjects = chosen.map((table): Omit<Subject, 'shown'> => {
-    const [workspace, id] = [workspaces.get(table) as WorkspaceOf, idColumn(table, tenant) as Column];
-    const log = auditLogIn(table);
-    const [parts, documents] = [partsOf.get(table) ?? [], documentsIn(table, log)];
+    const [workspace, id] = [workspaces.get(table) as WorkspaceOf, findIdColumn(table, tenant) as Column];
+    const log = findAuditLog(table);
+    const [parts, documents] = [partsOf.get(table) ?? [], listDocuments(table, log)];
     return { table, ...workspace, id, parts, documents, crossings: new Set(), ...(log && { log }) };
   });
   const kept: Subject[] = [];
-  const drafted = withHidings(subjects, { tables, tenant, workspaces });
+  const drafted = addHidings(subjects, { tables, tenant, workspaces });
   for (const subject of drafted)
     kept.push({
       ...subject,
-      crossings: await crossingsOf(client, subject, { subjects: drafted }),
-      ledger: await ledgerOf(client, subject, drafted),
+      crossings: await countCrossings(client, subject, { subjects: drafted }),
+      ledger: await countLedger(client, subject, drafted),
     });
   const found = { tenant, twins, subjects: kept, tables, leftOut, users, owners, workspaces, allFilters };
-  return { ...found, ownerless: await ownerlessOf(client, found) };
+  return { ...found, ownerless: await countOwnerless(client, found) };
 }
 
-function withWanted(tables: readonly Table[], show: readonly string[]): Table[] {
+function addWanted(tables: readonly Table[], show: readonly string[]): Table[] {
   const unknown = new Set(show);
   const wanted = ({ name, columns }: Table): Column[] =>
     columns.map((column) => (unknown.delete(`${name}.${column.name}`) ? { ...column, isWanted: true } : column));

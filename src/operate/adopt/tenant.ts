@@ -1,7 +1,7 @@
-import { own } from '../../base/members.js';
-import { isNamed, snakeCase } from '../../base/words.js';
-import { isPeople, keysIn, workspacesOf } from './paths.js';
-import { AdoptRefused, type Column, columnOf, type ForeignKey, type Table, type Tenant } from './schema.js';
+import { getOwn } from '../../base/members.js';
+import { isNamed, toSnakeCase } from '../../base/words.js';
+import { findWorkspaces, isPeople, mapKeys } from './paths.js';
+import { AdoptRefused, type Column, type ForeignKey, findColumn, type Table, type Tenant } from './schema.js';
 
 /** `check` tries the wall with these, by the kind of their values. */
 const tenantKinds: Readonly<Record<string, string>> = {
@@ -15,37 +15,37 @@ const tenantKinds: Readonly<Record<string, string>> = {
 
 /** Integers of any width are one kind, and texts of any length. */
 export function isSameKind(a: Column, b: Column): boolean {
-  return kindOf(a) === kindOf(b);
+  return getTypeKind(a) === getTypeKind(b);
 }
 
-function kindOf({ type }: Column): string {
-  return own(tenantKinds, type) ?? type;
+function getTypeKind({ type }: Column): string {
+  return getOwn(tenantKinds, type) ?? type;
 }
 
 /** Goes by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
 export function findTenant(schema: string, tables: readonly Table[], named?: string, hint = ''): Tenant {
-  const candidates = candidatesOf(tables);
-  const listed = named === undefined ? candidates[0] : (rootBy(named, tables) ?? undefined);
-  const column = named ?? listed?.column ?? sharedColumn(tables);
+  const candidates = listCandidates(tables);
+  const listed = named === undefined ? candidates[0] : (findRootBy(named, tables) ?? undefined);
+  const column = named ?? listed?.column ?? findSharedColumn(tables);
   if (column === undefined)
     throw new AdoptRefused(
       `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
-  const sample = mostFrequent(
-    tables.flatMap((table) => columnLike(table, column) ?? []),
-    kindOf,
+  const sample = findMostFrequent(
+    tables.flatMap((table) => findColumnLike(table, column) ?? []),
+    getTypeKind,
   );
   if (sample === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
-  if (own(tenantKinds, sample.type) === undefined)
+  if (getOwn(tenantKinds, sample.type) === undefined)
     throw new AdoptRefused(
       `The column "${column}" is of type ${sample.type}; a workspace is ${Object.keys(tenantKinds).join(', ')}.`,
     );
-  const columnIn = columnsTo(column, sample, listed);
+  const columnIn = makeColumnFinder(column, sample, listed);
   const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
-  const reach = workspacesOf(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
+  const reach = findWorkspaces(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
   if (named === undefined && reach * fewest < tables.length)
     throw new AdoptRefused(
-      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${textOf(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
+      `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${describeCandidates(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
   const next = candidates.filter(({ table }) => table !== listed?.table);
   const [rival] = named === undefined && listed !== undefined ? next : [];
@@ -58,7 +58,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
     reason: [
       `${column} (${sample.type}) is in ${count} of ${tables.length} tables`,
       ...(listed ? [`references lead to ${listed.table.quoted}`] : []),
-      ...(next.length > 0 ? [`next: ${textOf(next)}`] : []),
+      ...(next.length > 0 ? [`next: ${describeCandidates(next)}`] : []),
     ].join('; '),
     isSure:
       named !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
@@ -79,7 +79,7 @@ interface RootCandidate extends WorkspaceRoot {
   readonly score: number;
 }
 
-function textOf(candidates: readonly RootCandidate[]): string {
+function describeCandidates(candidates: readonly RootCandidate[]): string {
   return candidates
     .slice(0, 3)
     .map(({ column, table, count }) => `${column} of ${table.quoted} (${count})`)
@@ -87,11 +87,11 @@ function textOf(candidates: readonly RootCandidate[]): string {
 }
 
 /** Finds the column by its name, or by a single required reference to the list of workspaces. */
-function columnsTo(column: string, sample: Column, root: WorkspaceRoot | undefined): Tenant['columnIn'] {
+function makeColumnFinder(column: string, sample: Column, root: WorkspaceRoot | undefined): Tenant['columnIn'] {
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.table.name && key.references[0] === root.id.name;
   return (table) => {
     if (table === root?.table) return undefined;
-    const named = columnLike(table, column);
+    const named = findColumnLike(table, column);
     // A column of that name can hold something else: then its foreign key leads elsewhere.
     const isOfWorkspace = (key: ForeignKey): boolean =>
       named !== undefined &&
@@ -101,24 +101,24 @@ function columnsTo(column: string, sample: Column, root: WorkspaceRoot | undefin
     if (named && isSameKind(named, sample) && !leadsElsewhere) return named;
     // Another reference to the workspaces can name another company, such as a supplier.
     const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
-    const only = key && others.length === 0 ? columnOf(table, key.columns[0]) : undefined;
+    const only = key && others.length === 0 ? findColumn(table, key.columns[0]) : undefined;
     return only?.notNull && isSameKind(only, sample) ? only : undefined;
   };
 }
 
 /** Accepts any spelling. */
-function columnLike(table: Table, name: string): Column | undefined {
-  return columnOf(table, name) ?? table.columns.find((column) => snakeCase(column.name) === snakeCase(name));
+function findColumnLike(table: Table, name: string): Column | undefined {
+  return findColumn(table, name) ?? table.columns.find((column) => toSnakeCase(column.name) === toSnakeCase(name));
 }
 
 /** Puts the likeliest first: by tables with its column, by those that lead to it, and by name. */
-function candidatesOf(tables: readonly Table[]): RootCandidate[] {
-  const keys = keysIn(tables);
+function listCandidates(tables: readonly Table[]): RootCandidate[] {
+  const keys = mapKeys(tables);
   return tables
     .flatMap((table): RootCandidate[] => {
-      const root = rootOf(table, tables);
+      const root = findWorkspaceRoot(table, tables);
       if (root === undefined) return [];
-      const columnIn = columnsTo(root.column, root.id, root);
+      const columnIn = makeColumnFinder(root.column, root.id, root);
       const { length: count } = tables.filter((other) => columnIn(other) !== undefined);
       const isOf = isNamed('workspaces', table.name) || isNamed('workspaceColumn', root.column);
       const share = count / tables.length;
@@ -130,44 +130,44 @@ function candidatesOf(tables: readonly Table[]): RootCandidate[] {
       // Most rows name the user who made them, but they belong to that user's workspace.
       if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
         return [];
-      const reach = workspacesOf(tables, { columnIn }, keys).size / tables.length;
+      const reach = findWorkspaces(tables, { columnIn }, keys).size / tables.length;
       return [{ ...root, count, score: share + reach + (isOf ? 0.15 : 0) }];
     })
     .sort((a, b) => b.score - a.score);
 }
 
-function rootOf(table: Table, tables: readonly Table[]): WorkspaceRoot | undefined {
+function findWorkspaceRoot(table: Table, tables: readonly Table[]): WorkspaceRoot | undefined {
   const keys = tables.flatMap(({ foreignKeys }) =>
     foreignKeys.flatMap(({ table: to, columns, references }) =>
       to === table.name && columns.length === 1 ? [{ column: columns[0] as string, id: references[0] as string }] : [],
     ),
   );
-  const column = mostFrequent(keys.map((key) => key.column));
-  const id = columnOf(table, mostFrequent(keys.filter((key) => key.column === column).map((key) => key.id)));
+  const column = findMostFrequent(keys.map((key) => key.column));
+  const id = findColumn(table, findMostFrequent(keys.filter((key) => key.column === column).map((key) => key.id)));
   return column === undefined || id === undefined ? undefined : { table, column, id };
 }
 
-function rootBy(name: string, tables: readonly Table[]): WorkspaceRoot | undefined {
+function findRootBy(name: string, tables: readonly Table[]): WorkspaceRoot | undefined {
   const keys = tables.flatMap((table) => {
-    const column = columnLike(table, name)?.name;
+    const column = findColumnLike(table, name)?.name;
     return table.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === column);
   });
-  const key = mostFrequent(keys, ({ table, references }) => `${table} ${references[0]}`);
+  const key = findMostFrequent(keys, ({ table, references }) => `${table} ${references[0]}`);
   const table = tables.find((each) => each.name === key?.table);
-  const id = table && columnOf(table, key?.references[0]);
+  const id = table && findColumn(table, key?.references[0]);
   return table && id && { table, column: name, id };
 }
 
 /** A fifth of the tables must have it. */
-function sharedColumn(tables: readonly Table[]): string | undefined {
+function findSharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
   const named = names.filter((name) => isNamed('workspaceColumn', name));
-  const column = mostFrequent(named);
+  const column = findMostFrequent(named);
   const { length: count } = named.filter((name) => name === column);
   return count >= 2 && count * 5 >= tables.length ? column : undefined;
 }
 
-export function mostFrequent<T>(items: readonly T[], keyOf: (item: T) => unknown = (item) => item): T | undefined {
+export function findMostFrequent<T>(items: readonly T[], keyOf: (item: T) => unknown = (item) => item): T | undefined {
   const counts = new Map<unknown, { readonly item: T; count: number }>();
   for (const item of items) {
     const known = counts.get(keyOf(item));

@@ -1,12 +1,12 @@
-import { isNamed, snakeCase } from '../../base/words.js';
+import { isNamed, toSnakeCase } from '../../base/words.js';
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
 import type { LogWrite } from './audit-log.js';
 import { alias, isInteger, isTextual } from './columns.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { isPlain } from './indexes.js';
 import { namesOwner } from './owners.js';
-import { AdoptRefused, type Column, type Subject, type Survey, sharedPoint, type Table } from './schema.js';
-import { as, type Points, sequenceGrant } from './sql.js';
+import { AdoptRefused, type Column, type Subject, type Survey, sharePoint, type Table } from './schema.js';
+import { nameAs, type Points, writeSequenceGrant } from './sql.js';
 
 export interface WriteDraft {
   readonly rules: ReadonlyMap<string, FieldJson>;
@@ -36,7 +36,7 @@ const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
 /** `audit` follows the app's log. Throws AdoptRefused when nothing of the table can be written. */
-export function writeOf(
+export function planWrite(
   view: string,
   subject: Subject,
   survey: Survey,
@@ -47,16 +47,16 @@ export function writeOf(
   requireId(subject);
   const takesUuid = canHoldUuid(id);
   const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
-  const stamps = [...ofId, ...stampsOf(table, columns), ...authorsOf(table, columns, survey)];
-  const { version, onChange } = movedColumns(columns, stamps);
+  const stamps = [...ofId, ...listStamps(table, columns), ...listAuthors(table, columns, survey)];
+  const { version, onChange } = listMovedColumns(columns, stamps);
   if (version === rowVersion && table.partitionKey.length > 0)
-    refuse(
+    refuseWrite(
       table,
       'it has no column of its version, and of a table with partitions PostgreSQL returns no xmin in its place',
       'Give it one, such as lock_version integer not null default 0',
     );
-  const writable = writableColumns(columns, id, onChange, audit !== undefined);
-  if (writable.length === 0) refuse(table, 'no column of it can be', 'Give it one');
+  const writable = listWritableColumns(columns, id, onChange, audit !== undefined);
+  if (writable.length === 0) refuseWrite(table, 'no column of it can be', 'Give it one');
   const given = [...writable, ...stamps].map(({ of }) => of).concat(tenant, id.type === 'uuid' ? id : []);
   const missing = table.columns.filter((column) => column.notNull && !isMade(column) && !given.includes(column));
   const creates = missing.length === 0;
@@ -71,19 +71,19 @@ export function writeOf(
       audit: audit ?? false,
     },
     version,
-    columns: version === rowVersion ? [byTransaction(id)] : [],
-    items: stamps.filter(({ isAdded }) => isAdded).map(({ name, of }) => as(`${alias}.${of.quoted}`, name)),
+    columns: version === rowVersion ? [versionByTransaction(id)] : [],
+    items: stamps.filter(({ isAdded }) => isAdded).map(({ name, of }) => nameAs(`${alias}.${of.quoted}`, name)),
     sql: [
       ...stamps.flatMap(({ name, value }) =>
         value ? [`alter view ${view} alter column ${name} set default ${value}; -- as the app does`] : [],
       ),
-      ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(sequenceGrant),
+      ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(writeSequenceGrant),
     ],
     open: writePoints(subject, { writable, stamps, onChange, missing }, audit !== undefined),
   };
 }
 
-function refuse({ quoted }: Table, reason: string, remedy: string): never {
+function refuseWrite({ quoted }: Table, reason: string, remedy: string): never {
   throw new AdoptRefused(`${quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`);
 }
 
@@ -92,13 +92,13 @@ const canHoldUuid = (id: Column): boolean => isTextual(id) && (id.length ?? uuid
 const isMade = ({ made, filled }: Column): boolean => made || filled;
 
 function requireId({ table, id, steps }: Subject): void {
-  if (steps.length > 0) refuse(table, 'it has no column of the workspace', 'Give it one');
-  if (id.composedOf) refuse(table, `its key has ${id.composedOf.length} columns`, 'Give it an id of its own');
+  if (steps.length > 0) refuseWrite(table, 'it has no column of the workspace', 'Give it one');
+  if (id.composedOf) refuseWrite(table, `its key has ${id.composedOf.length} columns`, 'Give it an id of its own');
 }
 
 type WritableColumn = Pick<ViewColumn, 'of' | 'name' | 'member'> & { readonly rule: FieldJson };
 
-function writableColumns(
+function listWritableColumns(
   columns: readonly ViewColumn[],
   id: Column,
   onChange: object,
@@ -112,7 +112,7 @@ function writableColumns(
     const isOwn = of === id || Object.hasOwn(onChange, name) || isKept || refersAway;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
     if (isOwn || isTaken || !isPlain(column)) return [];
-    const rule = writeRule(column);
+    const rule = chooseWriteRule(column);
     const renamed = isLogged && of.name !== name && { auditName: of.name };
     return rule ? [{ of, name, member, rule: { ...rule, ...renamed } }] : [];
   });
@@ -130,9 +130,9 @@ function writePoints({ table, id }: Subject, written: Written, isLogged: boolean
   const { writable, stamps, onChange, missing } = written;
   const creates = missing.length === 0;
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
-  const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(snakeCase(name)));
+  const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(toSnakeCase(name)));
   return [
-    sharedPoint(
+    sharePoint(
       'Clients may write these columns: where they must not, remove "write" there.',
       table,
       writable.map(({ name }) => name).join(', '),
@@ -160,13 +160,13 @@ function writePoints({ table, id }: Subject, written: Written, isLogged: boolean
 }
 
 /** Each row has xmin, which serves as its version. */
-function byTransaction(of: Column): ViewColumn {
+function versionByTransaction(of: Column): ViewColumn {
   const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
 }
 
 /** Is undefined for a read-only field. */
-function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
+function chooseWriteRule({ of, field }: ViewColumn): FieldJson | undefined {
   if (of.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = of.notNull ? { required: true } : {};
   if (field.references !== undefined) return required;
@@ -181,7 +181,7 @@ function writeRule({ of, field }: ViewColumn): FieldJson | undefined {
 }
 
 /** Each update moves xmin, which is the version if no trigger moves a column: version_number can be a value of the app. */
-function movedColumns(
+function listMovedColumns(
   columns: readonly ViewColumn[],
   stamps: readonly Stamp[],
 ): { version: string; onChange: Readonly<Record<string, 'increment' | 'now'>> } {
@@ -199,7 +199,7 @@ function movedColumns(
 }
 
 /** Neither a default nor a trigger sets them. */
-function stampsOf(table: Table, columns: readonly ViewColumn[]): Stamp[] {
+function listStamps(table: Table, columns: readonly ViewColumn[]): Stamp[] {
   const ofApp = table.columns.filter(
     ({ name, type, isArray, computed }) =>
       (isNamed('created', name) || isNamed('updated', name)) && /^timestamp/.test(type) && !isArray && !computed,
@@ -216,7 +216,7 @@ function stampsOf(table: Table, columns: readonly ViewColumn[]): Stamp[] {
 }
 
 /** Required, and a foreign key leads to the users whose ids tokens have. */
-function authorsOf(table: Table, columns: readonly ViewColumn[], survey: Survey): Stamp[] {
+function listAuthors(table: Table, columns: readonly ViewColumn[], survey: Survey): Stamp[] {
   return table.columns.flatMap((of) => {
     const shown = columns.find((column) => column.of === of && isPlain(column));
     const isAuthor = of.notNull && !isMade(of) && isNamed('author', of.name) && namesOwner(of, table, survey);

@@ -4,17 +4,17 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { type FieldError, SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { suggest } from '../../base/nearest-name.js';
-import { connectionUrls, serverName } from '../../postgres/connection-url.js';
+import { getServerName, splitUrls } from '../../postgres/connection-url.js';
 import { sealWith } from '../../postgres/seal.js';
-import { type Snapshot, type SnapshotOrigin, withSnapshot } from '../../postgres/snapshot.js';
+import { runWithSnapshot, type Snapshot, type SnapshotOrigin } from '../../postgres/snapshot.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
-import { sessionSettings } from '../../postgres/wire/session.js';
+import { listSessionSettings } from '../../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../../resource/compiled.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import { parseFilters } from '../../serve/read/parse.js';
 import type { Settings } from '../../settings.js';
-import { batchesOf, type ExportedFile, type PeriodFilter, writeRecords } from './records.js';
+import { type ExportedFile, type PeriodFilter, readBatches, writeRecords } from './records.js';
 
 export class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
@@ -52,16 +52,16 @@ export interface Manifest {
 
 /** Files of JSON lines, all of one snapshot, appear together at the end; ExportFailed leaves nothing behind. */
 export async function exportWorkspace(settings: Settings, options: ExportOptions): Promise<Manifest> {
-  const compiled = await chosenResources(settings, options.resources);
+  const compiled = await chooseResources(settings, options.resources);
   const { workspace, days, signing } = options;
   const { timeZone } = settings;
-  const periods = compiled.map((each) => periodOf(each, { ...days, timeZone }));
+  const periods = compiled.map((each) => parsePeriod(each, { ...days, timeZone }));
   const out = resolve(options.out);
   await requireEmpty(out);
   const folder = await mkdtemp(join(dirname(out), `.${basename(out)}-`)); // of mode 0700
   const forget = removeOnSignals(folder);
   try {
-    const manifest = await inSnapshot(settings, options, async (snapshot, server): Promise<Manifest> => {
+    const manifest = await runInSnapshot(settings, options, async (snapshot, server): Promise<Manifest> => {
       const files = await writeAll(snapshot, compiled, periods, options, folder);
       return {
         workspace,
@@ -78,13 +78,13 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
     return manifest;
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
-    throw explained(error, options);
+    throw explainError(error, options);
   } finally {
     forget();
   }
 }
 
-export async function chosenResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
+export async function chooseResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
   const ignore: Observe = () => undefined; // the records themselves name values that cannot be decoded
   const resources = loadResources(settings.resourcesDir);
   const known = resources.map(({ name }) => name);
@@ -96,7 +96,10 @@ export async function chosenResources(settings: Settings, names: readonly string
 }
 
 /** Throws ExportFailed when the resource has no such filters, or a day is none. */
-export function periodOf(compiled: CompiledResource, { timeZone, ...days }: Days & { timeZone: string }): PeriodFilter {
+export function parsePeriod(
+  compiled: CompiledResource,
+  { timeZone, ...days }: Days & { timeZone: string },
+): PeriodFilter {
   const dayTexts = new Map<string, string>(Object.entries(days));
   const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
   const missing = [...dayTexts.keys()].filter((name) => !ofRange.includes(name));
@@ -130,27 +133,31 @@ function removeOnSignals(folder: string): () => void {
   };
 }
 
-export function inSnapshot<T>(
+export function runInSnapshot<T>(
   settings: Settings,
   { workspace, server }: Pick<ExportOptions, 'workspace' | 'server'>,
   work: (snapshot: Snapshot, server: string) => Promise<T>,
 ): Promise<T> {
   const seal = sealWith(settings.wallKey);
-  const login = { connectTimeoutMs: settings.connectTimeoutMs, session: sessionSettings('replica', settings) };
-  return onFirstServer(settings, server, (url) =>
-    withSnapshot(
+  const login = { connectTimeoutMs: settings.connectTimeoutMs, session: listSessionSettings('replica', settings) };
+  return runOnFirstServer(settings, server, (url) =>
+    runWithSnapshot(
       url,
       () => seal(workspace as WorkspaceId),
       login,
-      (snapshot) => work(snapshot, serverName(url)),
+      (snapshot) => work(snapshot, getServerName(url)),
     ),
   );
 }
 
-async function onFirstServer<T>(settings: Settings, from: ExportOptions['server'], work: (url: string) => Promise<T>) {
+async function runOnFirstServer<T>(
+  settings: Settings,
+  from: ExportOptions['server'],
+  work: (url: string) => Promise<T>,
+) {
   const name = from === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
-  const replicas = connectionUrls(settings.replicaUrls);
-  const urls = from === 'replica' ? replicas : asReader(connectionUrls(settings.primaryUrls), replicas[0]);
+  const replicas = splitUrls(settings.replicaUrls);
+  const urls = from === 'replica' ? replicas : nameReader(splitUrls(settings.primaryUrls), replicas[0]);
   if (urls.length === 0) throw new SettingsError(`${name} is not set: the server from which to export.`);
   const failures: string[] = [];
   for (const url of urls) {
@@ -158,14 +165,14 @@ async function onFirstServer<T>(settings: Settings, from: ExportOptions['server'
       return await work(url);
     } catch (error) {
       if (!/^cannot connect/.test((error as Error).message)) throw error;
-      failures.push(`${serverName(url)}: ${(error as Error).message}`);
+      failures.push(`${getServerName(url)}: ${(error as Error).message}`);
     }
   }
   throw new ExportFailed(`No server of ${name} can be reached.\n  ${failures.join('\n  ')}`);
 }
 
 /** The primary knows the login of replicas too, and the login for writes sees less. */
-function asReader(urls: readonly string[], reader: string | undefined): string[] {
+function nameReader(urls: readonly string[], reader: string | undefined): string[] {
   if (reader === undefined) return [...urls];
   const { username, password } = new URL(reader);
   return urls.map((url) => Object.assign(new URL(url), { username, password }).href);
@@ -187,7 +194,7 @@ async function writeAll(
   }
   if (files.some(({ records }) => records > 0)) return files;
   for (const each of compiled)
-    for await (const _ of batchesOf(snapshot, each, workspace, { filters: [], values: {} })) return files; // only the days are empty
+    for await (const _ of readBatches(snapshot, each, workspace, { filters: [], values: {} })) return files; // only the days are empty
   const names = compiled.map(({ resource }) => resource.name).join(', ');
   throw new ExportFailed(
     `Workspace ${workspace} has no record of ${names}. Look at the id: \`tokens list\` shows those in use.`,
@@ -201,7 +208,7 @@ const sentences: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full. Give --out a folder with more room, or add --gzip.',
 };
 
-function explained(error: unknown, { out }: ExportOptions): Error {
+function explainError(error: unknown, { out }: ExportOptions): Error {
   const { code = '', message } = error as { code?: string; message: string };
   const isLost = /^(57P|08)|^E(CONNRESET|PIPE)$/.test(code) || /^Connection terminated/.test(message);
   const sentence =

@@ -12,7 +12,7 @@ import { JsonBytes } from '../../resource/projection/json-bytes.js';
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
-  /** The hash covers what decided how its records are shown (`shownBy`). */
+  /** The hash covers what decided how its records are shown (`hashShown`). */
   readonly definition: string;
   readonly records: number;
   /** The file has this size on the disk. */
@@ -53,7 +53,7 @@ export async function writeRecords(
     },
   });
   const lines = Readable.from(
-    batchesOf(snapshot, compiled, workspace, period, (records) => {
+    readBatches(snapshot, compiled, workspace, period, (records) => {
       written.records += records;
       onRecords(written.records);
     }),
@@ -64,7 +64,7 @@ export async function writeRecords(
 }
 
 /** Yields a buffer per batch, and asks for the next one when this one was taken. */
-export async function* batchesOf(
+export async function* readBatches(
   { cursor }: Snapshot,
   { statements, serializer }: CompiledResource,
   workspace: string,

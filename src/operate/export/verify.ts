@@ -4,8 +4,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Settings } from '../../settings.js';
-import { chosenResources, ExportFailed, inSnapshot, type Manifest, manifestName, periodOf } from './export.js';
-import { batchesOf } from './records.js';
+import { chooseResources, ExportFailed, type Manifest, manifestName, parsePeriod, runInSnapshot } from './export.js';
+import { readBatches } from './records.js';
 
 interface Export {
   readonly folder: string;
@@ -14,23 +14,23 @@ interface Export {
 }
 
 /** Takes those in the folder, or the folder itself; the oldest goes first. */
-function exportsIn(folder: string): Export[] {
+function listExports(folder: string): Export[] {
   const names = existsSync(join(folder, manifestName)) ? ['.'] : readdirSync(folder).filter((name) => name[0] !== '.');
   return names
     .filter((name) => existsSync(join(folder, name, manifestName)))
     .map((name) => {
       const text = readFileSync(join(folder, name, manifestName));
-      const manifest = parsed(text.toString()) as Manifest | undefined;
+      const manifest = parseJsonOrNull(text.toString()) as Manifest | undefined;
       if (!manifest?.files || !manifest.snapshot)
         throw new ExportFailed(`${join(folder, name, manifestName)} is broken.`);
-      return { folder: join(folder, name), manifest, sha256: sha256Of(text) };
+      return { folder: join(folder, name), manifest, sha256: hashSha256(text) };
     })
     .sort((a, b) => (a.manifest.snapshot.takenAt < b.manifest.snapshot.takenAt ? -1 : 1));
 }
 
-export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+export const hashSha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-function parsed(text: string): unknown {
+function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -39,8 +39,8 @@ function parsed(text: string): unknown {
 }
 
 /** Returns SHA-256 of the newest manifest of the workspace in the folder of `out`, or null. */
-export function newestManifest(workspace: string, out: string): string | null {
-  const chain = exportsIn(dirname(resolve(out))).filter(({ manifest }) => manifest.workspace === workspace);
+export function findNewestManifest(workspace: string, out: string): string | null {
+  const chain = listExports(dirname(resolve(out))).filter(({ manifest }) => manifest.workspace === workspace);
   return chain.filter(({ manifest }) => manifest.previous !== undefined).at(-1)?.sha256 ?? null;
 }
 
@@ -51,25 +51,25 @@ export async function verifyExports(
   settings: Settings | null,
   onExport: (one: Export, faults: string[]) => void,
 ) {
-  const all = exportsIn(folder);
+  const all = listExports(folder);
   if (all.length === 0) throw new ExportFailed(`Neither ${folder} nor a folder in it has a ${manifestName}.`);
   for (const signedExport of all)
     onExport(signedExport, [
-      ...signatureFaults(signedExport, key),
-      ...(existsSync(join(folder, manifestName)) ? [] : chainFaults(signedExport, all)),
-      ...(await fileFaults(signedExport)),
-      ...(settings ? await recordFaults(signedExport, settings) : []),
+      ...listSignatureFaults(signedExport, key),
+      ...(existsSync(join(folder, manifestName)) ? [] : listChainFaults(signedExport, all)),
+      ...(await listFileFaults(signedExport)),
+      ...(settings ? await listRecordFaults(signedExport, settings) : []),
     ]);
 }
 
-function signatureFaults({ folder }: Export, key: KeyObject): string[] {
+function listSignatureFaults({ folder }: Export, key: KeyObject): string[] {
   const [text, signature] = [manifestName, `${manifestName}.sig`].map((name) => join(folder, name)) as [string, string];
   if (!existsSync(signature)) return [`${manifestName}.sig is missing.`];
   const isSigned = verify(null, readFileSync(text), key, readFileSync(signature));
   return isSigned ? [] : [`${manifestName} was changed, or another key has signed it.`];
 }
 
-function chainFaults({ folder, manifest: { workspace, previous } }: Export, all: readonly Export[]): string[] {
+function listChainFaults({ folder, manifest: { workspace, previous } }: Export, all: readonly Export[]): string[] {
   const isKnown = (previous ?? null) === null || all.some(({ sha256 }) => sha256 === previous);
   const twin = all.find(
     ({ manifest, folder: other }) =>
@@ -81,7 +81,7 @@ function chainFaults({ folder, manifest: { workspace, previous } }: Export, all:
   ];
 }
 
-async function fileFaults({ folder, manifest: { files } }: Export): Promise<string[]> {
+async function listFileFaults({ folder, manifest: { files } }: Export): Promise<string[]> {
   const known = files.map(({ file }) => file);
   const strangers = readdirSync(folder).filter((name) => !name.startsWith(manifestName) && !known.includes(name));
   const faults = strangers.map((name) => `${name} is not in the manifest.`);
@@ -99,18 +99,21 @@ async function fileFaults({ folder, manifest: { files } }: Export): Promise<stri
 }
 
 /** Finds the first record of each file that differs from the database. */
-async function recordFaults({ folder, manifest: { workspace, days, files } }: Export, settings: Settings) {
+async function listRecordFaults({ folder, manifest: { workspace, days, files } }: Export, settings: Settings) {
   const faults: string[] = [];
-  const compiled = await chosenResources(settings, []);
+  const compiled = await chooseResources(settings, []);
   for (const { resource, file, definition } of files) {
     const path = join(folder, basename(file));
     const now = compiled.find((each) => each.resource.name === resource);
     if (now?.shownBy !== definition)
       faults.push(`${file} is not compared with the database: the definition of ${resource} was another one.`);
     else if (existsSync(path)) {
-      const period = periodOf(now, { timeZone: settings.timeZone, ...days });
-      const difference = await inSnapshot(settings, { workspace, server: 'replica' }, (snapshot) =>
-        firstDifference(linesOf(contentOf(path)), linesOf(batchesOf(snapshot, now, workspace, period))),
+      const period = parsePeriod(now, { timeZone: settings.timeZone, ...days });
+      const difference = await runInSnapshot(settings, { workspace, server: 'replica' }, (snapshot) =>
+        findDifference(
+          splitIntoLines(readContent(path)),
+          splitIntoLines(readBatches(snapshot, now, workspace, period)),
+        ),
       );
       if (difference !== null) faults.push(`${file}, ${difference}.`);
     }
@@ -119,7 +122,7 @@ async function recordFaults({ folder, manifest: { workspace, days, files } }: Ex
 }
 
 /** Ends where the file cannot be decompressed: its hash is another one then. */
-async function* contentOf(path: string): AsyncGenerator<Buffer> {
+async function* readContent(path: string): AsyncGenerator<Buffer> {
   const file = createReadStream(path);
   try {
     yield* path.endsWith('.gz') ? pipeline(file, createGunzip(), () => undefined) : file;
@@ -129,7 +132,7 @@ async function* contentOf(path: string): AsyncGenerator<Buffer> {
 }
 
 /** Latin-1 keeps each byte; a line of JSON has no other line break. */
-async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+async function* splitIntoLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let last = '';
   for await (const chunk of chunks) {
     const lines = (last + chunk.toString('latin1')).split('\n');
@@ -139,13 +142,13 @@ async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   if (last !== '') yield last;
 }
 
-async function firstDifference(file: AsyncIterator<string>, database: AsyncIterator<string>): Promise<string | null> {
+async function findDifference(file: AsyncIterator<string>, database: AsyncIterator<string>): Promise<string | null> {
   const next = async () => [(await file.next()).value, (await database.next()).value] as (string | undefined)[];
   for (let line = 1; ; line++) {
     const [exported, stored] = await next();
     if (exported === stored && stored === undefined) return null;
     if (exported === stored) continue;
-    const [a, b] = [idOf(exported), idOf(stored)];
+    const [a, b] = [getLineId(exported), getLineId(stored)];
     const at = `line ${line}: the export`;
     if (a === b) return `${at} has record ${a} otherwise than the database`;
     const [nextExported, nextStored] = await next();
@@ -155,5 +158,5 @@ async function firstDifference(file: AsyncIterator<string>, database: AsyncItera
   }
 }
 
-const idOf = (line = ''): string =>
-  String((parsed(Buffer.from(line, 'latin1').toString()) as { id?: string })?.id ?? 'none');
+const getLineId = (line = ''): string =>
+  String((parseJsonOrNull(Buffer.from(line, 'latin1').toString()) as { id?: string })?.id ?? 'none');

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { checkSql } from '../../doctor/finding.js';
-import { type LockOptions, withMigrationLock } from './migrations.js';
-import { defaultViewsDir, MigrationFailed, sqlNames, sqlText } from './sql-files.js';
+import { readCheckSql } from '../../doctor/finding.js';
+import { holdMigrationLock, type LockOptions } from './migrations.js';
+import { defaultViewsDir, listSqlNames, MigrationFailed, readSqlText } from './sql-files.js';
 
 interface Proposal {
   readonly index: string;
@@ -26,10 +26,10 @@ export async function createIndexes(
   }: LockOptions & { viewsDir?: string; onCreated?: (index: string) => void } = {},
 ): Promise<void> {
   const proposals = readProposals(viewsDir);
-  return withMigrationLock(adminUrl, wait, async (client) => {
+  return holdMigrationLock(adminUrl, wait, async (client) => {
     await client.query('set statement_timeout = 0');
     for (const proposal of proposals) {
-      await create(client, proposal, onCreated).catch((error: Error) => {
+      await createIndex(client, proposal, onCreated).catch((error: Error) => {
         const failed = new MigrationFailed(`The index ${proposal.index}: ${error.message}.`, { cause: error });
         throw error instanceof MigrationFailed ? error : failed;
       });
@@ -45,7 +45,7 @@ const noteIndex = `insert into gateway.applied_files (root, name, hash, objects)
   on conflict (root, name) do update set objects = excluded.objects`;
 
 /** An existing index of the table stays as it is, whatever its columns. */
-async function create(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
+async function createIndex(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = proposal;
   const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
   type Found = { kind: string | null; valid: boolean | null; other: string | null };
@@ -68,10 +68,10 @@ async function create(client: pg.Client, proposal: Proposal, note: (index: strin
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
       );
-    const parts = await client.query<{ schema: string; table: string }>(checkSql('partitions'), [relation, path]);
+    const parts = await client.query<{ schema: string; table: string }>(readCheckSql('partitions'), [relation, path]);
     for (const part of parts.rows) {
-      const own = pg.escapeIdentifier(shortened(`${index}_${part.table}`.replaceAll('"', ''), 63));
-      await create(client, { index: own, columns, ...part }, note);
+      const own = pg.escapeIdentifier(shortenName(`${index}_${part.table}`.replaceAll('"', ''), 63));
+      await createIndex(client, { index: own, columns, ...part }, note);
       await client.query(`alter index ${path} attach partition ${part.schema}.${own}`);
     }
   } else {
@@ -88,10 +88,10 @@ const shape = new RegExp(
 );
 
 function readProposals(viewsDir: string): Proposal[] {
-  sqlNames(viewsDir); // throws where the folder of views cannot be read
+  listSqlNames(viewsDir); // throws where the folder of views cannot be read
   const folder = join(viewsDir, 'indexes');
-  return (existsSync(folder) ? sqlNames(folder) : []).map((file) => {
-    const sql = sqlText(folder, file)
+  return (existsSync(folder) ? listSqlNames(folder) : []).map((file) => {
+    const sql = readSqlText(folder, file)
       .replace(/^--.*$/gm, '')
       .trim();
     const [, index, schema, table, columns] = shape.exec(sql) ?? [];
@@ -103,7 +103,7 @@ function readProposals(viewsDir: string): Proposal[] {
 }
 
 /** Shortened names stay distinct by a digest of six hex digits. */
-export function shortened(name: string, max: number): string {
+export function shortenName(name: string, max: number): string {
   if (name.length <= max) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);
   return `${name.slice(0, max - digest.length - 1)}_${digest}`;

@@ -2,23 +2,23 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { projectRoot } from '../../base/paths.js';
-import { checkSql } from '../../doctor/finding.js';
-import { asAdmin } from '../../postgres/admin.js';
+import { readCheckSql } from '../../doctor/finding.js';
+import { runAsAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { repairCore } from './repair.js';
 import {
   createObjects,
   defaultViewsDir,
-  fileStates,
-  inTransaction,
+  explainRefusal,
+  listWallFiles,
   MigrationFailed,
   noteApplied,
   noteCoreObjects,
   prepare,
+  readFileStates,
   readSqlFiles,
-  refused,
+  runInTransaction,
   type SqlFile,
-  wallFiles,
 } from './sql-files.js';
 import { dropViews, replaceViews } from './views.js';
 import { listWallKeys, requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
@@ -51,14 +51,14 @@ export async function migrate(
   adminUrl: string,
   { onChange = () => undefined, wallKey = '', registerMonths, ...options }: MigrateOptions = {},
 ): Promise<void> {
-  const views = viewFiles(options);
-  await withMigrationLock(adminUrl, options, async (client) => {
+  const views = listViewFiles(options);
+  await holdMigrationLock(adminUrl, options, async (client) => {
     await requireWallKey(client, wallKey);
-    const pending = await pendingCore(client, options.onWait ?? (() => undefined));
+    const pending = await listPendingCore(client, options.onWait ?? (() => undefined));
     for (const file of pending) {
-      await inTransaction(client, ofRoles, async () => {
+      await runInTransaction(client, ofRoles, async () => {
         await createObjects(client, file.sql).catch((error: unknown) => {
-          throw refused(file, error);
+          throw explainRefusal(file, error);
         });
         await noteApplied(client, file);
       });
@@ -69,7 +69,7 @@ export async function migrate(
     const setMonths = 'update gateway.register_retention set months = $1 where months <> $1';
     if (registerMonths && (await client.query(setMonths, [registerMonths])).rowCount)
       onChange(`the register of reads keeps ${registerMonths} months`);
-    const states = await fileStates(client, viewRoots, views);
+    const states = await readFileStates(client, viewRoots, views);
     const changes = states.filter(({ state }) => state !== 'applied');
     if (changes.length === 0) return;
     await replaceViews(client, views);
@@ -79,22 +79,22 @@ export async function migrate(
 
 /** Returns lines such as "pending core/001_roles.sql". */
 export async function listFiles(adminUrl: string, options: MigrateOptions = {}): Promise<string[]> {
-  const [core, views] = [readSqlFiles('core', coreDir), viewFiles(options)];
-  return asAdmin(adminUrl, async (client) => [
-    ...(await fileStates(client, ['core'], core)),
-    ...(await fileStates(client, viewRoots, views)),
+  const [core, views] = [readSqlFiles('core', coreDir), listViewFiles(options)];
+  return runAsAdmin(adminUrl, async (client) => [
+    ...(await readFileStates(client, ['core'], core)),
+    ...(await readFileStates(client, viewRoots, views)),
   ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
 /** Drops the views that read the tables, or all of records (null). Returns their files. */
 export function dropViewsOf(adminUrl: string, tables: readonly string[] | null, wait: LockOptions): Promise<string[]> {
-  return withMigrationLock(adminUrl, wait, (client) => dropViews(client, tables));
+  return holdMigrationLock(adminUrl, wait, (client) => dropViews(client, tables));
 }
 
 /** Returns what changed. Throws MigrationFailed before the first `migrate`, and while files of core are pending. */
 export function repair(adminUrl: string, wait: LockOptions = {}): Promise<string[]> {
-  return withMigrationLock(adminUrl, wait, async (client) => {
-    if ((await pendingCore(client, () => undefined)).length > 0)
+  return holdMigrationLock(adminUrl, wait, async (client) => {
+    if ((await listPendingCore(client, () => undefined)).length > 0)
       throw new MigrationFailed('The database lacks files of sql/core: run `migrate` first, which applies them.');
     const changes = await repairCore(client, readSqlFiles('core', coreDir));
     await noteCoreObjects(client);
@@ -104,7 +104,7 @@ export function repair(adminUrl: string, wait: LockOptions = {}): Promise<string
 
 /** Stores nothing else. Returns what changed, and the keys that the database has. Throws MigrationFailed before the first `migrate`. */
 export function addWallKey(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<[string[], string[]]> {
-  return withMigrationLock(adminUrl, wait, async (client) => {
+  return holdMigrationLock(adminUrl, wait, async (client) => {
     const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
     if (!rows[0].isThere)
       throw new MigrationFailed('The database has no gateway yet: run `migrate`, which stores WALL_KEY as well.');
@@ -119,7 +119,7 @@ export function dropOtherWallKeys(
   isForced: boolean,
   wait: LockOptions = {},
 ): Promise<string[]> {
-  return withMigrationLock(adminUrl, wait, (client) => retireWallKeys(client, wallKey, isForced));
+  return holdMigrationLock(adminUrl, wait, (client) => retireWallKeys(client, wallKey, isForced));
 }
 
 /** The locks are short, because the app waits behind them. Another database of the cluster may change the roles meanwhile. */
@@ -131,9 +131,9 @@ function isRoleCollision({ code, routine }: { readonly code?: string; readonly r
 }
 
 /** Throws MigrationFailed when a file changed after it was applied. Files of a newer version do no harm. */
-async function pendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
+async function listPendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
   const files = readSqlFiles('core', coreDir);
-  const states = await fileStates(client, ['core'], files);
+  const states = await readFileStates(client, ['core'], files);
   const named = (state: string): string[] => states.filter((file) => file.state === state).map(({ name }) => name);
   const [changed, removed, pending] = [named('changed'), named('removed'), named('pending')];
   if (changed.length > 0)
@@ -153,15 +153,15 @@ const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
  * Lets one migration run at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's
  * name.
  */
-export function withMigrationLock<T>(
+export function holdMigrationLock<T>(
   adminUrl: string,
   wait: LockOptions,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  return asAdmin(adminUrl, async (holder) => {
-    await inTransaction(holder, ofRoles, () => prepare(holder));
+  return runAsAdmin(adminUrl, async (holder) => {
+    await runInTransaction(holder, ofRoles, () => prepare(holder));
     await lock(holder, wait);
-    return asAdmin(adminUrl, (client) => {
+    return runAsAdmin(adminUrl, (client) => {
       holder.once('end', () => void client.end()); // the lock is gone
       return work(client);
     });
@@ -178,7 +178,7 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
     if (refusal === null) return;
     await holder.query('rollback');
     if (refusal.code !== '55P03') throw refusal;
-    const [row] = (await holder.query<{ holder: string }>(checkSql('lock-holder'))).rows;
+    const [row] = (await holder.query<{ holder: string }>(readCheckSql('lock-holder'))).rows;
     const otherHolder = row?.holder ?? 'a process that has just ended';
     if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${otherHolder}.`);
     if (performance.now() - startedMs >= waitMs)
@@ -189,6 +189,6 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
   }
 }
 
-function viewFiles({ viewsDir = defaultViewsDir, resourcesDir = '' }: MigrateOptions): SqlFile[] {
-  return [...readSqlFiles('views', viewsDir), ...wallFiles(loadResources(resourcesDir))];
+function listViewFiles({ viewsDir = defaultViewsDir, resourcesDir = '' }: MigrateOptions): SqlFile[] {
+  return [...readSqlFiles('views', viewsDir), ...listWallFiles(loadResources(resourcesDir))];
 }

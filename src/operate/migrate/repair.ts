@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { projectText } from '../../base/paths.js';
-import { inTransaction, type SqlFile } from './sql-files.js';
+import { readProject } from '../../base/paths.js';
+import { runInTransaction, type SqlFile } from './sql-files.js';
 
 type States = Readonly<Record<string, Readonly<Record<'text' | 'owner' | 'privileges', unknown>>>>;
 
@@ -32,13 +32,13 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
     attempts: 30,
     isPassing: ({ code = '' }) => /^(55P03|40P01|XX000)$/.test(code),
   };
-  return inTransaction(client, short, async () => {
-    const statements = files.flatMap(({ sql }) => statementsIn(sql)).flatMap(again);
+  return runInTransaction(client, short, async () => {
+    const statements = files.flatMap(({ sql }) => splitStatements(sql)).flatMap(makeRepeatable);
     const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
     for (const statement of states) await client.query(statement); // it says what the others change
     const before = await statesNow();
     const quoted = objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ');
-    await client.query(projectText('sql/migrate/as-new.sql').replaceAll('{objects}', () => quoted));
+    await client.query(readProject('sql/migrate/as-new.sql').replaceAll('{objects}', () => quoted));
     for (const statement of statements) await client.query(statement);
     const after = await statesNow();
     return Object.keys(after).flatMap((object) => {
@@ -54,12 +54,12 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
   });
 }
 
-function again(statement: string): string[] {
+function makeRepeatable(statement: string): string[] {
   return repeated.flatMap(([form, change]) => (form.test(statement) ? [change(statement)] : []));
 }
 
 /** Splits at each semicolon that ends a line outside of a body in dollar quotes. */
-function statementsIn(sql: string): string[] {
+function splitStatements(sql: string): string[] {
   const parts = sql.replaceAll(/^--.*\n/gm, '').split('$$');
   const marked = parts
     .map((part, i) => (i % 2 === 0 ? part.replaceAll(/;[ \t]*(--[^\n]*)?\n/g, '\0') : part))

@@ -3,9 +3,9 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { projectRoot, projectText, readFault, readText } from '../../base/paths.js';
+import { projectRoot, readFault, readProject, readText } from '../../base/paths.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { wallsOf } from '../../resource/statements/walls.js';
+import { makeWalls } from '../../resource/statements/walls.js';
 
 export const defaultViewsDir: string = join(projectRoot, 'sql/views');
 
@@ -25,7 +25,7 @@ export interface SqlFile {
 
 /** Returns the files in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
-  const names = sqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
+  const names = listSqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
   const others = names.filter((name) => !/^[\w-]+\.sql$/.test(name));
   if (others.length > 0)
     throw new MigrationFailed(
@@ -33,16 +33,16 @@ export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] 
     );
   if (names.length === 0) throw new MigrationFailed(`The folder ${folder} holds no files such as klanten.sql.`);
   return names.map((name) => {
-    const sql = sqlText(folder, name);
+    const sql = readSqlText(folder, name);
     return { root, name, sql, hash: createHash('sha256').update(sql).digest('hex') };
   });
 }
 
-export function wallFiles(resources: readonly Resource[]): SqlFile[] {
-  return wallsOf(resources).map((wall) => ({ root: 'gateway', ...wall }));
+export function listWallFiles(resources: readonly Resource[]): SqlFile[] {
+  return makeWalls(resources).map((wall) => ({ root: 'gateway', ...wall }));
 }
 
-export function sqlText(folder: string, name: string): string {
+export function readSqlText(folder: string, name: string): string {
   try {
     return readText(join(folder, name));
   } catch (error) {
@@ -51,7 +51,7 @@ export function sqlText(folder: string, name: string): string {
 }
 
 /** Sorts the names. Throws MigrationFailed when the folder cannot be read. */
-export function sqlNames(folder: string): string[] {
+export function listSqlNames(folder: string): string[] {
   try {
     return readdirSync(folder)
       .filter((name) => name.endsWith('.sql'))
@@ -85,11 +85,11 @@ export async function prepare(client: pg.Client): Promise<void> {
 /** Runs SQL that creates objects. */
 export async function createObjects(client: pg.ClientBase, sql: string): Promise<void> {
   await client.query(sql);
-  await client.query(projectText('sql/migrate/ungrant-defaults.sql'));
+  await client.query(readProject('sql/migrate/ungrant-defaults.sql'));
 }
 
 /** Reads only. A file whose objects are gone, as by DROP … CASCADE, is pending. */
-export async function fileStates(
+export async function readFileStates(
   client: pg.ClientBase,
   roots: readonly Root[],
   files: readonly SqlFile[],
@@ -125,10 +125,10 @@ export async function noteApplied(
 
 /** The wall is no better than the gateway's own objects, so their states are kept with the last core file. */
 export async function noteCoreObjects(client: pg.ClientBase): Promise<void> {
-  await client.query(projectText('sql/migrate/note-core-objects.sql'));
+  await client.query(readProject('sql/migrate/note-core-objects.sql'));
 }
 
-export function refused({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
+export function explainRefusal({ root, name, sql }: SqlFile, error: unknown): MigrationFailed {
   const { message, hint, detail, position, internalPosition, internalQuery } = error as pg.DatabaseError;
   // Other internal positions belong to statements inside a statement.
   const place = internalQuery === undefined ? position : internalQuery === sql ? internalPosition : undefined;
@@ -145,7 +145,7 @@ interface Attempts {
 }
 
 /** Tries again after a passing error. Throws the last error. */
-export async function inTransaction<T>(
+export async function runInTransaction<T>(
   client: pg.Client,
   { lockMs, pauseMs, attempts, isPassing }: Attempts,
   work: () => Promise<T>,

@@ -1,15 +1,15 @@
 import pg from 'pg';
-import { checkSql } from '../../doctor/finding.js';
-import { asAdmin } from '../../postgres/admin.js';
-import { dropInOrder, dropsOf, replace, schemaObjects } from './views.js';
+import { readCheckSql } from '../../doctor/finding.js';
+import { runAsAdmin } from '../../postgres/admin.js';
+import { dropInOrder, readSchemaObjects, replace, writeDrops } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
 
 /** Returns a sentence for each thing; it is empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {
-  return asAdmin(adminUrl, async (client) => {
+  return runAsAdmin(adminUrl, async (client) => {
     if (!(await isInstalled(client))) return [];
-    const objects = await schemaObjects(client, []);
+    const objects = await readSchemaObjects(client, []);
     const { rows: tables } = await client.query<{ name: string }>(
       `select c.oid::regclass::text as name from pg_class c where relkind = 'r' and relnamespace = 'gateway'::regnamespace`,
     );
@@ -23,7 +23,7 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
     );
     return [
       `the schemas gateway and records with ${objects.length} objects; with rows: ${counted.join(', ') || 'none'}`,
-      ...(await rolesOf(client)).map(({ name, isUsed, members }) => {
+      ...(await readRoles(client)).map(({ name, isUsed, members }) => {
         const kept = isUsed ? ', which is kept, because another database uses it' : '';
         const logins = members.length > 0 ? `; its members stay: ${members.join(', ')}` : '';
         return `every privilege of the role ${name} in this database, and the role${kept}${logins}`;
@@ -38,14 +38,14 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
  * right.
  */
 export async function uninstall(adminUrl: string, note: (change: string) => void): Promise<void> {
-  await asAdmin(adminUrl, async (client) => {
+  await runAsAdmin(adminUrl, async (client) => {
     let changes: string[] = [];
     await replace(client, async () => {
       changes = [];
       await client.query('lock table gateway.migration_lock in share update exclusive mode nowait');
       await undo(client);
-      await dropInOrder(client, dropsOf(await schemaObjects(client, [])));
-      for (const role of await rolesOf(client)) changes.push(await removeRole(client, role));
+      await dropInOrder(client, writeDrops(await readSchemaObjects(client, [])));
+      for (const role of await readRoles(client)) changes.push(await removeRole(client, role));
       await dropInOrder(client, ['drop schema gateway, records']);
       changes.unshift('gave back what was taken from PUBLIC', 'dropped the schemas gateway and records');
     });
@@ -76,14 +76,14 @@ interface Role {
 }
 
 /** `members` leaves out the admin. */
-async function rolesOf(client: pg.Client): Promise<Role[]> {
-  return (await client.query<Role>(checkSql('roles'), [roles])).rows;
+async function readRoles(client: pg.Client): Promise<Role[]> {
+  return (await client.query<Role>(readCheckSql('roles'), [roles])).rows;
 }
 
 /** DROP OWNED takes privileges on other databases too: they are granted again. */
 async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
   const role = pg.escapeIdentifier(name);
-  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(checkSql('role-elsewhere'), [name]);
+  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(readCheckSql('role-elsewhere'), [name]);
   const [{ isMember, others } = { isMember: true, others: [] }] = rows;
   if (!isMember) await client.query(`grant ${role} to current_user`);
   await client.query(`drop owned by ${role}`);

@@ -1,12 +1,12 @@
 import pg from 'pg';
-import { checkSql } from '../../doctor/finding.js';
+import { readCheckSql } from '../../doctor/finding.js';
 import {
   createObjects,
-  fileStates,
-  inTransaction,
+  explainRefusal,
   MigrationFailed,
   noteApplied,
-  refused,
+  readFileStates,
+  runInTransaction,
   type SqlFile,
 } from './sql-files.js';
 
@@ -31,15 +31,17 @@ interface Applied {
  */
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
   await replace(client, async () => {
-    const before = await schemaObjects(client, []);
+    const before = await readSchemaObjects(client, []);
     const known = before.map(({ oid }) => oid);
-    const changed = await notApplied(client, files);
-    const applied = await withDependents(client, changed);
-    const stale = [...changed, ...applied.map(keyOf)];
-    await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [applied.map(keyOf)]);
-    await dropInOrder(client, dropsOf(objectsOf(applied)));
+    const changed = await listNotApplied(client, files);
+    const applied = await addDependents(client, changed);
+    const stale = [...changed, ...applied.map(getFileKey)];
+    await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [
+      applied.map(getFileKey),
+    ]);
+    await dropInOrder(client, writeDrops(listObjects(applied)));
     const { rows } = await client.query<{ oid: string }>('select oid from pg_policy');
-    const due = files.filter((file) => stale.includes(keyOf(file)));
+    const due = files.filter((file) => stale.includes(getFileKey(file)));
     for (const root of new Set(due.map((file) => file.root)))
       await createInOrder(
         client,
@@ -62,26 +64,26 @@ const noteNewPolicies = `insert into gateway.undo (statement)
  */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
   return replace(client, async () => {
-    const { rows } = await client.query<Applied>(checkSql('files-over'), [tables]);
-    const files = await withDependents(client, rows.map(keyOf));
-    await dropInOrder(client, dropsOf(objectsOf(files)));
-    return files.map(keyOf);
+    const { rows } = await client.query<Applied>(readCheckSql('files-over'), [tables]);
+    const files = await addDependents(client, rows.map(getFileKey));
+    await dropInOrder(client, writeDrops(listObjects(files)));
+    return files.map(getFileKey);
   });
 }
 
 /** Adds the files whose objects go with theirs. */
-async function withDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
+async function addDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   await client.query('savepoint trial');
-  for (const statement of dropsOf(objectsOf(await appliedFiles(client, keys))))
+  for (const statement of writeDrops(listObjects(await readAppliedFiles(client, keys))))
     await client.query(`${statement} cascade`);
   const gone = `select root, name from gateway.applied_files where root <> 'core' and digest is not null and gateway.digest_of(objects) is null`;
   const { rows } = await client.query<Applied>(gone);
   await client.query('rollback to savepoint trial');
-  return appliedFiles(client, [...keys, ...rows.map(keyOf)]);
+  return readAppliedFiles(client, [...keys, ...rows.map(getFileKey)]);
 }
 
 export function replace<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  return inTransaction(client, whileInUse, work).catch((error: Error) => {
+  return runInTransaction(client, whileInUse, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
     throw new MigrationFailed(
       `The views are in use: no lock in ${whileInUse.attempts} attempts. pg_stat_activity names the statements that run for so long. Nothing was changed.`,
@@ -89,23 +91,24 @@ export function replace<T>(client: pg.Client, work: () => Promise<T>): Promise<T
   });
 }
 
-const keyOf = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
+const getFileKey = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
 
-async function notApplied(client: pg.Client, files: readonly SqlFile[]): Promise<string[]> {
-  const states = await fileStates(client, ['views', 'gateway'], files);
-  return states.filter(({ state }) => state !== 'applied').map(keyOf);
+async function listNotApplied(client: pg.Client, files: readonly SqlFile[]): Promise<string[]> {
+  const states = await readFileStates(client, ['views', 'gateway'], files);
+  return states.filter(({ state }) => state !== 'applied').map(getFileKey);
 }
 
-async function appliedFiles(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
+async function readAppliedFiles(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   const text = `select root, name, objects from gateway.applied_files
     where root in ('views', 'gateway') and root || '/' || name = any ($1) order by root desc, name collate "C"`;
   return (await client.query<Applied>(text, [keys])).rows;
 }
 
-const objectsOf = (files: readonly Applied[]) => files.flatMap(({ objects }) => objects.map((object) => ({ object })));
+const listObjects = (files: readonly Applied[]) =>
+  files.flatMap(({ objects }) => objects.map((object) => ({ object })));
 
 /** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have taken some. */
-export function dropsOf(objects: readonly { readonly object: string }[]): string[] {
+export function writeDrops(objects: readonly { readonly object: string }[]): string[] {
   return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
@@ -134,7 +137,7 @@ async function createInOrder(client: pg.Client, files: readonly SqlFile[], known
     let refusal: unknown;
     for (const file of left) {
       await client.query('savepoint object');
-      await create(client, file, known).catch(async (error: Error) => {
+      await createView(client, file, known).catch(async (error: Error) => {
         if ((error.cause as pg.DatabaseError | undefined)?.code !== undefinedTable) throw error;
         await client.query('rollback to savepoint object');
         later.push(file);
@@ -147,17 +150,17 @@ async function createInOrder(client: pg.Client, files: readonly SqlFile[], known
 }
 
 /** EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
-async function create(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
-  const sql = await withTypes(client, file);
+async function createView(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
+  const sql = await addTypes(client, file);
   const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
   await createObjects(client, `do ${executed}`).catch((error: unknown) => {
-    throw refused({ ...file, sql }, error);
+    throw explainRefusal({ ...file, sql }, error);
   });
-  const created = await schemaObjects(client, known);
+  const created = await readSchemaObjects(client, known);
   const stored = created.find(({ type }) => type === 'table' || type === 'sequence');
   if (stored !== undefined)
     throw new MigrationFailed(
-      `${keyOf(file)}: it creates the ${stored.object}, whose rows would be lost with the next change of a view.`,
+      `${getFileKey(file)}: it creates the ${stored.object}, whose rows would be lost with the next change of a view.`,
     );
   const objects = created.map(({ object }) => object);
   await noteApplied(client, file, objects);
@@ -165,7 +168,7 @@ async function create(client: pg.Client, file: SqlFile, known: string[]): Promis
 }
 
 /** Adds the types that workspace_id has in the operator's views, and digests of these views. */
-export async function withTypes(client: pg.Client, { root, name, sql }: SqlFile): Promise<string> {
+export async function addTypes(client: pg.Client, { root, name, sql }: SqlFile): Promise<string> {
   if (root !== 'gateway') return sql;
   const views = [...new Set([...sql.matchAll(/\{type of ([\w.]+)\}/g)].map(([, view]) => view as string))];
   const { rows } = await client.query<{ view: string; isThere: boolean; type: string | null; digest: string }>(
@@ -193,6 +196,6 @@ interface SchemaObject {
 }
 
 /** Returns objects in the order of their creation, without parts such as row types. */
-export async function schemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
-  return (await client.query<SchemaObject>(checkSql('schema-objects'), [known])).rows;
+export async function readSchemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
+  return (await client.query<SchemaObject>(readCheckSql('schema-objects'), [known])).rows;
 }

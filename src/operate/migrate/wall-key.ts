@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { deriveKey, wallKeyAdvice } from '../../base/wall-key.js';
-import { fingerprintOf, padsOf } from '../../postgres/seal.js';
+import { derivePads, hashFingerprint } from '../../postgres/seal.js';
 import { MigrationFailed } from './sql-files.js';
 
 /** Throws MigrationFailed without any key: the views would show no record. */
@@ -16,9 +16,9 @@ export async function storeWallKey(client: pg.Client, wallKey: string): Promise<
   if (wallKey === '') return [];
   const { rowCount: stored } = await client.query(
     'insert into gateway.wall_keys (inner_pad, outer_pad, sync_key) values ($1, $2, $3) on conflict do nothing',
-    [...padsOf(wallKey), deriveKey(wallKey, 'sync')],
+    [...derivePads(wallKey), deriveKey(wallKey, 'sync')],
   );
-  return stored === 0 ? [] : [`stored WALL_KEY ${fingerprintOf(wallKey)}`];
+  return stored === 0 ? [] : [`stored WALL_KEY ${hashFingerprint(wallKey)}`];
 }
 
 /** Returns a sentence for each key that the database has, the newest first. Throws MigrationFailed without the table of keys. */
@@ -28,7 +28,7 @@ export async function listWallKeys(client: pg.Client, wallKey: string): Promise<
     from gateway.wall_keys order by stored_at desc`;
   const { rows } = await client.query<{ fingerprint: string; stored: string; used: string | null }>(text);
   return rows.map(({ fingerprint, stored, used }) => {
-    const given = wallKey !== '' && fingerprint === fingerprintOf(wallKey) ? ' (this WALL_KEY)' : '';
+    const given = wallKey !== '' && fingerprint === hashFingerprint(wallKey) ? ' (this WALL_KEY)' : '';
     return `key ${fingerprint}${given}: stored ${stored} UTC, ${used ? `last used by a gateway ${used} UTC` : 'not used by a gateway yet'}`;
   });
 }
@@ -38,7 +38,7 @@ export async function listWallKeys(client: pg.Client, wallKey: string): Promise<
  * went.
  */
 export async function retireWallKeys(client: pg.Client, wallKey: string, isForced: boolean): Promise<string[]> {
-  const [inner] = padsOf(wallKey);
+  const [inner] = derivePads(wallKey);
   const { rows } = await client.query('select from gateway.wall_keys where inner_pad = $1', [inner]);
   if (wallKey === '' || rows.length === 0)
     throw new MigrationFailed('The database does not have this WALL_KEY: run `migrate --wall-key` with it first.');

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { ConnectionLost, mixesUpNames, ServerFault } from '../../base/errors.js';
 import type { Row, TextRow } from '../row.js';
-import { digestMax, prepared, type Statement, type Values } from '../statement.js';
+import { digestMax, prepareSql, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
 
 export interface TripPart {
@@ -54,7 +54,7 @@ export class RoundTrip extends pg.Query {
 
   /** pg sends the messages in one write. No part is sent where the connection keeps another text under one of the names. */
   prepare(wire: Wire): void {
-    const names = namesOn(wire);
+    const names = getNamedStatements(wire);
     const other = this.parts.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
     if (other !== undefined) this.#failure = new Error(`the statement ${other.statement.name} has another text`);
     else
@@ -83,9 +83,9 @@ export class RoundTrip extends pg.Query {
   /** Errors of pg that PostgreSQL did not send are errors of the connection. */
   handleError(error: Error, wire: Wire): void {
     if (!(error instanceof pg.DatabaseError)) return this.callback(new ConnectionLost(error.message));
-    const names = namesOn(wire);
+    const names = getNamedStatements(wire);
     const failed = this.#tags.length;
-    const reason = this.isNamed && mixesUpNames(error) ? causeOf(names, this.parts[failed], error) : error;
+    const reason = this.isNamed && mixesUpNames(error) ? findFailureCause(names, this.parts[failed], error) : error;
     names.failures ??= new Map();
     for (const i of this.#parsed)
       if (i >= failed) names.failures.set(this.parts[i]?.statement.name as string, i === failed ? reason : null);
@@ -127,7 +127,7 @@ interface NamedStatements {
 
 const namesOf = new WeakMap<Wire, NamedStatements>();
 
-function namesOn(wire: Wire): NamedStatements {
+function getNamedStatements(wire: Wire): NamedStatements {
   const known = namesOf.get(wire);
   if (known !== undefined) return known;
   const names = { texts: new Map<string, string>() };
@@ -139,18 +139,24 @@ function namesOn(wire: Wire): NamedStatements {
  * Why a statement met 26000 or 42P05. A connection without an error before has completed each Parse that was sent on it, so a pooler is
  * between. Otherwise the statement shares the cause with the one that should have prepared it.
  */
-function causeOf({ failures }: NamedStatements, part: TripPart | undefined, { code = '' }: pg.DatabaseError): Error {
+function findFailureCause(
+  { failures }: NamedStatements,
+  part: TripPart | undefined,
+  { code = '' }: pg.DatabaseError,
+): Error {
   if (failures === undefined) return new StatementMixedUp(code);
   return failures.get(part?.statement.name ?? '') ?? new StatementMoved();
 }
 
 /** A statement's name begins with its label, whose first part is the resource. */
-const resourceOfName = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
+const getResourceOfName = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
 
 /** Says whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
 function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement): boolean {
   const isKept = texts.delete(name); // so that it becomes the last
-  const siblings = isKept ? [] : [...texts.keys()].filter((each) => resourceOfName(each) === resourceOfName(name));
+  const siblings = isKept
+    ? []
+    : [...texts.keys()].filter((each) => getResourceOfName(each) === getResourceOfName(name));
   const [oldest] = siblings.length >= keptMax.ofResource ? siblings : texts.size >= keptMax.all ? texts.keys() : [];
   if (oldest !== undefined) {
     texts.delete(oldest);
@@ -161,7 +167,7 @@ function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement)
 }
 
 /** Sets the sealed workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
-export const guard = prepared('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['sealed']);
+export const guard = prepareSql('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['sealed']);
 
 /**
  * Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. EXPLAIN (ANALYZE,
@@ -169,16 +175,16 @@ export const guard = prepared('workspace-guard', "select set_config('gateway.wor
  * by an index of the key:    37,291 buffers;
  * in the order of the table: 824 buffers.
  */
-const guardInTableOrder = prepared(
+const guardInTableOrder = prepareSql(
   'workspace-guard-in-table-order',
   `${guard.text}, set_config('enable_indexscan', 'off', true), set_config('enable_seqscan', 'off', true)`,
   guard.parameters,
 );
 
-export const guardOf = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
+export const getGuard = ({ inTableOrder }: Statement): Statement => (inTableOrder ? guardInTableOrder : guard);
 
 /** Puts the values in the order of the statement's parameters. Throws when one is missing. */
-export function boundValues({ name, parameters }: Statement, values: Values): BoundValue[] {
+export function bindValues({ name, parameters }: Statement, values: Values): BoundValue[] {
   return parameters.map((parameter) => {
     const value = values[parameter];
     if (value === undefined) throw new Error(`statement ${name} lacks a value for ${parameter}`);

@@ -1,5 +1,5 @@
 import { Socket, type SocketConstructorOpts } from 'node:net';
-import { dataRow, messageEnd, Row } from '../row.js';
+import { dataRow, findMessageEnd, Row } from '../row.js';
 import type { Wire } from './wire.js';
 
 /** A buffer begins so large, and keeps so much at most of what a larger message took. */
@@ -32,7 +32,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
     message.fields.startPiece(bytes);
     let passed = 0;
     let at = 0;
-    let end = messageEnd(message.fields, at);
+    let end = findMessageEnd(message.fields, at);
     while (end <= filled) {
       if (bytes[at] === dataRow) {
         if (passed < at) toPg.call(stream, bytes.subarray(passed, at));
@@ -41,7 +41,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
         passed = end;
       }
       at = end;
-      end = messageEnd(message.fields, at);
+      end = findMessageEnd(message.fields, at);
     }
     if (passed < at) toPg.call(stream, bytes.subarray(passed, at));
     if (at > 0) move(at, Math.max(Math.min(room.length, roomBytes.kept), filled - at));
@@ -61,7 +61,7 @@ export interface ReusingSocket {
  * Reads into one buffer: with new ones V8 collects its whole heap for every 10 MB. Until `reuse` each event has a copy, because pg keeps
  * the bytes of the login. `pause` acts at once; TLS has buffers of its own.
  */
-export function reusingSocket(): ReusingSocket {
+export function makeReusingSocket(): ReusingSocket {
   let isReusing = false;
   const buffer = Buffer.allocUnsafeSlow(readBytesMax);
   const callback = (length: number): boolean => {

@@ -1,5 +1,5 @@
 import { protocolViolation, undefinedObject } from '../../base/errors.js';
-import { projectText } from '../../base/paths.js';
+import { readProject } from '../../base/paths.js';
 
 /** gateway_reader reads on replicas, gateway_writer writes on the primary. */
 export type LoginKind = 'replica' | 'primary';
@@ -19,12 +19,12 @@ const failed = /^(row_security|default_transaction_isolation|statement_timeout|s
  * sql/core/001_roles.sql gives them to the roles, which can change their own: so each login sends them. Statements have at least the
  * gateway's time.
  */
-export function sessionSettings(
+export function listSessionSettings(
   kind: LoginKind,
   bounds: { readonly statementTimeoutMs: number; readonly writeTimeoutMs: number },
 ): SessionSetting[] {
   const statementMs = 2 * (kind === 'replica' ? bounds.statementTimeoutMs : bounds.writeTimeoutMs);
-  const rows = projectText('sql/core/001_roles.sql').matchAll(/\('(\w+)', (null|'[^']*'), (null|'[^']*')\)/g);
+  const rows = readProject('sql/core/001_roles.sql').matchAll(/\('(\w+)', (null|'[^']*'), (null|'[^']*')\)/g);
   return [...rows].flatMap(([, name = '', reader, writer]): SessionSetting[] => {
     const [, value] = /^'(.*)'$/.exec((kind === 'replica' ? reader : writer) as string) ?? [];
     if (value === undefined) return [];
@@ -48,7 +48,7 @@ const always = [
 ];
 
 /** Lists what to try in turn: older servers refuse what is later, and poolers pass on only some. */
-export function startupsOf(settings: readonly SessionSetting[]): readonly Startup[] {
+export function listStartups(settings: readonly SessionSetting[]): readonly Startup[] {
   const isTracked = ({ name }: SessionSetting): boolean =>
     /^(TimeZone|DateStyle|standard_conforming_strings)$/.test(name);
   const tracked = Object.fromEntries(settings.filter(isTracked).map(({ name, value }) => [name, value]));

@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import pg from 'pg';
-import { isRefusedStartup, type SessionSetting, type Startup, startupsOf } from './session.js';
+import { isRefusedStartup, listStartups, type SessionSetting, type Startup } from './session.js';
 
 /** The connection inside a client of pg is no part of its API, so only this folder uses it, and pg is pinned. */
 export interface Wire extends EventEmitter {
@@ -16,16 +16,16 @@ export interface Wire extends EventEmitter {
 
 export type BoundValue = string | null | Buffer;
 
-export function wireOf(client: pg.ClientBase): Wire {
+export function getWire(client: pg.ClientBase): Wire {
   return (client as unknown as { connection: Wire }).connection;
 }
 
-export function streamOf(client: pg.ClientBase): Socket {
-  return wireOf(client).stream;
+export function getStream(client: pg.ClientBase): Socket {
+  return getWire(client).stream;
 }
 
 /** A pooler announces a number of its own. */
-export function announcedPid(client: pg.ClientBase): number | null {
+export function getAnnouncedPid(client: pg.ClientBase): number | null {
   return (client as unknown as { processID: number | null }).processID;
 }
 
@@ -54,7 +54,7 @@ export class Login {
   #first = 0;
 
   constructor(settings: readonly SessionSetting[]) {
-    this.#startups = startupsOf(settings);
+    this.#startups = listStartups(settings);
   }
 
   /** `configured` is called for each attempt. Rejects as pg does. */

@@ -1,8 +1,8 @@
 import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
 import { isImageJson } from '../projection/images.js';
-import { constantJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
-import { instantFromJson, type ScalarWriter } from '../projection/json-instants.js';
+import { encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
+import { type ScalarWriter, writeJsonInstant } from '../projection/json-instants.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
 /** It is called by the position of its column, never with NULL. */
@@ -48,9 +48,9 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 /** Stays text when JSON has no such number: too many digits, NaN, infinity. */
-const exactNumber = (text: string): number | string => {
+const parseExactNumber = (text: string): number | string => {
   const number = Number(text);
-  return Number.isFinite(number) && decimal(text) === decimal(String(number)) ? number : text;
+  return Number.isFinite(number) && normalizeDecimal(text) === normalizeDecimal(String(number)) ? number : text;
 };
 const isUuid = (text: string): boolean => uuid.test(text);
 const hasNoNul = (text: string): boolean => !text.includes('\0'); // PostgreSQL's text holds no NUL
@@ -78,30 +78,31 @@ export const dateSchema: JsonSchema = {
 };
 
 const dateForm = 'a calendar date, YYYY-MM-DD';
-const trueJson = constantJson('true');
-const falseJson = constantJson('false');
+const trueJson = encodeJson('true');
+const falseJson = encodeJson('false');
 const digitNine = 0x39;
 const letterT = 0x74;
 const letterF = 0x66;
 const quote = 0x22;
 const hyphen = 0x2d;
 const openingList = 0x5b;
-const raw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
-const quoted: ValueSerializer = (row, at, json) => json.quoted(row, row.starts[at] as number, row.ends[at] as number);
-const escaped: ValueSerializer = (row, at, json) =>
+const writeRaw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
+const writeQuoted: ValueSerializer = (row, at, json) =>
+  json.quoted(row, row.starts[at] as number, row.ends[at] as number);
+const writeEscaped: ValueSerializer = (row, at, json) =>
   json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
 /** NaN and Infinity, which alone end in a letter, become null. */
-const finite: ValueSerializer = (row, at, json) => {
-  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) raw(row, at, json);
+const writeFinite: ValueSerializer = (row, at, json) => {
+  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) writeRaw(row, at, json);
   else json.constant(nullJson);
 };
 /** Infinite dates and years beyond 9999, which alone are not 10 bytes long, become null. */
-const calendarDate: ValueSerializer = (row, at, json) => {
-  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) quoted(row, at, json);
+const writeCalendarDate: ValueSerializer = (row, at, json) => {
+  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) writeQuoted(row, at, json);
   else json.constant(nullJson);
 };
 /** Infinite moments and years beyond 9999 become null: no space after ten bytes, or no zone. */
-const instant: ValueSerializer = (row, at, json) => {
+const writeInstant: ValueSerializer = (row, at, json) => {
   const { bytes } = row;
   const start = row.starts[at] as number;
   const zone = (row.ends[at] as number) - 3;
@@ -109,11 +110,11 @@ const instant: ValueSerializer = (row, at, json) => {
   else json.constant(nullJson);
 };
 
-const asStored: ScalarWriter = (from, start, end, json) => json.part(from, start, end);
+const copyStored: ScalarWriter = (from, start, end, json) => json.part(from, start, end);
 /** A number becomes a text: ids are strings. */
-const textFromJson: ScalarWriter = (from, start, end, json) => {
+const copyJsonText: ScalarWriter = (from, start, end, json) => {
   const first = from.bytes[start] as number;
-  if (first === quote) asStored(from, start, end, json);
+  if (first === quote) copyStored(from, start, end, json);
   else if (first < openingList) json.quoted(from, start, end);
   else json.constant(nullJson);
 };
@@ -121,7 +122,7 @@ const textFromJson: ScalarWriter = (from, start, end, json) => {
 const kept =
   (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
   (from, start, end, json) => {
-    if (isOfType(from.bytes[start] as number, from.bytes, start, end)) asStored(from, start, end, json);
+    if (isOfType(from.bytes[start] as number, from.bytes, start, end)) copyStored(from, start, end, json);
     else json.constant(nullJson);
   };
 /** PostgreSQL writes NaN and infinity as texts. */
@@ -140,8 +141,8 @@ export const fieldTypes = {
     writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     isLogged: (json) => uuid.test(json.slice(1, -1).toLowerCase()),
-    fromJson: textFromJson,
-    serializer: quoted,
+    fromJson: copyJsonText,
+    serializer: writeQuoted,
     isPrinted: isUuid,
     query: { schema: identifier, isValue: isUuid },
   },
@@ -152,8 +153,8 @@ export const fieldTypes = {
     writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
     isLogged: isLoggedId,
-    fromJson: textFromJson,
-    serializer: quoted,
+    fromJson: copyJsonText,
+    serializer: writeQuoted,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -163,8 +164,8 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-    fromJson: textFromJson,
-    serializer: escaped,
+    fromJson: copyJsonText,
+    serializer: writeEscaped,
     isPrinted: hasNoNul,
     isMember: isString,
     query: { schema: identifier, isValue: hasNoNul },
@@ -175,20 +176,20 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: 'open',
     isLogged: isLoggedText,
-    fromJson: textFromJson,
-    serializer: escaped,
+    fromJson: copyJsonText,
+    serializer: writeEscaped,
     query: { schema: identifier, isValue: hasNoNul },
   },
   integer: {
     columnTypes: ['smallint', 'integer', 'bigint'],
     schema: { type: 'integer', format: 'int64' },
     writeSchema: { type: 'integer', format: 'int64' },
-    auditValue: exactNumber,
+    auditValue: parseExactNumber,
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     isLogged: isLoggedNumber,
     fromJson: numberFromJson,
-    serializer: raw,
+    serializer: writeRaw,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: {
@@ -202,12 +203,12 @@ export const fieldTypes = {
     schema: { type: 'number' },
     hasValuesWithoutJson: true,
     writeSchema: { type: 'number' },
-    auditValue: exactNumber,
+    auditValue: parseExactNumber,
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     isLogged: isLoggedNumber,
     fromJson: numberFromJson,
-    serializer: finite,
+    serializer: writeFinite,
   },
   boolean: {
     columnTypes: ['boolean'],
@@ -235,7 +236,7 @@ export const fieldTypes = {
     example: '2026-03-14',
     isLogged: isLoggedTime,
     fromJson: dateFromJson,
-    serializer: calendarDate,
+    serializer: writeCalendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
@@ -250,8 +251,8 @@ export const fieldTypes = {
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     isLogged: isLoggedTime,
-    fromJson: instantFromJson,
-    serializer: instant,
+    fromJson: writeJsonInstant,
+    serializer: writeInstant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),
     query: {
       schema: { type: 'string', format: 'date-time' },
@@ -266,15 +267,15 @@ export const fieldTypes = {
     columnTypes: ['json', 'jsonb'],
     schema: {},
     example: [],
-    fromJson: asStored,
-    serializer: raw,
+    fromJson: copyStored,
+    serializer: writeRaw,
     isMember: () => true,
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;
 
 export type FieldType = keyof typeof fieldTypes;
 
-export function fieldType(type: FieldType): FieldTypeRow {
+export function getType(type: FieldType): FieldTypeRow {
   return fieldTypes[type];
 }
 
@@ -282,10 +283,11 @@ export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly Fi
 export type IdType = (typeof idTypes)[number];
 
 /** The value is not null, and PostgreSQL prints it so. */
-export const textOf = (value: unknown): string => (typeof value === 'boolean' ? (value ? 't' : 'f') : String(value));
+export const formatText = (value: unknown): string =>
+  typeof value === 'boolean' ? (value ? 't' : 'f') : String(value);
 
 /** Gives significant digits and exponent: 1.50, 15e-1 and 1.5 have the same text. */
-export function decimal(literal: string): string {
+export function normalizeDecimal(literal: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
   if (match === null) return literal; // Infinity
   const [, sign, whole, fraction = '', exponent = '0'] = match as unknown as [string, string, string, string?, string?];

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../base/errors.js';
-import { type FieldType, fieldType, idTypes, type QueryForm } from './field-types.js';
+import { type FieldType, getType, idTypes, type QueryForm } from './field-types.js';
 
 interface FilterKindRow {
   readonly columnTypes: readonly FieldType[];
@@ -16,27 +16,28 @@ interface FilterKindRow {
   readonly takesDays?: true;
 }
 
-const formOf = (type: FieldType): QueryForm => fieldType(type).query as QueryForm;
+const getQueryForm = (type: FieldType): QueryForm => getType(type).query as QueryForm;
 
 /** PostgreSQL tells a date and an instant apart by the length of a date. */
 const dateOrInstant: QueryForm = {
-  schema: { type: 'string', anyOf: [formOf('date').schema, formOf('timestamp').schema] },
-  isValue: (text) => formOf('date').isValue(text) || formOf('timestamp').isValue(text),
+  schema: { type: 'string', anyOf: [getQueryForm('date').schema, getQueryForm('timestamp').schema] },
+  isValue: (text) => getQueryForm('date').isValue(text) || getQueryForm('timestamp').isValue(text),
   error: {
     code: 'invalid_instant',
-    form: `${formOf('date').error?.form}, or ${formOf('timestamp').error?.form}`,
+    form: `${getQueryForm('date').error?.form}, or ${getQueryForm('timestamp').error?.form}`,
   },
 };
 
 /** Compares a date with a column of the type: with a timestamp as the first moment of the day. */
-const startOf = (date: string, type: FieldType): string => (type === 'date' ? date : firstMoment(`${date}::timestamp`));
+const findPeriodStart = (date: string, type: FieldType): string =>
+  type === 'date' ? date : findFirstMoment(`${date}::timestamp`);
 
 /**
  * Finds the first of a midnight that comes twice, because PostgreSQL takes the second, in standard time. The first is where the clock of
  * the day before shows it, unless the clock went back before it was reached. No subquery is used, so that PostgreSQL still prunes
  * partitions before it runs.
  */
-function firstMoment(midnight: string): string {
+function findFirstMoment(midnight: string): string {
   const usual = `(${midnight} at time zone :timeZone)`;
   const clockOfDayBefore = `((${usual} - interval '24 hours') at time zone :timeZone + interval '24 hours')`;
   const sooner = `(${usual} - (${clockOfDayBefore} - ${midnight}))`;
@@ -52,21 +53,21 @@ export const filterKinds = {
     operator: '=',
     value: (_, typed) => typed,
   },
-  /** Every list has it, and no definition: a list of ids is no condition, see `rowsByIds` (statements.ts). */
+  /** Every list has it, and no definition: a list of ids is no condition, see `selectRowsByIds` (statements.ts). */
   ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
   from: {
     columnTypes: ['date', 'timestamp'],
-    form: formOf('date'),
+    form: getQueryForm('date'),
     operator: '>=',
-    value: (day, _, type) => startOf(`${day}::date`, type),
+    value: (day, _, type) => findPeriodStart(`${day}::date`, type),
     end: 'lower',
     takesDays: true,
   },
   to: {
     columnTypes: ['date', 'timestamp'],
-    form: formOf('date'),
+    form: getQueryForm('date'),
     operator: '<',
-    value: (day, _, type) => startOf(`(${day}::date + 1)`, type),
+    value: (day, _, type) => findPeriodStart(`(${day}::date + 1)`, type),
     end: 'upper',
     takesDays: true,
   },
@@ -75,7 +76,7 @@ export const filterKinds = {
     form: dateOrInstant,
     operator: '>=',
     value: (at, _, type) =>
-      `case when length(${at}::text) = 10 then ${startOf(`${at}::date`, type)} else ${at}::timestamptz end`,
+      `case when length(${at}::text) = 10 then ${findPeriodStart(`${at}::date`, type)} else ${at}::timestamptz end`,
     takesDays: true,
   },
 } as const satisfies Readonly<Record<string, FilterKindRow>>;
@@ -97,13 +98,13 @@ export interface Filter {
   readonly nearlyUnique?: boolean;
 }
 
-export function filterKind(kind: FilterKind): FilterKindRow {
+export function getKind(kind: FilterKind): FilterKindRow {
   return filterKinds[kind];
 }
 
-export function filterForm({ kind, type }: Filter): QueryForm {
-  const { form, isList } = filterKind(kind);
-  const each = form ?? formOf(type);
+export function getFilterForm({ kind, type }: Filter): QueryForm {
+  const { form, isList } = getKind(kind);
+  const each = form ?? getQueryForm(type);
   return isList ? { ...each, schema: { type: 'array', items: each.schema, maxItems: listValuesMax } } : each;
 }
 
@@ -112,10 +113,10 @@ export type ParameterText = string | readonly string[];
 
 /** Returns the value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
 export function parseFilter(name: string, filter: Filter, text: ParameterText, faults: FieldError[]): string | null {
-  const { isValue, error } = filterForm(filter);
+  const { isValue, error } = getFilterForm(filter);
   if (typeof text !== 'string') {
     const values = filter.type === 'text' ? text : text.flatMap((value) => value.split(',')); // no value of others has a comma
-    return arrayText(listedValues(name, values, faults).filter(isValue));
+    return formatArray(splitValues(name, values, faults).filter(isValue));
   }
   if (isValue(text)) return text;
   if (error !== undefined) faults.push({ parameter: name, code: error.code, detail: `${name} must be ${error.form}.` });
@@ -123,7 +124,7 @@ export function parseFilter(name: string, filter: Filter, text: ParameterText, f
 }
 
 /** Checks the values of a list. Adds a fault for an empty one, and for too many, of which it returns none. */
-export function listedValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
+export function splitValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;
     faults.push({ parameter: name, code: 'empty_value', detail });
@@ -137,14 +138,14 @@ export function listedValues(name: string, values: readonly string[], faults: Fi
 }
 
 /** Writes an array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
-export function arrayText(values: readonly string[]): string {
+export function formatArray(values: readonly string[]): string {
   const quoted = values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
   return `{${quoted.join(',')}}`;
 }
 
-export function filterRanges(filters: Readonly<Record<string, Filter>>): { lower: string; upper: string }[] {
+export function listFilterRanges(filters: Readonly<Record<string, Filter>>): { lower: string; upper: string }[] {
   const entries = Object.entries(filters);
-  const ends = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => filterKind(kind).end === end);
+  const ends = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => getKind(kind).end === end);
   return ends('lower').flatMap(([lower, { column }]) =>
     ends('upper').flatMap(([upper, high]) => (high.column === column ? [{ lower, upper }] : [])),
   );

@@ -4,16 +4,24 @@ import type { ErrorObject } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { SettingsError } from '../../base/errors.js';
-import { projectRoot, projectText, readFault, readText } from '../../base/paths.js';
+import { projectRoot, readFault, readProject, readText } from '../../base/paths.js';
 import { usualDiff } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
-import { repeatedKeys } from '../projection/json-scan.js';
+import { findRepeats } from '../projection/json-scan.js';
 import validateDefinition from './definition-validator.cjs';
 import type { FieldType } from './field-types.js';
 import { type Filter, listValuesMax } from './filter-kinds.js';
 import isJsonSchema from './json-schema-validator.cjs';
-import { type CompileSchema, contradictions, logsOf, sharedNames } from './refusals.js';
-import { type DefinitionFile, type Field, type Group, leaves, type Resource, walled, walledWrite } from './resource.js';
+import { type CompileSchema, listContradictions, listLogs, listSharedNames } from './refusals.js';
+import {
+  type DefinitionFile,
+  type Field,
+  type Group,
+  listLeaves,
+  nameWalled,
+  nameWalledWrite,
+  type Resource,
+} from './resource.js';
 
 const filesMax = 100;
 
@@ -21,24 +29,24 @@ const filesMax = 100;
 export function loadResources(dir: string): readonly Resource[] {
   const flaws: string[] = [];
   const addFlaws = (path: string, ...of: readonly string[]): number =>
-    flaws.push(...new Set(of.map((flaw) => `${shortPath(path)} ${flaw}.`)));
+    flaws.push(...new Set(of.map((flaw) => `${shortenPath(path)} ${flaw}.`)));
   const files = new Map<string, DefinitionFile>();
-  for (const path of definitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir)) {
+  for (const path of listDefinitionPaths(dir === '' ? join(projectRoot, 'config/resources') : dir)) {
     const read = readDefinition(path);
     if (Array.isArray(read)) addFlaws(path, ...read);
     else files.set(path, read);
   }
   const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
   const named = new Map([...files.values()].map((file) => [file.name, file]));
-  const compileSchema = schemaCompiler();
+  const compileSchema = makeSchemaCompiler();
   for (const [path, file] of files)
-    addFlaws(path, ...contradictions(file, { named: isWhole ? named : null, compileSchema }));
-  for (const [path, flaw] of sharedNames(files)) addFlaws(path, flaw);
+    addFlaws(path, ...listContradictions(file, { named: isWhole ? named : null, compileSchema }));
+  for (const [path, flaw] of listSharedNames(files)) addFlaws(path, flaw);
   if (flaws.length > 0) throw new SettingsError(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
-  return [...files].map(([path, file]) => resourceFrom(path, file, named));
+  return [...files].map(([path, file]) => readResource(path, file, named));
 }
 
-function definitionPaths(folder: string): string[] {
+function listDefinitionPaths(folder: string): string[] {
   let names: string[];
   try {
     names = readdirSync(folder).filter((name) => name.endsWith('.json'));
@@ -61,21 +69,21 @@ function readDefinition(path: string): DefinitionFile | string[] {
     return [`/: the file is not JSON (${(error as Error).message}); correct the syntax`];
   }
   validateDefinition(value);
-  const repeated = repeatedKeys(text).map((place) => `${place}: the key stands there twice; keep one of them`);
+  const repeated = findRepeats(text).map((place) => `${place}: the key stands there twice; keep one of them`);
   const misfits = (validateDefinition.errors ?? [])
     .filter(({ keyword }) => !['if', 'propertyNames'].includes(keyword))
-    .map(flawOf);
+    .map(describeFlaw);
   if (repeated.length + misfits.length > 0) return [...repeated, ...misfits];
   const file = value as DefinitionFile;
-  return { ...file, codecs: { ...codecPresets(), ...file.codecs } };
+  return { ...file, codecs: { ...readCodecPresets(), ...file.codecs } };
 }
 
-export function codecPresets(): Readonly<Record<string, Codec>> {
-  return JSON.parse(projectText('config/codecs.json'));
+export function readCodecPresets(): Readonly<Record<string, Codec>> {
+  return JSON.parse(readProject('config/codecs.json'));
 }
 
 /** Uses the words of its schema, or our own. */
-function flawOf({ instancePath, keyword, params, message, propertyName, parentSchema }: ErrorObject): string {
+function describeFlaw({ instancePath, keyword, params, message, propertyName, parentSchema }: ErrorObject): string {
   if (keyword === 'additionalProperties')
     return `${instancePath}/${params.additionalProperty}: there is no such key; remove it, or correct its spelling after config/resource.schema.json`;
   const at = propertyName === undefined ? instancePath || '/' : `${instancePath}/${propertyName}`;
@@ -84,7 +92,7 @@ function flawOf({ instancePath, keyword, params, message, propertyName, parentSc
 }
 
 /** Shortens a path as seen from the working directory, if it can. */
-function shortPath(path: string): string {
+function shortenPath(path: string): string {
   const fromHere = relative(process.cwd(), path);
   return fromHere.startsWith('..') ? path : fromHere;
 }
@@ -98,23 +106,26 @@ const idsFilter: Omit<Filter, 'type'> = {
 const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 
 /** Types of order, filters and id follow from the fields, views from names. */
-function resourceFrom(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
-  const types = new Map(leaves(file).map(({ field }) => [field.column, field.type]));
+function readResource(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
+  const types = new Map(listLeaves(file).map(({ field }) => [field.column, field.type]));
   const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
   const { write, sync, order, filters, fields, ...members } = file;
-  const [log = usualLog] = logsOf(named.values());
-  const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [name, { ...part, view: walled(part.view) }]);
+  const [log = usualLog] = listLogs(named.values());
+  const parts = Object.entries(sync?.parts ?? {}).map(([name, part]) => [
+    name,
+    { ...part, view: nameWalled(part.view) },
+  ]);
   const records = write?.view ?? file.view;
   const logged = (write?.audit || log).view ?? log.view;
   const referring = (field: Field | Group): Field | Group =>
     'group' in field || !field.write || field.references === undefined
       ? field
-      : { ...field, write: { ...field.write, references: walled(named.get(field.references)?.view as string) } };
+      : { ...field, write: { ...field.write, references: nameWalled(named.get(field.references)?.view as string) } };
   return {
     ...members,
     fields: Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, referring(field)])),
-    view: walled(file.view),
-    file: shortPath(path),
+    view: nameWalled(file.view),
+    file: shortenPath(path),
     table: file.table ?? file.name,
     idType: types.get('id') as Resource['idType'],
     order: order.map((column) => typed({ column })),
@@ -125,16 +136,16 @@ function resourceFrom(path: string, file: DefinitionFile, named: ReadonlyMap<str
     ...(write && {
       write: {
         ...write,
-        view: walledWrite(records),
+        view: nameWalledWrite(records),
         records,
-        audit: write.audit && { ...write.audit, view: walledWrite(logged), records: logged, diff: log.diff },
+        audit: write.audit && { ...write.audit, view: nameWalledWrite(logged), records: logged, diff: log.diff },
       },
     }),
   };
 }
 
 /** Compiles schemas once that differ only in prose. */
-function schemaCompiler(): CompileSchema {
+function makeSchemaCompiler(): CompileSchema {
   const ajv = new Ajv2020({
     strictTypes: false,
     strict: true,

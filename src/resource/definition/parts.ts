@@ -1,20 +1,20 @@
-import { type WordSource, wordsOf } from '../../postgres/row.js';
+import { viewWords, type WordSource } from '../../postgres/row.js';
 import { removeImage } from '../projection/images.js';
-import { type ConstantJson, constantJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
+import { type ConstantJson, encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
 import {
-  eachChild,
   hasName,
   type JsonName,
-  jsonName,
+  makeJsonName,
   openingList,
   openingObject,
-  valueEnd,
+  skipValue,
+  visitEach,
 } from '../projection/json-walk.js';
-import { type JsonWriter, shownMembers } from '../projection/shown-members.js';
-import { fieldType } from './field-types.js';
+import { type JsonWriter, makeShownMembersWriter } from '../projection/shown-members.js';
+import { getType } from './field-types.js';
 import type { Part } from './resource.js';
 
-const [openList, closeList, closeObject] = ['[', ']', '}'].map(constantJson) as [
+const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
   ConstantJson,
   ConstantJson,
   ConstantJson,
@@ -22,17 +22,17 @@ const [openList, closeList, closeObject] = ['[', ']', '}'].map(constantJson) as 
 const letterN = 0x6e;
 
 /** Shows all fields of the definition in their order, null when missing, and no others. */
-export function partWriter(part: Part): JsonWriter {
+export function makePartWriter(part: Part): JsonWriter {
   const { type, items, fields, show = [] } = part;
-  if (items !== undefined) return listWriter(valueWriter(items));
-  if (fields !== undefined) return objectWriter(fields);
-  return type === 'json' ? shownMembers(show) : scalarWriter(part);
+  if (items !== undefined) return makeListWriter(makeValueWriter(items));
+  if (fields !== undefined) return makeObjectWriter(fields);
+  return type === 'json' ? makeShownMembersWriter(show) : makeScalarWriter(part);
 }
 
-function scalarWriter({ type }: Part): JsonWriter {
-  const { fromJson } = fieldType(type);
+function makeScalarWriter({ type }: Part): JsonWriter {
+  const { fromJson } = getType(type);
   return (from, start, json) => {
-    const end = valueEnd(from.bytes, start);
+    const end = skipValue(from.bytes, start);
     const before = json.length;
     fromJson(from, start, end, json);
     if (type === 'text') removeImage(json, before);
@@ -42,20 +42,20 @@ function scalarWriter({ type }: Part): JsonWriter {
 
 function writeNull(from: WordSource, start: number, json: JsonBytes): number {
   json.constant(nullJson);
-  return valueEnd(from.bytes, start);
+  return skipValue(from.bytes, start);
 }
 
-function valueWriter(part: Part): JsonWriter {
-  const write = partWriter(part);
+function makeValueWriter(part: Part): JsonWriter {
+  const write = makePartWriter(part);
   return (from, start, json) => (from.bytes[start] === letterN ? writeNull : write)(from, start, json);
 }
 
-function listWriter(write: JsonWriter): JsonWriter {
+function makeListWriter(write: JsonWriter): JsonWriter {
   return (from, start, json) => {
     if (from.bytes[start] !== openingList) return writeNull(from, start, json);
     json.constant(openList);
     const first = json.length;
-    const end = eachChild(from.bytes, start, (at) => {
+    const end = visitEach(from.bytes, start, (at) => {
       if (json.length > first) json.comma();
       return write(from, at, json);
     });
@@ -71,12 +71,12 @@ interface ObjectMember {
 }
 
 /** PostgreSQL repeats the order of columns; what comes in another order is written once more from its places. */
-function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
+function makeObjectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
   const members = Object.entries(fields).map(
     ([name, part], i): ObjectMember => ({
-      name: jsonName(part.column ?? name),
-      before: constantJson(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`),
-      write: valueWriter(part),
+      name: makeJsonName(part.column ?? name),
+      before: encodeJson(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`),
+      write: makeValueWriter(part),
     }),
   );
   return (from, start, json) => {
@@ -85,13 +85,13 @@ function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
     const first = json.length;
     const places = new Int32Array(members.length);
     let next = 0;
-    const end = eachChild(bytes, start, (at, name, nameEnd) => {
+    const end = visitEach(bytes, start, (at, name, nameEnd) => {
       const isNext =
         next >= 0 && next < members.length && hasName(bytes, name, nameEnd, (members[next] as ObjectMember).name);
       const found = isNext ? next : members.findIndex((member) => hasName(bytes, name, nameEnd, member.name));
       if (found >= 0) places[found] = at;
       if (found >= 0 && !isNext) next = -1; // in another order
-      if (!isNext) return valueEnd(bytes, at);
+      if (!isNext) return skipValue(bytes, at);
       const { before, write } = members[next++] as ObjectMember;
       json.constant(before);
       return write(from, at, json);
@@ -110,5 +110,5 @@ function objectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
 
 export function writePart(write: JsonWriter, text: string, json: JsonBytes): void {
   const bytes = Buffer.from(text);
-  write({ bytes, words: wordsOf(bytes) }, 0, json);
+  write({ bytes, words: viewWords(bytes) }, 0, json);
 }

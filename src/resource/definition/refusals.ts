@@ -1,11 +1,11 @@
 import type { ValidateFunction } from 'ajv';
 import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
-import { codecColumns, headOf } from '../projection/codec.js';
-import { spelling } from '../projection/redact.js';
-import { type FieldType, fieldType, fieldTypes, type JsonSchema } from './field-types.js';
-import { filterKind } from './filter-kinds.js';
-import { canFail, partSchema, readSchema, writeSchema } from './record-schema.js';
-import { type DefinitionFile, type Field, leaves, type Part, placeOf, pointer } from './resource.js';
+import { getHead, listCodecColumns } from '../projection/codec.js';
+import { normalizeSpelling } from '../projection/redact.js';
+import { type FieldType, fieldTypes, getType, type JsonSchema } from './field-types.js';
+import { getKind } from './filter-kinds.js';
+import { canFail, makePartSchema, readSchema, writeSchema } from './record-schema.js';
+import { type DefinitionFile, type Field, getPlace, listLeaves, type Part, toPointer } from './resource.js';
 
 // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 
@@ -25,7 +25,7 @@ interface NamedColumn {
   readonly mayBeNull?: boolean;
 }
 
-const orderTypes = (Object.keys(fieldTypes) as FieldType[]).filter((type) => fieldType(type).isPrinted !== undefined);
+const orderTypes = (Object.keys(fieldTypes) as FieldType[]).filter((type) => getType(type).isPrinted !== undefined);
 
 /** The rules for a field look at the rest of its file and at the other files. */
 interface Surroundings {
@@ -37,13 +37,16 @@ interface Surroundings {
 }
 
 /** A flaw is a place (RFC 6901), what is wrong, and the remedy. */
-export function contradictions(file: DefinitionFile, others: Pick<Surroundings, 'named' | 'compileSchema'>): string[] {
+export function listContradictions(
+  file: DefinitionFile,
+  others: Pick<Surroundings, 'named' | 'compileSchema'>,
+): string[] {
   const { order, codecs, write, auditFields = {} } = file;
-  const placed = leaves(file).map(({ path, field }): PlacedField => ({ path, field, at: placeOf(path) }));
+  const placed = listLeaves(file).map(({ path, field }): PlacedField => ({ path, field, at: getPlace(path) }));
   const columns = new Map(placed.toReversed().map((each) => [each.field.column, each]));
   const around: Surroundings = { codecs, columns, ...others };
   return [
-    ...namedColumns(file, columns).flatMap((each) => columnFlaws(each, columns.get(each.column))),
+    ...listNamedColumns(file, columns).flatMap((each) => listColumnFlaws(each, columns.get(each.column))),
     ...(order.at(-1) === 'id' ? [] : ['/order: it does not end with id; add id: without it the order is not total']),
     ...findWriteFlaws(write, around),
     ...findLogFlaws(Object.keys(auditFields), placed),
@@ -51,7 +54,7 @@ export function contradictions(file: DefinitionFile, others: Pick<Surroundings, 
     ...placed.flatMap((each) => [
       ...findFieldFlaws(each, around),
       ...findPartFlaws(each, around),
-      ...schemaFlaws(each, around),
+      ...listSchemaFlaws(each, around),
     ]),
   ];
 }
@@ -66,21 +69,21 @@ function findWriteFlaws(write: DefinitionFile['write'], { columns }: Surrounding
 
 function findLogFlaws(shown: readonly string[], placed: readonly PlacedField[]): string[] {
   const personal = placed.flatMap(({ field, path }) =>
-    field.codec || field.personal ? [field.column, path.join('/')].map(spelling) : [],
+    field.codec || field.personal ? [field.column, path.join('/')].map(normalizeSpelling) : [],
   );
   return shown
-    .filter((name) => personal.includes(spelling(name)))
-    .map((name) => `/auditFields${pointer([name])}: its values are personal or encoded; remove it`);
+    .filter((name) => personal.includes(normalizeSpelling(name)))
+    .map((name) => `/auditFields${toPointer([name])}: its values are personal or encoded; remove it`);
 }
 
 function findCodecFlaws({ codecs, columns }: Surroundings): string[] {
   return Object.entries(codecs).flatMap(([name, codec]) => {
-    const flaws = [codec, codec.older ?? codec].flatMap(codecColumns).flatMap((column) => {
+    const flaws = [codec, codec.older ?? codec].flatMap(listCodecColumns).flatMap((column) => {
       const { codec: encoded, write } = columns.get(column)?.field ?? {};
       const fault = encoded ? 'is encoded' : write ? 'can be written' : null;
       return fault === null ? [] : [`/codecs/${name}: column ${column} ${fault}; use another column`];
     });
-    const isAmbiguous = codec.older && headOf(codec) !== '' && headOf(codec.older).startsWith(headOf(codec));
+    const isAmbiguous = codec.older && getHead(codec) !== '' && getHead(codec.older).startsWith(getHead(codec));
     const flaw = `/codecs/${name}/older: an older value begins as others do; give both another beginning`;
     return isAmbiguous ? [...flaws, flaw] : flaws;
   });
@@ -110,31 +113,33 @@ function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, named }: 
 }
 
 function findPartFlaws({ field, at: place }: PlacedField, { named }: Surroundings): string[] {
-  return partsOf(field, place).flatMap(({ part, at }) => {
+  return listNestedParts(field, place).flatMap(({ part, at }) => {
     const names = Object.entries(part.fields ?? {}).map(([name, { column = name }]) => column);
     const isUnknown = part !== field && named && part.references !== undefined && !named.has(part.references);
     return [
       ...(isUnknown ? [`${at}/references: there is no resource ${part.references}; name another, or remove it`] : []),
       ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
-      ...freeJsonFlaws(part, at),
+      ...listFreeJsonFlaws(part, at),
     ];
   });
 }
 
 /** Nothing is shown because it looks harmless. */
-function freeJsonFlaws(part: Part | Field, at: string): string[] {
+function listFreeJsonFlaws(part: Part | Field, at: string): string[] {
   const isListed = part.type !== 'json' || part.items || part.fields || part.show || ('clean' in part && part.clean);
   const remedy = 'list its members in show, or describe them by items or fields';
   return isListed ? [] : [`${at}: nothing of this JSON is listed; ${remedy}`];
 }
 
-function partsOf(part: Part, at: string): { readonly part: Part; readonly at: string }[] {
+function listNestedParts(part: Part, at: string): { readonly part: Part; readonly at: string }[] {
   const { items, fields = {} } = part;
-  const members = Object.entries(fields).flatMap(([name, each]) => partsOf(each, `${at}/fields${pointer([name])}`));
-  return [{ part, at }, ...(items === undefined ? [] : partsOf(items, `${at}/items`)), ...members];
+  const members = Object.entries(fields).flatMap(([name, each]) =>
+    listNestedParts(each, `${at}/fields${toPointer([name])}`),
+  );
+  return [{ part, at }, ...(items === undefined ? [] : listNestedParts(items, `${at}/items`)), ...members];
 }
 
-function namedColumns(
+function listNamedColumns(
   { order, version, filters, sync, write }: DefinitionFile,
   fields: ReadonlyMap<string, unknown>,
 ): NamedColumn[] {
@@ -144,7 +149,7 @@ function namedColumns(
   const versions: readonly FieldType[] = ['integer', 'bigint'];
   if (version !== undefined) named.push({ column: version, at: '/version', role: 'the version', types: versions });
   for (const [name, { column, kind, nearlyUnique }] of Object.entries(filters)) {
-    const types = filterKind(kind).columnTypes.filter((type) => type !== 'enum' || !nearlyUnique);
+    const types = getKind(kind).columnTypes.filter((type) => type !== 'enum' || !nearlyUnique);
     const role = nearlyUnique ? 'nearly unique' : `compared by ${kind}`;
     named.push({ column, at: `/filters/${name}/column`, role, types, mayBeNull: true });
   }
@@ -163,7 +168,7 @@ function namedColumns(
 }
 
 /** A compared column is shown by a field, as it is, and is NULL only if `mayBeNull`. */
-function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn, placed?: PlacedField): string[] {
+function listColumnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn, placed?: PlacedField): string[] {
   if (placed === undefined) return [`${at}: no field shows column ${column}; add a field, or correct the name`];
   const { type, nullable } = placed.field;
   return [
@@ -173,7 +178,7 @@ function columnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn
   ].flat();
 }
 
-function schemaFlaws({ field, at }: PlacedField, { compileSchema }: Surroundings): string[] {
+function listSchemaFlaws({ field, at }: PlacedField, { compileSchema }: Surroundings): string[] {
   const flaws: string[] = [];
   const compiled = (schema: JsonSchema, pointer: string) => {
     try {
@@ -183,10 +188,10 @@ function schemaFlaws({ field, at }: PlacedField, { compileSchema }: Surroundings
       return undefined;
     }
   };
-  for (const { part, at: pointer } of partsOf(field, at)) {
+  for (const { part, at: pointer } of listNestedParts(field, at)) {
     // A type's own schema needs no test, and compiling it costs a start some milliseconds.
     if (part.schema === undefined && part.example === undefined) continue;
-    const fits = compiled(part === field ? readSchema(field) : partSchema(part), `${pointer}/schema`);
+    const fits = compiled(part === field ? readSchema(field) : makePartSchema(part), `${pointer}/schema`);
     if (part.example !== undefined && fits?.(part.example) === false)
       flaws.push(`${pointer}/example: it does not fit the field; correct the example`);
   }
@@ -195,7 +200,7 @@ function schemaFlaws({ field, at }: PlacedField, { compileSchema }: Surroundings
 }
 
 /** Compares the definitions: names given twice, and logs of different shapes. */
-export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: string, flaw: string][] {
+export function listSharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: string, flaw: string][] {
   const entries = [...files];
   const twice = (['name', 'record', 'view', 'auditEntity'] as const).flatMap((key) =>
     entries.flatMap(([path, file], i): [string, string][] => {
@@ -204,15 +209,15 @@ export function sharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: 
     }),
   );
   const isOneLog =
-    new Set(logsOf(files.values()).map(({ diff }) => JSON.stringify([diff.field, diff.old, diff.new]))).size < 2;
+    new Set(listLogs(files.values()).map(({ diff }) => JSON.stringify([diff.field, diff.old, diff.new]))).size < 2;
   const flaw = '/write/audit: the definitions store changes in different shapes of diff; use one, or set it to false';
   const unclear = entries.filter(([, { write }]) => write?.audit && !isOneLog);
   return [...twice, ...unclear.map(([path]): [string, string] => [path, flaw])];
 }
 
-export function logsOf(files: Iterable<DefinitionFile>): { readonly view: string; readonly diff: DiffShape }[] {
+export function listLogs(files: Iterable<DefinitionFile>): { readonly view: string; readonly diff: DiffShape }[] {
   return [...files].flatMap((file) =>
-    leaves(file).flatMap(({ field: { clean, diff = usualDiff } }) =>
+    listLeaves(file).flatMap(({ field: { clean, diff = usualDiff } }) =>
       clean === 'audit-diff' ? [{ view: file.view, diff }] : [],
     ),
   );

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { DiffMemberNames, DiffShape } from '../projection/audit-diff.js';
-import { type Codec, codecColumns } from '../projection/codec.js';
+import { type Codec, listCodecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
 import type { Filter } from './filter-kinds.js';
 
@@ -151,7 +151,7 @@ export interface Leaf {
 }
 
 /** Keeps the order of columns in SQL and of members in JSON. */
-export function leaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
+export function listLeaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   return Object.entries(fields).flatMap(([name, field]) =>
     'group' in field
       ? Object.entries(field.group).map(([inner, leaf]) => ({ path: [name, inner], field: leaf }))
@@ -165,23 +165,23 @@ export const xidColumn = 'row_xid';
 export const versionColumn = 'sync_version';
 
 /** Puts the columns in the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
-export function columnsOf(resource: Resource, members: readonly Leaf[] = leaves(resource)): string[] {
+export function getColumns(resource: Resource, members: readonly Leaf[] = listLeaves(resource)): string[] {
   const shown = members.map(({ field }) => field.column);
-  const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [entityColumn(resource)] : [];
-  const read = codecsInUse(resource, members).flatMap(codecColumns);
+  const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [getEntityColumn(resource)] : [];
+  const read = listCodecsInUse(resource, members).flatMap(listCodecColumns);
   const version = resource.versionSeed === undefined ? [] : [versionColumn];
   return [...new Set([...shown, ...resource.order.map(({ column }) => column), ...entity, ...read]), ...version];
 }
 
-export function entityColumn({ fields }: Resource): string {
+export function getEntityColumn({ fields }: Resource): string {
   return (fields.entity as Field).column;
 }
 
 export function usesCodecModule(resource: Resource): boolean {
-  return codecsInUse(resource).some(({ cipher }) => cipher === 'module');
+  return listCodecsInUse(resource).some(({ cipher }) => cipher === 'module');
 }
 
-export function codecsInUse(resource: Resource, members: readonly Leaf[] = leaves(resource)): Codec[] {
+export function listCodecsInUse(resource: Resource, members: readonly Leaf[] = listLeaves(resource)): Codec[] {
   const used = new Set(members.flatMap(({ field }) => field.codec ?? []));
   return [...used].flatMap((name) => {
     const codec = resource.codecs[name] as Codec;
@@ -192,34 +192,34 @@ export function codecsInUse(resource: Resource, members: readonly Leaf[] = leave
 const nameBytesMax = 63;
 
 /** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): its end becomes a digest of the whole. */
-function shortName(name: string): string {
+function shortenWallName(name: string): string {
   if (Buffer.byteLength(name) <= nameBytesMax) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
   return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
 }
 
 /** Turns "records.klanten" into "gateway.klanten". */
-export function walled(records: string, suffix = ''): string {
-  return `gateway.${shortName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
+export function nameWalled(records: string, suffix = ''): string {
+  return `gateway.${shortenWallName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
 }
 
 /** Turns "records.installaties", and a view for writes alone "records.installaties_write", into "gateway.installaties_write". */
-export function walledWrite(records: string): string {
-  return walled(records.replace(/_write$/, ''), '_write');
+export function nameWalledWrite(records: string): string {
+  return nameWalled(records.replace(/_write$/, ''), '_write');
 }
 
 /** Turns "gateway.klanten" into "records.klanten". */
-export function recordsOf(view: string): string {
+export function nameRecords(view: string): string {
   return view.replace(/^gateway\./, 'records.');
 }
 
 /** Names a field in its file (RFC 6901): "/fields/adres/group/straat". */
-export function placeOf([first, second]: readonly string[]): string {
-  const group = second === undefined ? '' : `/group${pointer([second])}`;
-  return `/fields${pointer([first as string])}${group}`;
+export function getPlace([first, second]: readonly string[]): string {
+  const group = second === undefined ? '' : `/group${toPointer([second])}`;
+  return `/fields${toPointer([first as string])}${group}`;
 }
 
 /** Writes "/adres/straat" (RFC 6901). */
-export function pointer(path: readonly string[]): string {
+export function toPointer(path: readonly string[]): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }

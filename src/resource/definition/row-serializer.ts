@@ -3,23 +3,23 @@ import { Row } from '../../postgres/row.js';
 import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
 import { removeImage } from '../projection/images.js';
-import { type ConstantJson, constantJson, JsonBytes, nullJson } from '../projection/json-bytes.js';
-import { childrenOf, MalformedJson } from '../projection/json-scan.js';
-import { openingList, openingObject, skipSpace } from '../projection/json-walk.js';
+import { type ConstantJson, encodeJson, JsonBytes, nullJson } from '../projection/json-bytes.js';
+import { listChildren, MalformedJson } from '../projection/json-scan.js';
+import { openingList, openingObject, skipBlanks } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
-import { pointerTokens } from '../projection/shown-members.js';
-import { fieldType, type ValueSerializer } from './field-types.js';
-import { partWriter, writePart } from './parts.js';
+import { splitPointer } from '../projection/shown-members.js';
+import { getType, type ValueSerializer } from './field-types.js';
+import { makePartWriter, writePart } from './parts.js';
 import { canFail } from './record-schema.js';
 import {
-  columnsOf,
-  entityColumn,
   type Field,
+  getColumns,
+  getEntityColumn,
   type Leaf,
-  leaves,
+  listLeaves,
   type Part,
-  pointer,
   type Resource,
+  toPointer,
   versionColumn,
 } from './resource.js';
 
@@ -27,17 +27,17 @@ import {
  * Scans and does not parse, so that numbers keep every digit. Returns "null" when missing; throws DecodeError for another type or no
  * JSON.
  */
-function memberReader({ pointer = '', type }: Field): (cell: string) => string {
-  const tokens = pointerTokens(pointer);
+function makeMemberReader({ pointer = '', type }: Field): (cell: string) => string {
+  const tokens = splitPointer(pointer);
   return (cell) => {
     let value: string | undefined = cell.trim();
     try {
-      for (const token of tokens) value = childrenOf(value ?? '').findLast(([name]) => name === token)?.[1];
+      for (const token of tokens) value = listChildren(value ?? '').findLast(([name]) => name === token)?.[1];
     } catch (error) {
       throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
     }
     if (value === undefined || value === 'null') return 'null';
-    if (!fieldType(type).isMember?.(value)) throw new DecodeError('bad_format');
+    if (!getType(type).isMember?.(value)) throw new DecodeError('bad_format');
     return value;
   };
 }
@@ -57,15 +57,15 @@ export interface RowSerializer {
 
 /** The buffer of single records keeps so much; most have some 500 bytes. */
 const recordBytesKept = 262_144;
-const brace = constantJson('}');
+const brace = encodeJson('}');
 
 /** Decides once what does not depend on a row. Rows hold the `columns`; the `members` are shown. */
 export function compileSerializer(
   resource: Resource,
   options: ProjectionOptions,
   observe: Observe,
-  members: readonly Leaf[] = leaves(resource),
-  columns: readonly string[] = columnsOf(resource),
+  members: readonly Leaf[] = listLeaves(resource),
+  columns: readonly string[] = getColumns(resource),
 ): RowSerializer {
   const positions = members.map(({ field }) => columns.indexOf(field.column));
   const idAt = columns.indexOf('id');
@@ -76,22 +76,22 @@ export function compileSerializer(
   const present = { row: new Row(), workspace: '', id: '' };
   const cellWriters = compileDecoders(resource, options, members, columns, present);
   const noteFailure = (path: readonly string[], row: Row, reason: string): void => {
-    const place = { resource: resource.name, row: row.text(idAt) as string, pointer: pointer(path) };
+    const place = { resource: resource.name, row: row.text(idAt) as string, pointer: toPointer(path) };
     failed.push(place.pointer);
     observe({ type: 'decode_failed', ...place, reason });
   };
   const decoding = ({ field, path }: Leaf): ValueSerializer => {
     const decoded = cellWriters.get(field.column) as ValueSerializer;
     const isWhole = field.pointer === undefined && field.type !== 'json';
-    const serialize = isWhole ? decoded : memberOfCell(field, decoded, cells);
-    return nullIfUndecodable(serialize, (row, reason) => noteFailure(path, row, reason));
+    const serialize = isWhole ? decoded : makeMemberOfCell(field, decoded, cells);
+    return guardUndecodable(serialize, (row, reason) => noteFailure(path, row, reason));
   };
   const serializers = members.map((member): ValueSerializer => {
     const { field } = member;
-    const serialize = canFail(field) ? decoding(member) : plainValue(resource, columns, field, options);
-    return field.type === 'text' && field.column !== 'id' ? withoutImage(serialize) : serialize;
+    const serialize = canFail(field) ? decoding(member) : makePlainValue(resource, columns, field, options);
+    return field.type === 'text' && field.column !== 'id' ? stripImage(serialize) : serialize;
   });
-  const { prefixes, suffix } = punctuation(members);
+  const { prefixes, suffix } = makePunctuation(members);
   /** Forgets before a row too: our own code may have failed in the one before it. */
   const forget = (): void => {
     if (cells.size > 0) cells.clear();
@@ -109,20 +109,20 @@ export function compileSerializer(
     json.constant(suffix);
     if (failed.length > 0) json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
     if (versionSeed !== undefined)
-      json.text(`,"syncVersion":"${hexVersion(row.text(versionAt) as string, versionSeed)}"`);
+      json.text(`,"syncVersion":"${writeHexVersion(row.text(versionAt) as string, versionSeed)}"`);
     json.constant(brace);
     forget();
   };
   return {
     write,
-    json: singleRecord(write),
+    json: makeSingleRecord(write),
     keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
-    personal: members.flatMap(({ path, field }) => personalIn(field, path)).join(','),
+    personal: members.flatMap(({ path, field }) => listPersonal(field, path)).join(','),
   };
 }
 
 /** All records share one buffer. */
-function singleRecord(write: RowSerializer['write']): RowSerializer['json'] {
+function makeSingleRecord(write: RowSerializer['write']): RowSerializer['json'] {
   const record = new JsonBytes(4096, recordBytesKept);
   return (row, workspace) => {
     try {
@@ -134,7 +134,7 @@ function singleRecord(write: RowSerializer['write']): RowSerializer['json'] {
   };
 }
 
-function nullIfUndecodable(serialize: ValueSerializer, note: (row: Row, reason: string) => void): ValueSerializer {
+function guardUndecodable(serialize: ValueSerializer, note: (row: Row, reason: string) => void): ValueSerializer {
   return (row, at, json) => {
     try {
       serialize(row, at, json);
@@ -146,12 +146,12 @@ function nullIfUndecodable(serialize: ValueSerializer, note: (row: Row, reason: 
 }
 
 /** Reads the JSON of a cell, which `cells` keeps for the other members of the row. */
-function memberOfCell(field: Field, decoded: ValueSerializer, cells: Map<number, string>): ValueSerializer {
-  const readMember = memberReader(field);
-  const write = field.type === 'json' ? partWriter(field) : null;
+function makeMemberOfCell(field: Field, decoded: ValueSerializer, cells: Map<number, string>): ValueSerializer {
+  const readMember = makeMemberReader(field);
+  const write = field.type === 'json' ? makePartWriter(field) : null;
   return (row, at, json) => {
     const known = cells.get(at);
-    const cell = known ?? (field.codec === undefined ? (row.text(at) as string) : decodedCell(decoded, row, at));
+    const cell = known ?? (field.codec === undefined ? (row.text(at) as string) : decodeCell(decoded, row, at));
     cells.set(at, cell);
     const member = readMember(cell);
     if (write === null || member === 'null') json.text(member);
@@ -159,20 +159,20 @@ function memberOfCell(field: Field, decoded: ValueSerializer, cells: Map<number,
   };
 }
 
-function personalIn({ personal, items, fields = {} }: Part, path: readonly string[]): string[] {
+function listPersonal({ personal, items, fields = {} }: Part, path: readonly string[]): string[] {
   if (personal) return [path.join('.')];
-  const inside = Object.entries(fields).flatMap(([name, part]) => personalIn(part, [...path, name]));
-  return [...inside, ...(items === undefined ? [] : personalIn(items, path))];
+  const inside = Object.entries(fields).flatMap(([name, part]) => listPersonal(part, [...path, name]));
+  return [...inside, ...(items === undefined ? [] : listPersonal(items, path))];
 }
 
-function hexVersion(version: string, seed: bigint): string {
+function writeHexVersion(version: string, seed: bigint): string {
   return BigInt.asUintN(64, BigInt(version) ^ seed)
     .toString(16)
     .padStart(16, '0');
 }
 
 /** Decodes a cell that holds JSON. Throws DecodeError. */
-function decodedCell(decoded: ValueSerializer, row: Row, at: number): string {
+function decodeCell(decoded: ValueSerializer, row: Row, at: number): string {
   const quoted = new JsonBytes(1024);
   decoded(row, at, quoted);
   const text = String(JSON.parse(quoted.toString()));
@@ -204,7 +204,7 @@ function compileDecoders(
   );
 }
 
-function plainValue(
+function makePlainValue(
   resource: Resource,
   columns: readonly string[],
   field: Field,
@@ -212,14 +212,14 @@ function plainValue(
 ): ValueSerializer {
   const { type, clean, diff, words } = field;
   if (clean === 'audit-diff') {
-    const entityAt = columns.indexOf(entityColumn(resource));
+    const entityAt = columns.indexOf(getEntityColumn(resource));
     const redactDiff = redaction(diff, words);
     return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
   }
-  if (type !== 'json') return fieldType(type).serializer;
-  const write = partWriter(field);
+  if (type !== 'json') return getType(type).serializer;
+  const write = makePartWriter(field);
   return (row, at, json) => {
-    const start = skipSpace(row.bytes, row.starts[at] as number);
+    const start = skipBlanks(row.bytes, row.starts[at] as number);
     const isContainer = row.bytes[start] === openingList || row.bytes[start] === openingObject;
     // Nothing ends a number before the bytes of the next column.
     if (isContainer) write(row, start, json);
@@ -227,7 +227,7 @@ function plainValue(
   };
 }
 
-function withoutImage(serialize: ValueSerializer): ValueSerializer {
+function stripImage(serialize: ValueSerializer): ValueSerializer {
   return (row, at, json) => {
     const before = json.length;
     serialize(row, at, json);
@@ -236,7 +236,7 @@ function withoutImage(serialize: ValueSerializer): ValueSerializer {
 }
 
 /** The JSON between values, cut from a record with marks in their place. */
-function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
+function makePunctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
   const mark = '\0';
   const record: Record<string, string | Record<string, string>> = Object.create(null);
   for (const { path } of all) {
@@ -245,5 +245,5 @@ function punctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: 
   }
   const pieces = JSON.stringify(record).split(JSON.stringify(mark));
   const suffix = pieces.pop()?.slice(0, -1) ?? '';
-  return { prefixes: pieces.map(constantJson), suffix: constantJson(suffix) };
+  return { prefixes: pieces.map(encodeJson), suffix: encodeJson(suffix) };
 }

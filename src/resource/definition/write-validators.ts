@@ -3,8 +3,8 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../../base/errors.js';
 import { type FieldTypeRow, fieldTypes, type JsonSchema } from './field-types.js';
-import { createSchema, patchSchema } from './record-schema.js';
-import { leaves, type Resource } from './resource.js';
+import { createSchema, makePatchSchema } from './record-schema.js';
+import { listLeaves, type Resource } from './resource.js';
 
 export type BodyCheck = (body: unknown) => readonly FieldError[];
 
@@ -14,7 +14,7 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
   type: (error) =>
     error.data === null
       ? ['not_nullable', 'This field cannot be null.']
-      : ['invalid_type', `This must be of type ${allowedTypes(error)}.`],
+      : ['invalid_type', `This must be of type ${listAllowedTypes(error)}.`],
   enum: ({ params }) => ['invalid', `This must be one of: ${params.allowedValues.map(String).join(', ')}.`],
   minLength: () => ['too_short', 'This is too short.'],
   maxLength: ({ params }) => ['too_long', `This is longer than ${params.limit} characters.`],
@@ -35,15 +35,15 @@ const forms: ReadonlyMap<unknown, string> = new Map(
 
 /** Compiles at the first body, so that a start does not wait for it. */
 export function compileBodyChecks(resource: Resource): { readonly create: BodyCheck; readonly patch: BodyCheck } {
-  const known = new Set(leaves(resource).map(({ path }) => path[0] as string));
+  const known = new Set(listLeaves(resource).map(({ path }) => path[0] as string));
   const check = (schema: JsonSchema): BodyCheck => {
     let validate: ValidateFunction | undefined;
     return (body) => {
-      validate ??= bodyCompiler().compile(schema);
-      return validate(body) ? [] : faults(validate.errors ?? [], known);
+      validate ??= makeBodyCompiler().compile(schema);
+      return validate(body) ? [] : listBodyFaults(validate.errors ?? [], known);
     };
   };
-  return { create: check(createSchema(resource)), patch: check(patchSchema(resource)) };
+  return { create: check(createSchema(resource)), patch: check(makePatchSchema(resource)) };
 }
 
 /** Without repetitions of an open number or a group, the test of a pattern is linear. */
@@ -51,7 +51,7 @@ const repetition = /[*+?]|\{\d+,|\)\{/;
 const patternTest = new Script('pattern.test(text)');
 
 /** Bounds a pattern that backtracks without end, such as ^(a+)+$: after a second the value does not match. Costs 0.1 ms. */
-function boundedPattern(source: string, flags: string): { readonly test: (text: string) => boolean } {
+function compileBoundedPattern(source: string, flags: string): { readonly test: (text: string) => boolean } {
   const pattern = new RegExp(source, flags);
   if (forms.has(source) || !repetition.test(source)) return pattern;
   const context = createContext({ pattern, text: '' });
@@ -67,14 +67,14 @@ function boundedPattern(source: string, flags: string): { readonly test: (text: 
   };
 }
 
-function bodyCompiler(): Ajv2020 {
+function makeBodyCompiler(): Ajv2020 {
   const ajv = new Ajv2020({
     allErrors: true,
     verbose: true,
     strictTypes: false,
     strict: true,
     meta: false,
-    code: { regExp: Object.assign(boundedPattern, { code: 'boundedPattern' }) },
+    code: { regExp: Object.assign(compileBoundedPattern, { code: 'boundedPattern' }) },
     validateSchema: false, // the definition was validated with the schemas of its fields
   });
   formats.default(ajv);
@@ -82,17 +82,17 @@ function bodyCompiler(): Ajv2020 {
   return ajv;
 }
 
-function faults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
+function listBodyFaults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
   const byPointer = new Map<string, FieldError>();
   for (const error of errors) {
     if (error.keyword === 'enum' && typeof error.data !== 'string') continue; // another type, which is named
-    const { pointer, code, detail } = fault(error, known);
+    const { pointer, code, detail } = describeBodyFault(error, known);
     byPointer.set(`${pointer} ${code}`, { pointer, code, detail });
   }
   return [...byPointer.values()];
 }
 
-function fault(error: ErrorObject, known: ReadonlySet<string>): FieldError & { pointer: string } {
+function describeBodyFault(error: ErrorObject, known: ReadonlySet<string>): FieldError & { pointer: string } {
   const { instancePath, keyword, params } = error;
   if (keyword === 'additionalProperties') {
     const name = String(params.additionalProperty);
@@ -106,6 +106,6 @@ function fault(error: ErrorObject, known: ReadonlySet<string>): FieldError & { p
   return { pointer, code, detail };
 }
 
-function allowedTypes({ params }: ErrorObject): string {
+function listAllowedTypes({ params }: ErrorObject): string {
   return [params.type].flat().join(' or ');
 }

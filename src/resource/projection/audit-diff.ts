@@ -1,4 +1,4 @@
-import { MalformedJson, scanContainer, skipSpace, stringAt, valueEnd } from './json-scan.js';
+import { findValueEnd, MalformedJson, parseString, scanContainer, skipSpace } from './json-scan.js';
 
 export type KeyOrIndex = string | number;
 
@@ -29,7 +29,7 @@ export interface StoredChange {
 }
 
 /** Works by position in the text, so that numbers keep every digit; the last of a repeated member counts. Throws MalformedJson. */
-export function storedChanges(json: string, { field, old: oldAt, new: newAt }: DiffShape): StoredChange[] {
+export function readStoredChanges(json: string, { field, old: oldAt, new: newAt }: DiffShape): StoredChange[] {
   const changes: StoredChange[] = [];
   const places = [field, oldAt, newAt];
   const isList = field !== undefined;
@@ -37,10 +37,10 @@ export function storedChanges(json: string, { field, old: oldAt, new: newAt }: D
   if (json[start] !== (isList ? '[' : '{')) throw new MalformedJson();
   const end = scanContainer(json, start, (key, at) => {
     const parts = ['', 'null', 'null'] as [string, string, string];
-    const changeEnd = partsEnd(json, at, places, parts);
+    const changeEnd = readParts(json, at, places, parts);
     const [name, old, next] = parts;
     if (!isList) changes.push({ name: key, old, new: next });
-    else if (name.startsWith('"')) changes.push({ name: stringAt(name, 0, name.length), old, new: next });
+    else if (name.startsWith('"')) changes.push({ name: parseString(name, 0, name.length), old, new: next });
     return changeEnd;
   });
   if (skipSpace(json, end) !== json.length) throw new MalformedJson();
@@ -48,11 +48,11 @@ export function storedChanges(json: string, { field, old: oldAt, new: newAt }: D
 }
 
 /** Sets the parts at the places; none of a scalar. Returns the end. */
-function partsEnd(json: string, start: number, places: readonly (KeyOrIndex | undefined)[], parts: string[]): number {
+function readParts(json: string, start: number, places: readonly (KeyOrIndex | undefined)[], parts: string[]): number {
   const isObject = json[start] === '{';
-  if (!isObject && json[start] !== '[') return valueEnd(json, start);
+  if (!isObject && json[start] !== '[') return findValueEnd(json, start);
   return scanContainer(json, start, (name, at) => {
-    const end = valueEnd(json, at);
+    const end = findValueEnd(json, at);
     const part = places.indexOf(isObject ? name : Number(name));
     if (part >= 0) parts[part] = json.slice(at, end);
     return end;
@@ -65,18 +65,18 @@ export interface NewChange {
   readonly after: unknown;
 }
 
-export function diffOf(changes: readonly NewChange[], shape: DiffShape): string {
+export function writeDiff(changes: readonly NewChange[], shape: DiffShape): string {
   const both = ({ before, after }: NewChange): [KeyOrIndex, unknown][] => [
     [shape.old, before],
     [shape.new, after],
   ];
   const { field } = shape;
   if (field === undefined)
-    return JSON.stringify(Object.fromEntries(changes.map((change) => [change.name, container(both(change))])));
-  return JSON.stringify(changes.map((change) => container([[field, change.name], ...both(change)])));
+    return JSON.stringify(Object.fromEntries(changes.map((change) => [change.name, makeContainer(both(change))])));
+  return JSON.stringify(changes.map((change) => makeContainer([[field, change.name], ...both(change)])));
 }
 
-function container(parts: readonly (readonly [KeyOrIndex, unknown])[]): unknown {
+function makeContainer(parts: readonly (readonly [KeyOrIndex, unknown])[]): unknown {
   if (parts.every(([place]) => typeof place === 'string')) return Object.fromEntries(parts);
   const array: unknown[] = Array(1 + Math.max(...parts.map(([place]) => Number(place)))).fill(null);
   for (const [place, value] of parts) array[Number(place)] = value;

@@ -22,10 +22,10 @@ export interface Codec {
   readonly older?: Codec;
 }
 
-export const headOf = ({ prefix = '' }: Pick<Codec, 'prefix'>): string => templatePieces(prefix)[0] as string;
+export const getHead = ({ prefix = '' }: Pick<Codec, 'prefix'>): string => splitTemplate(prefix)[0] as string;
 
 /** Cuts "enc:v2:" to "enc:v": another version of a format begins with it, too. */
-export function formatOf(head: string): string {
+export function getFormat(head: string): string {
   const name = head.replace(/\d+[^\p{L}\d]*$/u, '');
   return name.length < formatMin ? head : name;
 }
@@ -64,19 +64,19 @@ export interface CodecOptions {
 const placeholder = /\{([^{}]*)\}/;
 
 /** Splits "a{b}c" into ["a", "b", "c"]: placeholders are at odd places. */
-export function templatePieces(template: string): string[] {
+export function splitTemplate(template: string): string[] {
   return template.split(placeholder);
 }
 
 const aadPlaceholders: readonly string[] = ['workspace', 'table', 'column', 'id'];
 
 /** Read beside the encoded ones: key ids and associated data. */
-export function codecColumns({ keyId, aad = '' }: Codec): string[] {
-  const inAad = templatePieces(aad).filter((name, i) => i % 2 === 1 && !aadPlaceholders.includes(name));
+export function listCodecColumns({ keyId, aad = '' }: Codec): string[] {
+  const inAad = splitTemplate(aad).filter((name, i) => i % 2 === 1 && !aadPlaceholders.includes(name));
   return [...(typeof keyId === 'object' ? [keyId.column] : []), ...inAad];
 }
 
-export function rowKeyId({ keyId }: Codec, { others }: EncodedRows): (row: Row) => string | null {
+export function makeKeyIdReader({ keyId }: Codec, { others }: EncodedRows): (row: Row) => string | null {
   if (typeof keyId !== 'object') return () => keyId ?? null;
   const at = others?.get(keyId.column) as number;
   return (row) => row.text(at);
@@ -88,8 +88,8 @@ export interface StoredHeader {
 }
 
 /** Is null for a value of another form. */
-export function headerReader({ prefix = '' }: Pick<Codec, 'prefix'>): (stored: string) => StoredHeader | null {
-  const [head = '', name, tail = ''] = templatePieces(prefix);
+export function makeHeaderReader({ prefix = '' }: Pick<Codec, 'prefix'>): (stored: string) => StoredHeader | null {
+  const [head = '', name, tail = ''] = splitTemplate(prefix);
   return (stored) => {
     const keyEnd = name === undefined ? head.length : stored.indexOf(tail, head.length);
     if (!stored.startsWith(head) || keyEnd < 0) return null;

@@ -7,21 +7,21 @@ import {
   DecodeError,
   type DecodeFunction,
   type EncodedRows,
-  formatOf,
-  headerReader,
-  headOf,
-  rowKeyId,
+  getFormat,
+  getHead,
+  makeHeaderReader,
+  makeKeyIdReader,
   type StoredHeader,
 } from './codec.js';
-import { decoded } from './encodings.js';
+import { decodeWith } from './encodings.js';
 import { isUtf8Between } from './json-bytes.js';
-import { sealedText } from './sealed-cells.js';
+import { makeSealedWriter } from './sealed-cells.js';
 
 export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
   const { older } = codec;
   const writeCell = ciphers[codec.cipher](codec, options, rows);
   if (older === undefined) return writeCell;
-  const isOlder = olderCells(codec, older);
+  const isOlder = makeOlderCellTest(codec, older);
   const writeOlder = ciphers[older.cipher](older, options, rows);
   return (json, column, present) => {
     if (!isOlder(present.row, column.at)) return writeCell(json, column, present);
@@ -31,22 +31,22 @@ export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedR
 }
 
 /** Without a prefix they are told by the prefix of the others, whose next version is not older either. */
-function olderCells(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
-  const [own, today] = [Buffer.from(headOf(older)), Buffer.from(headOf(codec))];
-  const format = Buffer.from(formatOf(headOf(codec)));
+function makeOlderCellTest(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
+  const [own, today] = [Buffer.from(getHead(older)), Buffer.from(getHead(codec))];
+  const format = Buffer.from(getFormat(getHead(codec)));
   if (own.length === 0) return (row, at) => !row.beginsWith(at, format);
   return (row, at) => row.beginsWith(at, own) && !(today.length > 0 && row.beginsWith(at, today));
 }
 
 const ciphers: Readonly<
   Record<Codec['cipher'], (codec: Codec, options: CodecOptions, rows: EncodedRows) => CellWriter>
-> = { none: encodedText, 'aes-256-gcm': sealedText, module: moduleText };
+> = { none: makeEncodedWriter, 'aes-256-gcm': makeSealedWriter, module: makeModuleWriter };
 
-function encodedText(codec: Codec): CellWriter {
-  const headerOf = headerReader(codec);
+function makeEncodedWriter(codec: Codec): CellWriter {
+  const headerOf = makeHeaderReader(codec);
   return (json, { at }, { row }) => {
     const stored = row.text(at) as string;
-    const bytes = bytesOf(codec, Buffer.from(stored), known(headerOf(stored)));
+    const bytes = decodeStored(codec, Buffer.from(stored), requireHeader(headerOf(stored)));
     if (!isUtf8Between(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
     json.string(bytes, 0, bytes.length);
   };
@@ -55,16 +55,16 @@ function encodedText(codec: Codec): CellWriter {
 const moduleTextMax = 1_048_576; // characters
 
 /** Its errors are shown to no client and in no log. */
-function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
+function makeModuleWriter(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
   const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
-  const headerOf = headerReader(codec);
-  const keyIdOf = rowKeyId(codec, rows);
+  const headerOf = makeHeaderReader(codec);
+  const keyIdOf = makeKeyIdReader(codec, rows);
   return (json, column, { row, workspace, id }) => {
     const stored = row.text(column.at) as string;
-    const header = known(headerOf(stored));
+    const header = requireHeader(headerOf(stored));
     const value =
-      codec.encoding === 'text' ? stored.slice(header.text.length) : bytesOf(codec, Buffer.from(stored), header);
+      codec.encoding === 'text' ? stored.slice(header.text.length) : decodeStored(codec, Buffer.from(stored), header);
     const context = {
       workspace,
       table: rows.table,
@@ -73,11 +73,11 @@ function moduleText(codec: Codec, options: CodecOptions, rows: EncodedRows): Cel
       keyId: header.keyId ?? keyIdOf(row),
       keys: { get: (id: string) => keyring.get(id) },
     };
-    json.text(JSON.stringify(returned(decode, value, context)));
+    json.text(JSON.stringify(checkReturned(decode, value, context)));
   };
 }
 
-function returned(decode: DecodeFunction, value: Buffer | string, context: CellContext): string {
+function checkReturned(decode: DecodeFunction, value: Buffer | string, context: CellContext): string {
   let text: unknown;
   try {
     text = decode(value, context);
@@ -88,13 +88,13 @@ function returned(decode: DecodeFunction, value: Buffer | string, context: CellC
   return text;
 }
 
-function known(header: StoredHeader | null): StoredHeader {
+function requireHeader(header: StoredHeader | null): StoredHeader {
   if (header === null) throw new DecodeError('bad_format');
   return header;
 }
 
-function bytesOf({ encoding }: Codec, stored: Buffer, { text }: StoredHeader): Buffer {
-  const bytes = decoded(encoding, stored, Buffer.byteLength(text));
+function decodeStored({ encoding }: Codec, stored: Buffer, { text }: StoredHeader): Buffer {
+  const bytes = decodeWith(encoding, stored, Buffer.byteLength(text));
   if (bytes === null) throw new DecodeError('bad_format');
   return bytes;
 }

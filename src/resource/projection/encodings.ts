@@ -35,7 +35,7 @@ export const encodings: Readonly<Record<EncodingName, StoredEncoding>> = {
 };
 
 /** Decodes from the start to the end; null for text of another form. */
-export function decoded(name: EncodingName, from: Buffer, start = 0): Buffer | null {
+export function decodeWith(name: EncodingName, from: Buffer, start = 0): Buffer | null {
   const { decode, bytesMax } = encodings[name];
   const bytes = Buffer.alloc(bytesMax(from.length));
   const length = decode(from, start, from.length, bytes, 0);

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { type WordSource, wordsOf } from '../../postgres/row.js';
+import { viewWords, type WordSource } from '../../postgres/row.js';
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -15,7 +15,7 @@ export interface ConstantJson {
   readonly length: number;
 }
 
-export function constantJson(json: string): ConstantJson {
+export function encodeJson(json: string): ConstantJson {
   const bytes = Buffer.from(json);
   const words = new Int32Array(Math.ceil(bytes.length / 4));
   const padded = new DataView(words.buffer);
@@ -23,7 +23,7 @@ export function constantJson(json: string): ConstantJson {
   return { words: words.map((_, i) => padded.getInt32(i * 4, true)), length: bytes.length };
 }
 
-export const nullJson = constantJson('null');
+export const nullJson = encodeJson('null');
 
 /** RFC 8259 §7 escapes quotation mark, backslash and controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
@@ -40,7 +40,7 @@ export class JsonBytes {
     private readonly keptMax = Number.POSITIVE_INFINITY,
   ) {
     this.#bytes = Buffer.allocUnsafe(atFirst);
-    this.#words = wordsOf(this.#bytes);
+    this.#words = viewWords(this.#bytes);
   }
 
   get length(): number {
@@ -122,13 +122,13 @@ export class JsonBytes {
     let i = start;
     for (; i + 4 <= end; i += 4, at += 4) {
       const word = words.getInt32(i, true);
-      seen |= escapedIn(word);
+      seen |= findEscaped(word);
       into.setInt32(at, word, true);
     }
     if (i < end) {
       const word = words.getInt32(i, true);
       const bits = (end - i) << 3;
-      seen |= escapedIn((word & ((1 << bits) - 1)) | (spaces << bits)); // the bytes behind the end count as spaces
+      seen |= findEscaped((word & ((1 << bits) - 1)) | (spaces << bits)); // the bytes behind the end count as spaces
       into.setInt32(at, word, true);
     }
     if ((seen & highBits) !== 0) {
@@ -198,7 +198,7 @@ export class JsonBytes {
 
   #renew(bytes: Buffer): void {
     this.#bytes = bytes;
-    this.#words = wordsOf(bytes);
+    this.#words = viewWords(bytes);
   }
 }
 
@@ -209,7 +209,7 @@ const quotes = 0x22222222;
 const backslashes = 0x5c5c5c5c;
 
 /** Sets a bit of `highBits` if a byte must be escaped (Warren, Hacker's Delight, 6-1). */
-function escapedIn(word: number): number {
+function findEscaped(word: number): number {
   const quoted = word ^ quotes;
   const slashed = word ^ backslashes;
   return ((word - spaces) & ~word) | ((quoted - ones) & ~quoted) | ((slashed - ones) & ~slashed);

@@ -7,7 +7,7 @@ export type ScalarWriter = (from: WordSource, start: number, end: number, json: 
 const printed = /^"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)?"$/;
 
 /** Turns what to_json prints into RFC 3339 in UTC with milliseconds. A value without a zone is UTC; infinite and other values are null. */
-export const instantFromJson: ScalarWriter = ({ bytes }, start, end, json) => {
+export const writeJsonInstant: ScalarWriter = ({ bytes }, start, end, json) => {
   const parts = printed.exec(bytes.toString('latin1', start, end));
   const [, day, time, fraction = '', sign, hours = '0', minutes = '0', seconds = '0'] = parts ?? [];
   const offset = (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * (sign === '-' ? -1000 : 1000);

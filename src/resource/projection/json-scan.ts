@@ -19,7 +19,7 @@ export function skipSpace(json: string, at: number): number {
 }
 
 /** Returns the place just after the string at `start`. Throws MalformedJson. */
-function stringEnd(json: string, start: number): number {
+function findStringEnd(json: string, start: number): number {
   if (json.charCodeAt(start) !== quote) throw new MalformedJson();
   let close = json.indexOf('"', start + 1);
   while (close >= 0) {
@@ -32,10 +32,10 @@ function stringEnd(json: string, start: number): number {
 }
 
 /** Returns the place just after the value at `start`. Throws MalformedJson. */
-export function valueEnd(json: string, start: number): number {
+export function findValueEnd(json: string, start: number): number {
   const opening = json[start];
-  if (opening === '"') return stringEnd(json, start);
-  if (opening === '{' || opening === '[') return containerEnd(json, start);
+  if (opening === '"') return findStringEnd(json, start);
+  if (opening === '{' || opening === '[') return findContainerEnd(json, start);
   let end = start;
   while (end < json.length && !endsScalar(json.charCodeAt(end))) end++;
   if (!scalar.test(json.slice(start, end))) throw new MalformedJson();
@@ -43,7 +43,7 @@ export function valueEnd(json: string, start: number): number {
 }
 
 /** Reads between its quotes and resolves escapes. Throws MalformedJson. */
-export function stringAt(json: string, start: number, end: number): string {
+export function parseString(json: string, start: number, end: number): string {
   const raw = json.slice(start + 1, end - 1);
   if (!raw.includes('\\')) return raw;
   try {
@@ -58,21 +58,21 @@ export function scanContainer(json: string, start: number, onValue: (name: strin
   const isObject = json[start] === '{';
   let at = skipSpace(json, start + 1);
   for (let count = 0; json[at] !== (isObject ? '}' : ']'); count++) {
-    if (count > 0) at = behind(json, at, ',');
-    const nameEnd = isObject ? stringEnd(json, at) : at;
-    const name = isObject ? stringAt(json, at, nameEnd) : String(count);
-    if (isObject) at = behind(json, skipSpace(json, nameEnd), ':');
+    if (count > 0) at = skipBehind(json, at, ',');
+    const nameEnd = isObject ? findStringEnd(json, at) : at;
+    const name = isObject ? parseString(json, at, nameEnd) : String(count);
+    if (isObject) at = skipBehind(json, skipSpace(json, nameEnd), ':');
     at = skipSpace(json, onValue(name, at));
   }
   return at + 1;
 }
 
 /** Lists children by name or index, as JSON text. Throws MalformedJson. */
-export function childrenOf(json: string): [name: string, value: string][] {
+export function listChildren(json: string): [name: string, value: string][] {
   const children: [string, string][] = [];
   if (!/^[{[]/.test(json)) return children;
   const end = scanContainer(json, 0, (name, at) => {
-    const valueEnds = valueEnd(json, at);
+    const valueEnds = findValueEnd(json, at);
     children.push([name, json.slice(at, valueEnds)]);
     return valueEnds;
   });
@@ -80,7 +80,7 @@ export function childrenOf(json: string): [name: string, value: string][] {
   return children;
 }
 
-function behind(json: string, at: number, character: ',' | ':'): number {
+function skipBehind(json: string, at: number, character: ',' | ':'): number {
   if (json[at] !== character) throw new MalformedJson();
   return skipSpace(json, at + 1);
 }
@@ -91,11 +91,11 @@ function endsScalar(code: number): boolean {
   return isSpace(code) || code === 0x2c || code === 0x5d || code === 0x7d;
 }
 
-function containerEnd(json: string, start: number): number {
+function findContainerEnd(json: string, start: number): number {
   let depth = 0;
   for (let at = start; at < json.length; at++) {
     const char = json.charCodeAt(at);
-    if (char === quote) at = stringEnd(json, at) - 1;
+    if (char === quote) at = findStringEnd(json, at) - 1;
     else if (char === 0x7b || char === 0x5b) depth++;
     else if ((char === 0x7d || char === 0x5d) && --depth === 0) return at + 1;
   }
@@ -107,10 +107,10 @@ function isSpace(code: number): boolean {
 }
 
 /** JSON.parse would silently take the last of them. */
-export function repeatedKeys(json: string, at = ''): string[] {
-  const children = childrenOf(json.trim());
+export function findRepeats(json: string, at = ''): string[] {
+  const children = listChildren(json.trim());
   return children.flatMap(([name, value], i) => {
     const isRepeated = children.findIndex(([first]) => first === name) < i;
-    return [...(isRepeated ? [`${at}/${name}`] : []), ...repeatedKeys(value, `${at}/${name}`)];
+    return [...(isRepeated ? [`${at}/${name}`] : []), ...findRepeats(value, `${at}/${name}`)];
   });
 }

@@ -10,7 +10,7 @@ export const openingObject = 0x7b;
 const closingList = 0x5d;
 const closingObject = 0x7d;
 
-function stringEnd(bytes: Buffer, start: number): number {
+function skipString(bytes: Buffer, start: number): number {
   if (bytes[start] !== quote) throw new MalformedJson();
   for (let at = start + 1; at < bytes.length; at++) {
     const byte = bytes[at];
@@ -20,9 +20,9 @@ function stringEnd(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-export function valueEnd(bytes: Buffer, start: number): number {
+export function skipValue(bytes: Buffer, start: number): number {
   const first = bytes[start];
-  if (first === quote) return stringEnd(bytes, start);
+  if (first === quote) return skipString(bytes, start);
   let at = start;
   if (first !== openingList && first !== openingObject) {
     while (!endsScalar(bytes[at])) at++;
@@ -31,7 +31,7 @@ export function valueEnd(bytes: Buffer, start: number): number {
   }
   for (let depth = 0; at < bytes.length; at++) {
     const byte = bytes[at];
-    if (byte === quote) at = stringEnd(bytes, at) - 1;
+    if (byte === quote) at = skipString(bytes, at) - 1;
     else if (byte === openingList || byte === openingObject) depth++;
     else if ((byte === closingList || byte === closingObject) && --depth === 0) return at + 1;
   }
@@ -39,19 +39,19 @@ export function valueEnd(bytes: Buffer, start: number): number {
 }
 
 /** `take` gets the start of each value and the ends of its name (empty in a list), and returns its end. Throws MalformedJson. */
-export function eachChild(
+export function visitEach(
   bytes: Buffer,
   start: number,
   take: (at: number, name: number, nameEnd: number) => number,
 ): number {
   const isObject = bytes[start] === openingObject;
   const closing = isObject ? closingObject : closingList;
-  let at = skipSpace(bytes, start + 1);
+  let at = skipBlanks(bytes, start + 1);
   while (bytes[at] !== closing) {
-    const nameEnd = isObject ? stringEnd(bytes, at) : at;
-    const value = isObject ? skipSpace(bytes, skipSpace(bytes, nameEnd) + 1) : at; // behind the colon
-    at = skipSpace(bytes, take(value, at, nameEnd));
-    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
+    const nameEnd = isObject ? skipString(bytes, at) : at;
+    const value = isObject ? skipBlanks(bytes, skipBlanks(bytes, nameEnd) + 1) : at; // behind the colon
+    at = skipBlanks(bytes, take(value, at, nameEnd));
+    if (bytes[at] === comma) at = skipBlanks(bytes, at + 1);
     else if (bytes[at] !== closing) throw new MalformedJson();
   }
   return at + 1;
@@ -62,7 +62,7 @@ export interface JsonName {
   readonly bytes: Buffer;
 }
 
-export const jsonName = (text: string): JsonName => ({ text, bytes: Buffer.from(JSON.stringify(text)) });
+export const makeJsonName = (text: string): JsonName => ({ text, bytes: Buffer.from(JSON.stringify(text)) });
 
 export function hasName(bytes: Buffer, start: number, end: number, name: JsonName): boolean {
   const size = name.bytes.length;
@@ -78,7 +78,7 @@ function decodesTo(bytes: Buffer, start: number, end: number, text: string): boo
   return false;
 }
 
-export function skipSpace(bytes: Buffer, at: number): number {
+export function skipBlanks(bytes: Buffer, at: number): number {
   let next = at;
   while (isSpace(bytes[next])) next++;
   return next;

@@ -1,5 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import { childrenOf } from './json-scan.js';
+import { listChildren } from './json-scan.js';
 
 /** 256-bit AES keys are KeyObjects, which no log line can print. */
 export interface Keyring {
@@ -15,9 +15,9 @@ const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
 export function parseKeyring(json: string): Keyring {
   const keys = new Map<string, KeyObject>();
   const faults: string[] = [];
-  for (const [index, [id, value]] of entriesOf(json).entries()) {
+  for (const [index, [id, value]] of parseEntries(json).entries()) {
     const wellFormedId = idPattern.test(id);
-    const key = keyFrom(value);
+    const key = makeKey(value);
     const entry = `entry ${index + 1}${wellFormedId ? ` ("${id}")` : ''}`;
     if (wellFormedId && keys.has(id)) faults.push(`${entry}: the id stands there twice`);
     if (!wellFormedId) faults.push(`${entry}: the key id must be 1 to 40 letters, digits, "_", "." or "-"`);
@@ -28,7 +28,7 @@ export function parseKeyring(json: string): Keyring {
   return { ids: [...keys.keys()], get: (id) => keys.get(id) };
 }
 
-function entriesOf(json: string): [string, unknown][] {
+function parseEntries(json: string): [string, unknown][] {
   let parsed: unknown;
   try {
     parsed = JSON.parse(json);
@@ -37,10 +37,10 @@ function entriesOf(json: string): [string, unknown][] {
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Error('The keyring is not usable: it is not a JSON object of key id to key.');
-  return childrenOf(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
+  return listChildren(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
 }
 
-function keyFrom(value: unknown): KeyObject | undefined {
+function makeKey(value: unknown): KeyObject | undefined {
   if (typeof value !== 'string') return undefined;
   const bytes = Buffer.from(value, 'base64');
   // Buffer.from skips foreign characters: only a value that encodes back to itself was base64 throughout.

@@ -1,8 +1,8 @@
 import {
   type DiffMemberNames,
   type DiffShape,
+  readStoredChanges,
   type StoredChange,
-  storedChanges,
   usualDiff,
   usualWords,
 } from './audit-diff.js';
@@ -23,9 +23,13 @@ export type Redaction = (shape?: DiffShape, words?: DiffMemberNames) => RedactDi
 /** Shows names that the rules or `named` list: a log can have anything in their place. */
 export function compileRedaction(rules: RedactionRules, named: readonly string[] = []): Redaction {
   return (shape = usualDiff, words = usualWords) => {
-    const names = new Set([...Object.values(rules).flatMap((forms) => [...forms.keys()]), ...named].map(spelling));
-    const entities = new Map(Object.entries(rules).map(([entity, forms]) => [entity, fieldNames(forms, names, words)]));
-    const none = fieldNames(new Map(), names, words);
+    const names = new Set(
+      [...Object.values(rules).flatMap((forms) => [...forms.keys()]), ...named].map(normalizeSpelling),
+    );
+    const entities = new Map(
+      Object.entries(rules).map(([entity, forms]) => [entity, listRedactedNames(forms, names, words)]),
+    );
+    const none = listRedactedNames(new Map(), names, words);
     const [old, next, shielded] = [words.old, words.new, words.shielded].map((word) => `${JSON.stringify(word)}:`);
     const redacted = (names: (name: string) => FieldName, change: StoredChange): string => {
       const { field, form } = names(change.name);
@@ -37,7 +41,7 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
     return (entity, diff) => {
       const names = entities.get(entity ?? '') ?? none;
       try {
-        return `[${storedChanges(diff, shape).map((change) => redacted(names, change))}]`;
+        return `[${readStoredChanges(diff, shape).map((change) => redacted(names, change))}]`;
       } catch (error) {
         if (error instanceof MalformedJson) return '[]';
         throw error;
@@ -55,18 +59,18 @@ interface FieldName {
 const namesMax = 200;
 const nameLengthMax = 100;
 
-function fieldNames(
+function listRedactedNames(
   forms: ReadonlyMap<string, LoggedForm>,
   names: ReadonlySet<string>,
   words: DiffMemberNames,
 ): (name: string) => FieldName {
-  const shown = new Map([...forms].map(([name, form]) => [spelling(name), form]));
+  const shown = new Map([...forms].map(([name, form]) => [normalizeSpelling(name), form]));
   const known = new Map<string, FieldName>();
   return (name) => {
     const found = known.get(name);
     if (found !== undefined) return found;
-    const isField = names.has(spelling(name)) && name.length <= nameLengthMax;
-    const form = isField ? shown.get(spelling(name)) : undefined;
+    const isField = names.has(normalizeSpelling(name)) && name.length <= nameLengthMax;
+    const form = isField ? shown.get(normalizeSpelling(name)) : undefined;
     const field = `{${JSON.stringify(words.field)}:${JSON.stringify(isField ? name : `(${words.shielded})`)},`;
     if (isField && known.size < namesMax) known.set(name, { form, field });
     return { form, field };
@@ -74,7 +78,7 @@ function fieldNames(
 }
 
 /** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */
-export function spelling(field: string): string {
+export function normalizeSpelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
 

@@ -5,26 +5,26 @@ import {
   type CodecOptions,
   DecodeError,
   type EncodedRows,
-  headerReader,
+  makeHeaderReader,
+  makeKeyIdReader,
   type PresentRow,
-  rowKeyId,
-  templatePieces,
+  splitTemplate,
 } from './codec.js';
-import { decoded, encodings } from './encodings.js';
+import { decodeWith, encodings } from './encodings.js';
 import { isUtf8Between } from './json-bytes.js';
 import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
 
 /** Compiles "{workspace}|{table}|{column}|{id}"; null when a column is NULL. */
-function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
+function compileAad(aad: string, { table, others }: EncodedRows): PieceText {
   const ids = new Map<string, PieceText>([
     ['workspace', ({ workspace }) => workspace],
     ['table', () => table],
     ['column', (_, column) => column],
     ['id', ({ id }) => id],
   ]);
-  const texts = templatePieces(aad).map((piece, i): PieceText => {
+  const texts = splitTemplate(aad).map((piece, i): PieceText => {
     if (i % 2 === 0) return () => piece;
     const at = others?.get(piece) as number;
     return ids.get(piece) ?? (({ row }) => row.text(at));
@@ -44,13 +44,13 @@ function aadTemplate(aad: string, { table, others }: EncodedRows): PieceText {
 const keptBytesMax = 65_536;
 
 /** Opens AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
-export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
+export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
   const layout = sealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);
   const { decode, bytesMax } = encodings[codec.encoding];
-  const headerOf = headerReader(codec);
-  const keyIdOf = rowKeyId(codec, rows);
-  const aadOf = codec.aad === undefined ? () => undefined : aadTemplate(codec.aad, rows);
+  const headerOf = makeHeaderReader(codec);
+  const keyIdOf = makeKeyIdReader(codec, rows);
+  const aadOf = codec.aad === undefined ? () => undefined : compileAad(codec.aad, rows);
   const opener = new Opener(layout);
   let kept = Buffer.alloc(256);
   /** Most values share header and key with the value before. */
@@ -84,15 +84,15 @@ export function sealedText(codec: Codec, { keyring }: CodecOptions, rows: Encode
 const tellingBytes = 6;
 
 /** Opens without the AAD that the tag needs; null for a value of another codec, or too short to tell. */
-export function textOpener(codec: Codec): (stored: string, key: KeyObject) => boolean | null {
-  const readHeader = headerReader(codec);
+export function makeTextOpener(codec: Codec): (stored: string, key: KeyObject) => boolean | null {
+  const readHeader = makeHeaderReader(codec);
   const layout = sealLayout(codec.layout ?? []);
   if (layout === null) return () => null;
   const opener = new Opener(layout);
   return (stored, key) => {
     const header = readHeader(stored);
     if (header === null) return null;
-    const sealed = decoded(codec.encoding, Buffer.from(stored), Buffer.byteLength(header.text));
+    const sealed = decodeWith(codec.encoding, Buffer.from(stored), Buffer.byteLength(header.text));
     const dataBytes = (sealed?.length ?? 0) - layout.overheadBytes;
     if (sealed === null || dataBytes < tellingBytes) return null;
     const { opened } = opener.decipher(key, sealed, dataBytes);

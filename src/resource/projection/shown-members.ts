@@ -1,15 +1,15 @@
 import type { WordSource } from '../../postgres/row.js';
 import { removeImage } from './images.js';
-import { constantJson, type JsonBytes, nullJson } from './json-bytes.js';
-import { eachChild, hasName, type JsonName, jsonName, openingList, openingObject, valueEnd } from './json-walk.js';
+import { encodeJson, type JsonBytes, nullJson } from './json-bytes.js';
+import { hasName, type JsonName, makeJsonName, openingList, openingObject, skipValue, visitEach } from './json-walk.js';
 
 /** Returns the end of the value at `start`. Throws MalformedJson. */
 export type JsonWriter = (from: WordSource, start: number, json: JsonBytes) => number;
 
-const colon = constantJson(':');
+const colon = encodeJson(':');
 const brackets = {
-  list: [constantJson('['), constantJson(']')],
-  object: [constantJson('{'), constantJson('}')],
+  list: [encodeJson('['), encodeJson(']')],
+  object: [encodeJson('{'), encodeJson('}')],
 } as const;
 
 /** The pointers through a place in free JSON, and whether one ends there. */
@@ -25,8 +25,8 @@ const depthMax = 100;
  * Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for another value that is no object or
  * list.
  */
-export function shownMembers(pointers: readonly string[]): JsonWriter {
-  const root = placesOf(pointers);
+export function makeShownMembersWriter(pointers: readonly string[]): JsonWriter {
+  const root = makePlaces(pointers);
   return (from, start, json) => {
     const before = json.length;
     const end = writeShown(root, from, start, json);
@@ -35,14 +35,14 @@ export function shownMembers(pointers: readonly string[]): JsonWriter {
   };
 }
 
-function placesOf(pointers: readonly string[]): Place {
+function makePlaces(pointers: readonly string[]): Place {
   const root: Place = { isShown: false, members: [] };
   for (const pointer of pointers) {
     let node = root;
-    for (const name of pointerTokens(pointer)) {
+    for (const name of splitPointer(pointer)) {
       const known = node.members.find((member) => member.name.text === name);
       const next = known?.place ?? { isShown: false, members: [] };
-      if (known === undefined) node.members.push({ name: jsonName(name), place: next });
+      if (known === undefined) node.members.push({ name: makeJsonName(name), place: next });
       node = next;
     }
     node.isShown = true;
@@ -51,7 +51,7 @@ function placesOf(pointers: readonly string[]): Place {
 }
 
 /** Turns "/a~1b/c" into ["a/b", "c"]. */
-export function pointerTokens(pointer: string): string[] {
+export function splitPointer(pointer: string): string[] {
   const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
   return tokens;
 }
@@ -62,16 +62,16 @@ function writeShown(node: Place, from: WordSource, start: number, json: JsonByte
   const isList = bytes[start] === openingList;
   const isObject = bytes[start] === openingObject;
   if (depth > depthMax || (!isList && (!isObject || node.members.length === 0))) {
-    const end = valueEnd(bytes, start);
+    const end = skipValue(bytes, start);
     if (node.isShown && !isObject && !isList) writeScalar(from, start, end, json);
     return end;
   }
   const [opening, closing] = brackets[isList ? 'list' : 'object'];
   json.constant(opening);
   const first = json.length;
-  const end = eachChild(bytes, start, (at, name, nameEnd) => {
-    const inner = isList ? node : memberOf(node, bytes, name, nameEnd);
-    if (inner === undefined) return valueEnd(bytes, at);
+  const end = visitEach(bytes, start, (at, name, nameEnd) => {
+    const inner = isList ? node : findMember(node, bytes, name, nameEnd);
+    if (inner === undefined) return skipValue(bytes, at);
     const before = json.length;
     if (before > first) json.comma();
     if (isObject) {
@@ -93,7 +93,7 @@ function writeScalar(from: WordSource, start: number, end: number, json: JsonByt
   removeImage(json, before);
 }
 
-function memberOf({ members }: Place, bytes: Buffer, start: number, end: number): Place | undefined {
+function findMember({ members }: Place, bytes: Buffer, start: number, end: number): Place | undefined {
   for (let i = 0; i < members.length; i++) {
     const { name, place } = members[i] as Place['members'][number];
     if (hasName(bytes, start, end, name)) return place;

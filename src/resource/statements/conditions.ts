@@ -1,11 +1,11 @@
-import { type FieldType, fieldType } from '../definition/field-types.js';
-import { type Filter, filterKind } from '../definition/filter-kinds.js';
+import { type FieldType, getType } from '../definition/field-types.js';
+import { type Filter, getKind } from '../definition/filter-kinds.js';
 import type { Direction, OrderColumn, Resource } from '../definition/resource.js';
 import { type Fragment, Parameter, sql } from './sql.js';
 
 /** Casts a value for a column of the type: no number is out of range. */
-export function typed(type: FieldType, value: string): string {
-  const { comparedAs } = fieldType(type);
+export function castTo(type: FieldType, value: string): string {
+  const { comparedAs } = getType(type);
   return comparedAs === undefined ? value : `${value}::${comparedAs}`;
 }
 
@@ -15,8 +15,8 @@ export function typed(type: FieldType, value: string): string {
  * read one value. A text is compared as the type of its column, because character(n) ends in spaces.
  */
 export function hasValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {
-  const { comparedAs, columnTypes } = fieldType(type);
-  const each = typed(type, ':value');
+  const { comparedAs, columnTypes } = getType(type);
+  const each = castTo(type, ':value');
   const ofColumn = `array[case when true then ${each} else :column: end]`;
   const list = type === 'text' ? ofColumn : `array[${each}]::${comparedAs ?? (columnTypes[0] as string)}[]`;
   return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
@@ -25,16 +25,16 @@ export function hasValue(column: string, value: Parameter | Fragment, type: Fiel
 /**
  * Bounds a range at its `farEnd` by a row comparison, as `comparison` says; the second column is the same on both sides.
  */
-export function filterCondition(
+export function writeCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },
   farEnd: 'lower' | 'upper' | null = null,
 ): Fragment {
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
-  const { operator, value: made, end } = filterKind(kind);
+  const { operator, value: made, end } = getKind(kind);
   const parameter = new Parameter(name);
   if (nearlyUnique) return hasValue(column, parameter, type);
-  const value = made(':given', typed(type, ':given'), type);
+  const value = made(':given', castTo(type, ':given'), type);
   const isRow = end !== undefined && end === farEnd;
   const condition = isRow ? `(:column:, true) ${operator} (${value}, true)` : `:column: ${operator} ${value}`;
   return sql.raw(condition, { column, given: parameter, timeZone: new Parameter('timeZone') });
@@ -45,7 +45,7 @@ export type Bounds = 'all' | 'after' | 'until' | 'between';
 
 /** A list goes on after a key with the first operators, and ends at one with the second. */
 export const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
-export function keyOf({ order }: Pick<Resource, 'order'>): string[] {
+export function listKeyColumns({ order }: Pick<Resource, 'order'>): string[] {
   return order.map(({ column }) => column);
 }
 
@@ -54,9 +54,9 @@ type Operator = Ends[number];
 type Order = readonly OrderColumn[];
 
 /** The conditions of the bounds of a chunk: it begins with the one operator behind a key, and ends with the other at one. */
-export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = operators.asc, atEnd = beyond) {
+export function makeBounded(order: Order, bounds: Bounds, [onward, back]: Ends = operators.asc, atEnd = writeBeyond) {
   return [
-    ...(bounds === 'after' || bounds === 'between' ? [beyond(order, onward, 'after')] : []),
+    ...(bounds === 'after' || bounds === 'between' ? [writeBeyond(order, onward, 'after')] : []),
     ...(bounds === 'until' || bounds === 'between' ? [atEnd(order, back, 'until')] : []),
   ];
 }
@@ -66,10 +66,10 @@ export function bounded(order: Order, bounds: Bounds, [onward, back]: Ends = ope
  * statement begins to read: between two bounds of a column a generic plan expects no row of an average workspace, so all indexes look
  * alike.
  */
-export function comparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
-  const values = order.map(({ type }) => typed(type, '?')).join(', ');
+export function writeComparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
+  const values = order.map(({ type }) => castTo(type, '?')).join(', ');
   return sql.raw(`(??) ${operator} (${values})`, [
-    keyOf({ order }),
+    listKeyColumns({ order }),
     ...order.map((_, i) => new Parameter(`${end}${i}`)),
   ]);
 }
@@ -80,8 +80,8 @@ export function comparison(order: Order, operator: Operator, end: 'after' | 'unt
  * without it: 32 buffers;
  * with it:    25 buffers.
  */
-export function beyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
+export function writeBeyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
   const { column, type } = order[0] as OrderColumn;
-  const first = `?? ${operator.charAt(0)}= ${typed(type, '?')}`;
-  return sql.raw(`${first} and ?`, [column, new Parameter(`${end}0`), comparison(order, operator, end)]);
+  const first = `?? ${operator.charAt(0)}= ${castTo(type, '?')}`;
+  return sql.raw(`${first} and ?`, [column, new Parameter(`${end}0`), writeComparison(order, operator, end)]);
 }

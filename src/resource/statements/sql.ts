@@ -1,5 +1,5 @@
 import knex, { type Knex } from 'knex';
-import { prepared, type Statement } from '../../postgres/statement.js';
+import { prepareSql, type Statement } from '../../postgres/statement.js';
 
 /** Composes SQL, without a connection. In a raw fragment no `:name` may equal the name of a type: `::text` would be taken for it. */
 export const sql = knex.knex({ client: 'pg' });
@@ -14,7 +14,7 @@ export class Parameter {
 }
 
 /** All conditions bound the rows of a view or of a subquery. */
-export const rowsOf = (from: string | Fragment, conditions: readonly Fragment[] = []): Query =>
+export const readRows = (from: string | Fragment, conditions: readonly Fragment[] = []): Query =>
   conditions.reduce((rows: Query, condition) => rows.where(condition), sql.queryBuilder().from(from));
 
 /** A number of the program's own is not bound in `limit` and `offset`. */
@@ -29,15 +29,15 @@ export const ends = {
   none: (query: Query): Fragment => sql.raw('?', [query]),
 };
 
-export const inOrder = (columns: readonly string[], order: 'asc' | 'desc') =>
+export const orderBy = (columns: readonly string[], order: 'asc' | 'desc') =>
   columns.map((column) => ({ column, order }));
 
 /** Throws an error when a value is part of the query that has no name. */
-export function statement(label: string, query: Fragment | Query, inTableOrder?: true): Statement {
+export function compile(label: string, query: Fragment | Query, inTableOrder?: true): Statement {
   const { sql: text, bindings } = query.toSQL().toNative();
   const parameters = bindings.map((bound) => {
     if (bound instanceof Parameter) return bound.name;
     throw new TypeError(`${label} binds a value without a name.`);
   });
-  return prepared(label, text, parameters, inTableOrder);
+  return prepareSql(label, text, parameters, inTableOrder);
 }

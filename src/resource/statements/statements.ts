@@ -1,11 +1,20 @@
 import { LRUCache } from 'lru-cache';
 import type { Statement } from '../../postgres/statement.js';
-import { fieldType } from '../definition/field-types.js';
+import { getType } from '../definition/field-types.js';
 import type { Filter } from '../definition/filter-kinds.js';
-import { columnsOf, type Direction, leaves, type Resource } from '../definition/resource.js';
-import { type Bounds, beyond, bounded, comparison, filterCondition, hasValue, keyOf, operators } from './conditions.js';
-import { asLiteral, ends, type Fragment, inOrder, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
-import { orderFrom, viewInOrder } from './walls.js';
+import { type Direction, getColumns, listLeaves, type Resource } from '../definition/resource.js';
+import {
+  type Bounds,
+  hasValue,
+  listKeyColumns,
+  makeBounded,
+  operators,
+  writeBeyond,
+  writeComparison,
+  writeCondition,
+} from './conditions.js';
+import { asLiteral, compile, ends, type Fragment, orderBy, Parameter, type Query, readRows, sql } from './sql.js';
+import { orderFrom, orderView } from './walls.js';
 
 export interface ListStatements {
   /** The rows are in order. Parameters: filters, after0/after1, until0/until1, limit. */
@@ -40,14 +49,14 @@ export function compileStatements(resource: Resource): ResourceStatements {
     const key = JSON.stringify([direction, names, selection?.fields]);
     let composed = lists.get(key);
     if (composed === undefined) {
-      const described = describeList(resource, names, direction, selection?.columns ?? columnsOf(resource));
+      const described = describeList(resource, names, direction, selection?.columns ?? getColumns(resource));
       const rows = compileRows(described);
       composed = selection === null ? { rows, ...compileRest(described) } : { ...list(names, direction), rows };
       lists.set(key, composed);
     }
     return composed;
   };
-  const detail = () => statement(`${resource.name}.detail`, rowById(resource, new Parameter('id')));
+  const detail = () => compile(`${resource.name}.detail`, selectRowById(resource, new Parameter('id')));
   return { list, detail: resource.detail ? detail() : null };
 }
 
@@ -70,18 +79,18 @@ interface List {
 
 function describeList(resource: Resource, names: string[], direction: Direction, columns: List['columns']): List {
   const label = resource.versionSeed === undefined ? resource.name : `${resource.name}.versioned`;
-  const key = keyOf(resource);
+  const key = listKeyColumns(resource);
   const hasIds = names.includes('ids');
   const filters = names.filter((name) => name !== 'ids');
   const nearlyUnique = hasIds ? undefined : filters.find((name) => resource.filters[name]?.nearlyUnique);
   const isWalked = !hasIds && nearlyUnique === undefined;
-  const isUnindexed = (name: string) => name !== nearlyUnique && !key.includes(columnOf(resource, name));
+  const isUnindexed = (name: string) => name !== nearlyUnique && !key.includes(getFilterColumn(resource, name));
   return {
     ...{ label, resource, direction, columns, hasIds, filters },
     nearlyUniqueFilter: nearlyUnique,
     ownIndexFilter: isWalked ? filters.find((name) => resource.filters[name]?.ownIndex) : undefined,
     unindexed: nearlyUnique === undefined ? [] : filters.filter(isUnindexed),
-    order: nearlyUnique === undefined ? key : orderFrom(columnOf(resource, nearlyUnique), resource),
+    order: nearlyUnique === undefined ? key : orderFrom(getFilterColumn(resource, nearlyUnique), resource),
   };
 }
 
@@ -90,9 +99,9 @@ const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 function compileRows(list: List): ListStatements['rows'] {
   const { label, columns, direction } = list;
-  return byBounds((bounds) => {
-    const rows = { columns, bounds: within(list, bounds), direction, end: ends.limit };
-    return statement(`${label}.rows-${bounds}`, selectInOrder(list, rows));
+  return mapBounds((bounds) => {
+    const rows = { columns, bounds: writeBounds(list, bounds), direction, end: ends.limit };
+    return compile(`${label}.rows-${bounds}`, selectInOrder(list, rows));
   });
 }
 
@@ -100,30 +109,31 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
   const { label, resource, direction } = list;
   const opposite = direction === 'asc' ? 'desc' : 'asc';
   const select = (part: string, bounds: readonly Fragment[], reading: Direction, end = ends.limitAfterSkipped) => {
-    const keys = { columns: keyOf(resource), bounds, direction: reading, end };
-    return statement(`${label}.${part}`, selectInOrder(list, keys));
+    const keys = { columns: listKeyColumns(resource), bounds, direction: reading, end };
+    return compile(`${label}.${part}`, selectInOrder(list, keys));
   };
   return {
     keys: {
       all: select('keys-all', [], direction),
-      after: select('keys-after', within(list, 'after'), direction),
-      before: select('keys-before', [beyond(resource.order, operators[opposite][0], 'until')], opposite),
+      after: select('keys-after', writeBounds(list, 'after'), direction),
+      before: select('keys-before', [writeBeyond(resource.order, operators[opposite][0], 'until')], opposite),
     },
     last: select('last', [], opposite, ends.limit),
-    count: statement(`${label}.count`, countRows(list)),
+    count: compile(`${label}.count`, countRows(list)),
   };
 }
 
-const within = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
-  bounded(resource.order, bounds, operators[direction], comparison);
+const writeBounds = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
+  makeBounded(resource.order, bounds, operators[direction], writeComparison);
 
 /** Counts all rows by their own index alone, faster than in their order, which a nearly unique value needs all the same. */
 function countRows(list: List): Query {
   const { resource, direction, nearlyUniqueFilter, ownIndexFilter, filters } = list;
   const isAlone = ownIndexFilter === undefined || filters.length === 1;
-  if (isAlone && nearlyUniqueFilter === undefined) return filteredRows(list, resource.view, direction, []).count();
-  const keys = { columns: keyOf(resource), bounds: [], direction, end: ends.none };
-  return rowsOf(sql.raw('? as found', [selectInOrder(list, keys)])).count();
+  if (isAlone && nearlyUniqueFilter === undefined)
+    return selectFilteredRows(list, resource.view, direction, []).count();
+  const keys = { columns: listKeyColumns(resource), bounds: [], direction, end: ends.none };
+  return readRows(sql.raw('? as found', [selectInOrder(list, keys)])).count();
 }
 
 /** A statement reads this part of a list, in a direction, up to its end. */
@@ -143,25 +153,25 @@ interface ListSection {
 function selectInOrder(list: List, reading: ListSection): Fragment | Query {
   const { resource, order, hasIds, ownIndexFilter } = list;
   const { columns, bounds, direction, end } = reading;
-  const view = viewInOrder(resource, order, direction);
-  const walk = (more: readonly Fragment[]) => filteredRows(list, view, direction, more).select(columns);
-  if (hasIds) return end(walk(bounds).orderBy(inOrder(order, direction)));
+  const view = orderView(resource, order, direction);
+  const walk = (more: readonly Fragment[]) => selectFilteredRows(list, view, direction, more).select(columns);
+  if (hasIds) return end(walk(bounds).orderBy(orderBy(order, direction)));
   if (ownIndexFilter === undefined) return end(walk(bounds));
-  const many = rowsOf(resource.view, [filterCondition(ownIndexFilter, resource)]).select(sql.raw('1 as n'));
+  const many = readRows(resource.view, [writeCondition(ownIndexFilter, resource)]).select(sql.raw('1 as n'));
   const isMany = sql.raw('(select n from many) is not null');
   return sql
     .withMaterialized('many', many.offset(fewMax, asLiteral).limit(1, asLiteral))
     .unionAll([end(walk([...bounds, isMany])), selectFew(list, ownIndexFilter, reading)], true)
-    .orderBy(inOrder(order, direction));
+    .orderBy(orderBy(order, direction));
 }
 
 /** Selects the rows of the filters in the view, for a statement that reads in the direction. */
-function filteredRows(list: List, view: string, reading: Direction, conditions: readonly Fragment[]): Query {
+function selectFilteredRows(list: List, view: string, reading: Direction, conditions: readonly Fragment[]): Query {
   const { resource, filters, unindexed, hasIds, columns } = list;
   const indexed = filters.filter((name) => !unindexed.includes(name));
-  return rowsOf(hasIds ? rowsByIds(resource, columns) : view, [
-    ...indexed.map((name) => filterCondition(name, resource, farEnd[reading])),
-    ...unindexed.map((name) => hideFromIndexes(filterCondition(name, resource))),
+  return readRows(hasIds ? selectRowsByIds(resource, columns) : view, [
+    ...indexed.map((name) => writeCondition(name, resource, farEnd[reading])),
+    ...unindexed.map((name) => hideFromIndexes(writeCondition(name, resource))),
     ...conditions,
   ]);
 }
@@ -187,37 +197,37 @@ const fewMax = 1000;
 function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: ListSection): Fragment | Query {
   const { columns, bounds, direction, end } = reading;
   const others = filters.filter((name) => name !== ownIndexFilter);
-  const fewOrder = orderFrom(columnOf(resource, ownIndexFilter), resource);
-  const view = viewInOrder(resource, fewOrder, 'asc');
-  const few = rowsOf(view, [filterCondition(ownIndexFilter, resource), sql.raw('(select n from many) is null')])
-    .select([...new Set([...fewOrder, ...others.map((name) => columnOf(resource, name))])])
+  const fewOrder = orderFrom(getFilterColumn(resource, ownIndexFilter), resource);
+  const view = orderView(resource, fewOrder, 'asc');
+  const few = readRows(view, [writeCondition(ownIndexFilter, resource), sql.raw('(select n from many) is null')])
+    .select([...new Set([...fewOrder, ...others.map((name) => getFilterColumn(resource, name))])])
     .orderBy(fewOrder)
     .limit(fewMax, asLiteral);
   const keysOfFew = (selected: readonly string[]) => {
-    const matching = rowsOf(sql.raw('? as few', [few]), [
-      ...others.map((name) => filterCondition(name, resource)),
+    const matching = readRows(sql.raw('? as few', [few]), [
+      ...others.map((name) => writeCondition(name, resource)),
       ...bounds,
     ]);
-    return end(matching.select(selected).orderBy(inOrder(order, direction)));
+    return end(matching.select(selected).orderBy(orderBy(order, direction)));
   };
   if (columns.every((each) => order.includes(each))) return keysOfFew(columns);
   const atPlace = sql.raw('(??) >= (??)', [fewOrder, fewOrder.map((column) => `places.${column}`)]);
-  const record = rowsOf(view, [atPlace]).select(columns).orderBy(fewOrder).limit(1, asLiteral);
-  const places = rowsOf(sql.raw('(?) as places', [keysOfFew(fewOrder)]));
+  const record = readRows(view, [atPlace]).select(columns).orderBy(fewOrder).limit(1, asLiteral);
+  const places = readRows(sql.raw('(?) as places', [keysOfFew(fewOrder)]));
   return places.select('record.*').crossJoin(sql.raw('lateral ? as record', [record]));
 }
 
-const columnOf = ({ filters }: Resource, name: string): string => (filters[name] as Filter).column;
+const getFilterColumn = ({ filters }: Resource, name: string): string => (filters[name] as Filter).column;
 
-export function byBounds(make: (bounds: Bounds) => Statement): Readonly<Record<Bounds, Statement>> {
+export function mapBounds(make: (bounds: Bounds) => Statement): Readonly<Record<Bounds, Statement>> {
   return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
 }
 
 /**
  * Finds the row of an id. It names columns, because the view has the version of a sync pass as well, which costs a look-up of the parts.
  */
-function rowById(resource: Resource, id: Parameter | Fragment, columns = columnsOf(resource)): Query {
-  const rows = rowsOf(viewInOrder(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
+function selectRowById(resource: Resource, id: Parameter | Fragment, columns = getColumns(resource)): Query {
+  const rows = readRows(orderView(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
   return rows.select(columns).orderBy('id');
 }
 
@@ -227,17 +237,17 @@ function rowById(resource: Resource, id: Parameter | Fragment, columns = columns
  * columns are read, because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So
  * explained: `id = any(…)`: 281 buffers; looked up: 16 buffers.
  */
-function rowsByIds(resource: Resource, record: readonly string[]): Fragment {
+function selectRowsByIds(resource: Resource, record: readonly string[]): Fragment {
   const { idType, view } = resource;
-  const plain = leaves(resource).filter(({ field: { codec, type } }) => codec === undefined && type !== 'json');
+  const plain = listLeaves(resource).filter(({ field: { codec, type } }) => codec === undefined && type !== 'json');
   const columns = [...new Set([...record, ...plain.map(({ field }) => field.column)])];
   const idsParameter = new Parameter('ids');
-  const none = rowsOf(view).select('id').limit(0, asLiteral);
+  const none = readRows(view).select('id').limit(0, asLiteral);
   const ids =
     idType === 'text'
       ? sql.raw('case when true then ? else array[?] end', [idsParameter, none])
-      : sql.raw(`?::${fieldType(idType).columnTypes[0] as string}[]`, [idsParameter]);
-  const one = sql.withMaterialized('one', rowById(resource, sql.raw('named.id'), columns)).from('one');
+      : sql.raw(`?::${getType(idType).columnTypes[0] as string}[]`, [idsParameter]);
+  const one = sql.withMaterialized('one', selectRowById(resource, sql.raw('named.id'), columns)).from('one');
   const named = '(select distinct unnest(?) as id) as named cross join lateral ? as found';
   return sql.raw(`(select found.* from ${named} offset 0) as few`, [ids, one]);
 }

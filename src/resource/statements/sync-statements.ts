@@ -1,6 +1,6 @@
-import { prepared, type Statement } from '../../postgres/statement.js';
+import { prepareSql, type Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
-import { filterRanges } from '../definition/filter-kinds.js';
+import { listFilterRanges } from '../definition/filter-kinds.js';
 import {
   type OrderColumn,
   type Resource,
@@ -8,10 +8,10 @@ import {
   versionColumn,
   xidColumn,
 } from '../definition/resource.js';
-import { type Bounds, bounded } from './conditions.js';
-import { ends, type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
-import { byBounds, compileStatements } from './statements.js';
-import { partInOrder, partVersion, recordVersion, sourceColumn, viewInOrder } from './walls.js';
+import { type Bounds, makeBounded } from './conditions.js';
+import { compile, ends, type Fragment, Parameter, type Query, readRows, sql } from './sql.js';
+import { compileStatements, mapBounds } from './statements.js';
+import { orderPart, orderView, sourceColumn, writePartVersion, writeRecordVersion } from './walls.js';
 
 /** A pass examines these rows in one order: the rows of the view, or of a view of parts. */
 export interface Section {
@@ -55,7 +55,7 @@ const tokenIdsMax = 4_000_000_000;
  * age() has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older. A row that is
  * newer than the next id looks old: it is in the next pass. The subquery runs once per statement.
  */
-const changedSince = (): Fragment =>
+const writeChangedSince = (): Fragment =>
   sql.raw(
     `(age(:column:)::bigint & 4294967295) <= (select
       case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - :since::bigint < ${tokenIdsMax}
@@ -64,12 +64,12 @@ const changedSince = (): Fragment =>
   );
 
 /** Hashes a text to the first 8 bytes of its SHA-256, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
-const shortHashOf = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
+const writeShortHash = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
 /** Hashes a text to 64 hexadecimal digits. */
-const hashOf = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
+const writeHash = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
 const hasPrefix = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])`, [new Parameter('prefixes')]);
 /** Prints the id as it is shown. A cast would drop the spaces at the end of a character(n). */
-const textOf = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
+const writeIdText = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
 /** The view is read in an order; `name` begins the labels of the statements. */
 interface OrderedView {
@@ -90,102 +90,111 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const [{ column: first }] = order as [OrderColumn];
   const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
   const rowsIn = (each: readonly OrderColumn[], part: string): OrderedView => ({
-    ...{ name: `${name}.${part}`, view, order: each, inOrder: viewInOrder(resource, keysOf(each), 'asc') },
+    ...{ name: `${name}.${part}`, view, order: each, inOrder: orderView(resource, listOrderKeys(each), 'asc') },
   });
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and those with parts share the id with
   // them.
   const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
   const parts = Object.entries(sync.parts).map(([part, { view, idType }]): OrderedView => {
     const order: OrderedView['order'] = [idColumn, { column: 'part_id', type: idType }];
-    return { name: `${name}.${part}`, view, order, inOrder: partInOrder(view), onePerRecord: true };
+    return { name: `${name}.${part}`, view, order, inOrder: orderPart(view), onePerRecord: true };
   });
   return {
     // In the order of the table: else all rows would be sorted before the condition leaves a few of them.
     changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((each) =>
-      compileSection(each, changedSince(), true),
+      compileSection(each, writeChangedSince(), true),
     ),
-    hashed: compileSection(hashed, hasPrefix(hashOf(textOf('id', idType)))),
-    digest: byBounds((bounds) => digestOf(resource, sync, hashed, bounds)),
-    versions: byBounds((bounds) => versionsOf(resource, sync, hashed, bounds)),
-    period: periodOf(resource),
+    hashed: compileSection(hashed, hasPrefix(writeHash(writeIdText('id', idType)))),
+    digest: mapBounds((bounds) => makeDigestStatement(resource, sync, hashed, bounds)),
+    versions: mapBounds((bounds) => makeVersionsStatement(resource, sync, hashed, bounds)),
+    period: makePeriodStatements(resource),
   };
 }
 
 /** Selects the rows of the list with their versions, which look the parts of each record up: parts have no days of their own. */
-function periodOf(resource: Resource): PeriodStatements | null {
-  const [days] = filterRanges(resource.filters);
+function makePeriodStatements(resource: Resource): PeriodStatements | null {
+  const [days] = listFilterRanges(resource.filters);
   if (days === undefined) return null;
-  const columns = [...new Set(['id', ...keysOf(resource.order), versionColumn])];
+  const columns = [...new Set(['id', ...listOrderKeys(resource.order), versionColumn])];
   const names = [days.lower, days.upper];
   const { rows, keys } = compileStatements(resource).list(names, 'asc', { fields: ['id'], columns });
-  const version = hexVersion(versionColumn, resource.versionSeed ?? 0n);
-  const id = textOf('id', resource.idType);
+  const version = writeHexColumn(versionColumn, resource.versionSeed ?? 0n);
+  const id = writeIdText('id', resource.idType);
   const digestOf = ({ label, text, parameters }: Statement): Statement =>
-    prepared(`${label}.digest`, `select '', count(*), ${hashOfAll(id, version)} from (${text}) as found`, parameters);
-  return { first: days.lower, last: days.upper, ahead: keys, digest: byBounds((bounds) => digestOf(rows[bounds])) };
+    prepareSql(
+      `${label}.digest`,
+      `select '', count(*), ${writeHashOfAll(id, version)} from (${text}) as found`,
+      parameters,
+    );
+  return { first: days.lower, last: days.upper, ahead: keys, digest: mapBounds((bounds) => digestOf(rows[bounds])) };
 }
 
 /** Selects the rows that meet the condition; `inTableOrder` if it is on a column that no index has. */
 function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
-  const keys = keysOf(order);
-  const within = (bounds: Bounds): Fragment[] => [...bounded(order, bounds), ...(horizon ? [horizon] : [])];
+  const keys = listOrderKeys(order);
+  const within = (bounds: Bounds): Fragment[] => [...makeBounded(order, bounds), ...(horizon ? [horizon] : [])];
   const ahead = (bounds: 'all' | 'after'): Statement =>
-    statement(`${name}.ahead-${bounds}`, ends.limitAfterSkipped(rowsOf(inOrder, within(bounds)).select(keys)));
+    compile(`${name}.ahead-${bounds}`, ends.limitAfterSkipped(readRows(inOrder, within(bounds)).select(keys)));
   const find = (bounds: Bounds): Statement => {
-    const found = rowsOf(inTableOrder ? view : inOrder, [...within(bounds), condition]).select(keys);
+    const found = readRows(inTableOrder ? view : inOrder, [...within(bounds), condition]).select(keys);
     if (onePerRecord) found.distinctOn('id');
     if (inTableOrder) found.orderBy(keys);
-    return statement(`${name}.find-${bounds}`, ends.limit(found), inTableOrder);
+    return compile(`${name}.find-${bounds}`, ends.limit(found), inTableOrder);
   };
-  return { order, ahead: { all: ahead('all'), after: ahead('after') }, find: byBounds(find), idAt: keys.indexOf('id') };
+  return {
+    order,
+    ahead: { all: ahead('all'), after: ahead('after') },
+    find: mapBounds(find),
+    idAt: keys.indexOf('id'),
+  };
 }
 
 /**
  * The id and the version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested
  * loop where a plan expects few rows, as it does between two bounds.
  */
-function versioned(
+function selectVersions(
   { versionSeed = 0n, view, idType }: Resource,
   sync: ResourceSync,
   { order }: OrderedView,
   bounds: Bounds,
 ): Query {
-  const within = bounded(order, bounds);
-  const own = `true as is_record, ${recordVersion(sourceColumn)} as version`;
-  const records = rowsOf(view, within).select('id', sql.raw(own));
+  const within = makeBounded(order, bounds);
+  const own = `true as is_record, ${writeRecordVersion(sourceColumn)} as version`;
+  const records = readRows(view, within).select('id', sql.raw(own));
   const parts = Object.values(sync.parts).map((part, kind) =>
-    rowsOf(part.view, within).select('id', sql.raw(`false, ${partVersion(kind)}`)),
+    readRows(part.view, within).select('id', sql.raw(`false, ${writePartVersion(kind)}`)),
   );
-  const version = hexVersion('bit_xor(version)', versionSeed);
-  return rowsOf(sql.raw('? as found', [parts.length === 0 ? records : records.unionAll(parts)]))
-    .select(sql.raw(`${textOf('id', idType)} as id, ${version} as version`))
+  const version = writeHexColumn('bit_xor(version)', versionSeed);
+  return readRows(sql.raw('? as found', [parts.length === 0 ? records : records.unionAll(parts)]))
+    .select(sql.raw(`${writeIdText('id', idType)} as id, ${version} as version`))
     .groupBy('found.id')
     .havingRaw('bool_or(is_record)');
 }
 
 /** Combines the first 8 bytes of SHA-256(id, newline, version) over rows by XOR, as 64 digits 0 and 1. */
-const hashOfAll = (id: string, version: string): string =>
-  `bit_xor(('x' || ${shortHashOf(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
+const writeHashOfAll = (id: string, version: string): string =>
+  `bit_xor(('x' || ${writeShortHash(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
 
 /** Count and hash of ids and versions by prefix of the hash of the id. Of depth 0 no id is hashed. */
-function digestOf(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
-  const prefix = `case :depth::int when 0 then '' else left(${shortHashOf('id')}, :depth::int) end as prefix`;
-  const digest = rowsOf(sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]))
-    .select(sql.raw(`${prefix}, count(*), ${hashOfAll('id', 'version')}`, { depth: new Parameter('depth') }))
+function makeDigestStatement(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
+  const prefix = `case :depth::int when 0 then '' else left(${writeShortHash('id')}, :depth::int) end as prefix`;
+  const digest = readRows(sql.raw('? as versions', [selectVersions(resource, sync, rows, bounds)]))
+    .select(sql.raw(`${prefix}, count(*), ${writeHashOfAll('id', 'version')}`, { depth: new Parameter('depth') }))
     .groupByRaw('1');
-  return statement(`${rows.name}.digest-${bounds}`, digest, true);
+  return compile(`${rows.name}.digest-${bounds}`, digest, true);
 }
 
 /** Reads ids and versions of the rows whose hash begins with a prefix. */
-function versionsOf(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
-  const versions = sql.raw('? as versions', [versioned(resource, sync, rows, bounds)]);
-  const found = rowsOf(versions, [hasPrefix(hashOf('id'))]).select('id', 'version');
-  return statement(`${rows.name}.versions-${bounds}`, ends.limit(found), true);
+function makeVersionsStatement(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
+  const versions = sql.raw('? as versions', [selectVersions(resource, sync, rows, bounds)]);
+  const found = readRows(versions, [hasPrefix(writeHash('id'))]).select('id', 'version');
+  return compile(`${rows.name}.versions-${bounds}`, ends.limit(found), true);
 }
 
 /** Shows a version as 16 hexadecimal digits. */
-const hexVersion = (version: string, seed: bigint): string =>
+const writeHexColumn = (version: string, seed: bigint): string =>
   `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
 
-const keysOf = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);
+const listOrderKeys = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);

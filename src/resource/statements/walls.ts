@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import {
   type AuditColumns,
-  columnsOf,
   type Direction,
+  getColumns,
   type LoggedAs,
-  leaves,
+  listLeaves,
+  nameRecords,
+  nameWalled,
   type Resource,
   type ResourceSync,
   type ResourceWrite,
-  recordsOf,
   versionColumn,
-  walled,
   xidColumn,
 } from '../definition/resource.js';
-import { inOrder, rowsOf, sql } from './sql.js';
+import { orderBy, readRows, sql } from './sql.js';
 
 // The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
 // `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement
@@ -31,7 +31,7 @@ export interface Wall {
   readonly hash: string;
 }
 
-function wall(name: string, statements: readonly string[]): Wall {
+function makeWall(name: string, statements: readonly string[]): Wall {
   const text = statements.map((each) => `${each};\n`).join('');
   return { name, sql: text, hash: createHash('sha256').update(text).digest('hex') };
 }
@@ -39,9 +39,9 @@ function wall(name: string, statements: readonly string[]): Wall {
 type Ordered = Pick<Resource, 'view' | 'order'>;
 
 /** Names the view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
-export function viewInOrder({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
+export function orderView({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
   const isKey = columns.join() === order.map(({ column }) => column).join();
-  return walled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
+  return nameWalled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
 }
 
 /** Adds the columns of the list's key that are not among them. */
@@ -57,7 +57,7 @@ interface GeneratedView {
   /** No statement compares these columns. */
   readonly uncompared?: ReadonlySet<string>;
   readonly computed?: readonly string[];
-  readonly order?: ReturnType<typeof inOrder>;
+  readonly order?: ReturnType<typeof orderBy>;
   readonly texts?: readonly string[];
   readonly isWrite?: boolean;
 }
@@ -68,16 +68,16 @@ const workspaceColumn = 'workspace_id';
 /** Lists the views that read a resource: the view of the records, without an order and with each, and the views of their parts. */
 function readViews(resource: Resource): GeneratedView[] {
   const { view, sync, filters } = resource;
-  const columns = columnsOf(resource);
+  const columns = getColumns(resource);
   const shown = {
-    source: recordsOf(view),
+    source: nameRecords(view),
     columns,
-    uncompared: uncomparedOf(resource),
-    computed: sync ? [rowVersion(resource, sync)] : [],
-    texts: labelColumns(resource),
+    uncompared: listUncomparedColumns(resource),
+    computed: sync ? [writeRowVersion(resource, sync)] : [],
+    texts: listLabelColumns(resource),
   };
   const ordered = (by: readonly string[], direction: Direction): GeneratedView => ({
-    ...{ ...shown, view: viewInOrder(resource, by, direction), order: inOrder(by, direction) },
+    ...{ ...shown, view: orderView(resource, by, direction), order: orderBy(by, direction) },
   });
   const key = resource.order.map(({ column }) => column);
   const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
@@ -89,20 +89,20 @@ function readViews(resource: Resource): GeneratedView[] {
     ...shown,
     view,
     columns: [...columns, ...(sync ? [xidColumn] : [])],
-    computed: sync ? [...shown.computed, `${digestOf(resource)} as ${sourceColumn}`] : [],
+    computed: sync ? [...shown.computed, `${nameDigest(resource)} as ${sourceColumn}`] : [],
   };
   const parts = Object.values(sync?.parts ?? {}).flatMap((part): GeneratedView[] => {
-    const unordered = { view: part.view, source: recordsOf(part.view), columns: partColumns };
-    return [unordered, { ...unordered, view: partInOrder(part.view), order: inOrder(['id', 'part_id'], 'asc') }];
+    const unordered = { view: part.view, source: nameRecords(part.view), columns: partColumns };
+    return [unordered, { ...unordered, view: orderPart(part.view), order: orderBy(['id', 'part_id'], 'asc') }];
   });
   const views = [plain, ordered(key, 'asc'), ordered(key, 'desc'), ordered(['id'], 'asc'), ...ofFilters, ...parts];
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 
 /** No filter and no order uses these columns. JSON has no order, so no leakproof operator compares it. */
-function uncomparedOf(resource: Resource): ReadonlySet<string> {
+function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
   const compared = [...resource.order, ...Object.values(resource.filters)].map(({ column }) => column);
-  const shown = leaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
+  const shown = listLeaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
   const kept = new Set(['id', ...compared]);
   return new Set(shown.map(({ field }) => field.column).filter((column) => !kept.has(column)));
 }
@@ -110,17 +110,17 @@ function uncomparedOf(resource: Resource): ReadonlySet<string> {
 const partColumns = ['id', 'part_id', xidColumn];
 
 /** Orders the view of parts as a pass reads them. */
-export function partInOrder(view: string): string {
-  return walled(view, '_asc');
+export function orderPart(view: string): string {
+  return nameWalled(view, '_asc');
 }
 
 /** Lists the views of the records and of their parts, without an order. */
-export function plainViewsOf({ view, sync }: Resource): string[] {
+export function getPlainViews({ view, sync }: Resource): string[] {
   return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
 }
 
 /** Lists the views that read a resource, without an order and with each. */
-export function viewsOf(resource: Resource): string[] {
+export function getViews(resource: Resource): string[] {
   return readViews(resource).map(({ view }) => view);
 }
 
@@ -128,25 +128,25 @@ export function viewsOf(resource: Resource): string[] {
  * Filters compare these columns as text: equality of enumerated types is not leakproof, so it would come after all that the barrier
  * protects.
  */
-function labelColumns({ filters }: Resource): string[] {
+function listLabelColumns({ filters }: Resource): string[] {
   return Object.values(filters).flatMap(({ type, column }) => (type === 'enum' ? [column] : []));
 }
 
-export function wallsOf(resources: readonly Resource[]): Wall[] {
+export function makeWalls(resources: readonly Resource[]): Wall[] {
   const referredTo = new Set(
-    resources.flatMap((resource) => leaves(resource).flatMap(({ field }) => field.write?.references ?? [])),
+    resources.flatMap((resource) => listLeaves(resource).flatMap(({ field }) => field.write?.references ?? [])),
   );
   const logs = new Map<string, LoggedAs[]>();
   for (const { write } of resources)
     if (write?.audit) logs.set(write.audit.view, [...(logs.get(write.audit.view) ?? []), write.audit]);
   return [
-    ...resources.map((resource) => wallOf(resource, referredTo.has(resource.view))),
-    ...[...logs.values()].map(logWall),
+    ...resources.map((resource) => makeResourceWall(resource, referredTo.has(resource.view))),
+    ...[...logs.values()].map(makeLogWall),
   ];
 }
 
 /** Names the parameters of an entry of the audit log, by column. */
-export const entryOf = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
+export const listEntryColumns = (columns: AuditColumns): readonly (readonly [column: string, parameter: string])[] => [
   [columns.entity, 'log.entity'],
   [columns.entityId, 'id'],
   [columns.action, 'log.action'],
@@ -155,12 +155,12 @@ export const entryOf = (columns: AuditColumns): readonly (readonly [column: stri
   [columns.changes, 'log.changes'],
 ];
 
-function wallOf(resource: Resource, isReferredTo: boolean): Wall {
+function makeResourceWall(resource: Resource, isReferredTo: boolean): Wall {
   const { view, write } = resource;
   const views = readViews(resource);
-  const plain = views.filter((each) => plainViewsOf(resource).includes(each.view));
+  const plain = views.filter((each) => getPlainViews(resource).includes(each.view));
   const readers = `gateway_reader${write ? ', gateway_writer' : ''}`;
-  return wall(resource.name, [
+  return makeWall(resource.name, [
     ...plain.map(({ source, columns }) => grantSql('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
     ...views.map(createViewSql),
     sql.raw(`grant select on ?? to ${readers}`, [views.map((each) => each.view)]).toQuery(),
@@ -174,34 +174,35 @@ function wallOf(resource: Resource, isReferredTo: boolean): Wall {
  * order. A hash is of the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The
  * planner leaves it out of statements that do not ask for it.
  */
-function rowVersion(resource: Resource, sync: ResourceSync): string {
+function writeRowVersion(resource: Resource, sync: ResourceSync): string {
   const parts = Object.values(sync.parts).map((part, kind) =>
     sql.raw(
-      ` # coalesce((select bit_xor(${partVersion(kind)}) from ?? part
+      ` # coalesce((select bit_xor(${writePartVersion(kind)}) from ?? part
       where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id), 0)`,
-      [recordsOf(part.view)],
+      [nameRecords(part.view)],
     ),
   );
-  return `${recordVersion(digestOf(resource))}${parts.join('')} as ${versionColumn}`;
+  return `${writeRecordVersion(nameDigest(resource))}${parts.join('')} as ${versionColumn}`;
 }
 
 /** The column has a digest of the operator's view, a bigint. */
 export const sourceColumn = 'sync_source';
 
-const digestOf = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${recordsOf(view)}}`;
+const nameDigest = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${nameRecords(view)}}`;
 
 /** The share of a row in the version of its record; `source` is the digest of the operator's view. */
-export const recordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
+export const writeRecordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
 
 /** The share of a part: the version differs when one is added, changed, deleted or moved. */
-export const partVersion = (kind: number): string => `hash_record_extended(row(${kind}, part_id, ${xidColumn}), 0)`;
+export const writePartVersion = (kind: number): string =>
+  `hash_record_extended(row(${kind}, part_id, ${xidColumn}), 0)`;
 
 const sourceName = 'source';
 
 function writeSql(resource: Resource, write: ResourceWrite): string[] {
   const { view, records } = write;
-  const columns = columnsOf(resource);
-  const { inserted, updated } = givenColumns(resource, write);
+  const columns = getColumns(resource);
+  const { inserted, updated } = getGivenColumns(resource, write);
   const all = [...new Set([...columns, ...updated, ...inserted])];
   const grantsTo = (role: string, on: string, workspace: readonly string[]): string[] => [
     ...(inserted.length > 0 ? [grantSql('insert', [...workspace, ...inserted], on, role)] : []),
@@ -217,17 +218,19 @@ function writeSql(resource: Resource, write: ResourceWrite): string[] {
 }
 
 /** Lists the columns to which a POST and a PATCH give values, of clients or of the gateway; no column of a POST if there is none. */
-export function givenColumns(resource: Resource, { ids, creates, onCreate, onChange }: ResourceWrite) {
-  const writable = leaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
+export function getGivenColumns(resource: Resource, { ids, creates, onCreate, onChange }: ResourceWrite) {
+  const writable = listLeaves(resource).flatMap(({ field }) => (field.write ? [field.column] : []));
   const made = [...(ids === 'gateway' ? ['id'] : []), ...writable, ...Object.keys(onCreate)];
   return { inserted: creates ? made : [], updated: [...writable, ...Object.keys(onChange)] };
 }
 
 /** Entries are added to a log, never changed and never read by writes. */
-function logWall(rules: readonly LoggedAs[]): Wall {
+function makeLogWall(rules: readonly LoggedAs[]): Wall {
   const { view, records } = rules[0] as LoggedAs;
-  const entryColumns = [...new Set(rules.flatMap(({ columns }) => entryOf(columns).map(([column]) => column)))];
-  return wall(view.slice(view.indexOf('.') + 1), [
+  const entryColumns = [
+    ...new Set(rules.flatMap(({ columns }) => listEntryColumns(columns).map(([column]) => column))),
+  ];
+  return makeWall(view.slice(view.indexOf('.') + 1), [
     grantSql('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
     createViewSql({ view, source: records, columns: entryColumns, isWrite: true }),
     grantSql('insert', entryColumns, view, 'gateway_writer'),
@@ -249,7 +252,7 @@ function createViewSql(generated: GeneratedView): string {
   const unestimated = (column: string) => sql.raw('greatest(??) as ??', [column, column]);
   const show = (column: string) =>
     texts.includes(column) ? asText(column) : uncompared.has(column) ? unestimated(column) : column;
-  const rows = rowsOf(sql.raw(`?? ${sourceName}`, [source]), [sql.raw(`${workspaceColumn} = ${workspace}`)])
+  const rows = readRows(sql.raw(`?? ${sourceName}`, [source]), [sql.raw(`${workspaceColumn} = ${workspace}`)])
     .select(shown.map(show))
     .select(computed.map((each) => sql.raw(each)))
     .orderBy(order);

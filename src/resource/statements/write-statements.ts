@@ -1,10 +1,17 @@
 import { createHash } from 'node:crypto';
-import { projectText } from '../../base/paths.js';
-import { prepared, type Statement } from '../../postgres/statement.js';
-import { columnsOf, type Leaf, leaves, type Move, type Resource, type ResourceWrite } from '../definition/resource.js';
-import { typed } from './conditions.js';
-import { type Fragment, Parameter, type Query, rowsOf, sql, statement } from './sql.js';
-import { entryOf } from './walls.js';
+import { readProject } from '../../base/paths.js';
+import { prepareSql, type Statement } from '../../postgres/statement.js';
+import {
+  getColumns,
+  type Leaf,
+  listLeaves,
+  type Move,
+  type Resource,
+  type ResourceWrite,
+} from '../definition/resource.js';
+import { castTo } from './conditions.js';
+import { compile, type Fragment, Parameter, type Query, readRows, sql } from './sql.js';
+import { listEntryColumns } from './walls.js';
 
 type WritableResource = Resource & { readonly write: ResourceWrite };
 
@@ -14,13 +21,13 @@ const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
 };
 
 const keys = 'gateway.idempotency';
-const givenKey = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
+const writeKeyCondition = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
 
 /** sql/check/refused.sql takes them as $1 to $4. */
 const refusedParameters = ['column', 'constraint', 'schema', 'table'].map((each) => `refused.${each}`);
 
 /** This transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
-const claimed = (): Query => sql(keys).select('key').where(givenKey()).whereNull('status');
+const selectClaimed = (): Query => sql(keys).select('key').where(writeKeyCondition()).whereNull('status');
 
 type Value = Parameter | Fragment;
 type Entry = readonly [column: string, value: Value];
@@ -36,62 +43,62 @@ function insertInto(view: string, entries: readonly Entry[], rows: Query): Query
 /** They go through the write view; rows have the columns of a read. Parameters are named after members, whose names have no dot. */
 export function compileWriteStatements(resource: WritableResource) {
   const { ids, onChange, onCreate, view } = resource.write;
-  const columns = columnsOf(resource);
-  const writable = leaves(resource).filter(({ field }) => field.write !== undefined);
+  const columns = getColumns(resource);
+  const writable = listLeaves(resource).filter(({ field }) => field.write !== undefined);
   const references = writable.filter(({ field }) => field.write?.references !== undefined);
-  const known = references.map(referenceIsKnown);
+  const known = references.map(writeReferenceTest);
   const values = writable.map(({ field, path }): Entry => [field.column, new Parameter(path[0] as string)]);
   const owner = sql.raw('gateway.token_owner(?)', [new Parameter('claim.token')]);
-  const filled = Object.keys(onCreate).map((column): Entry => [column, typedAs(view, column, owner)]);
+  const filled = Object.keys(onCreate).map((column): Entry => [column, writeTypedAs(view, column, owner)]);
   const inserted: Entry[] = [
     ...(ids === 'gateway' ? [['id', new Parameter('id')] as const] : []),
     ...values,
     ...filled,
   ];
   const moved = Object.entries(onChange).map(([column, move]): Entry => [column, moves[move](column)]);
-  const row = sql.raw(`id = ${typed(resource.idType, '?')}`, [new Parameter('id')]);
-  const read = () => rowsOf(view, [row]).select(columns);
+  const row = sql.raw(`id = ${castTo(resource.idType, '?')}`, [new Parameter('id')]);
+  const read = () => readRows(view, [row]).select(columns);
   const create = insertInto(view, inserted, sql.from('claimed'));
-  const update = updateOf(view, [...values, ...moved], row, columns);
+  const update = writeUpdate(view, [...values, ...moved], row, columns);
   const queries = {
     claim: claim(known),
     /** It locks the row until the transaction ends, if this transaction claimed the key. */
-    lock: sql(view).select(columns).whereExists(claimed()).where(row).forUpdate(),
+    lock: sql(view).select(columns).whereExists(selectClaimed()).where(row).forUpdate(),
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
-    create: stored(resource, 201, create.returning(columns), newId(resource)),
+    create: storeAnswer(resource, 201, create.returning(columns), writeNewId(resource)),
     /** Sets every writable column; those not in the patch keep the value of the locked row. */
-    update: stored(resource, 200, update, new Parameter('id')),
+    update: storeAnswer(resource, 200, update, new Parameter('id')),
     /** Stores and returns a row that stays as it is. */
-    keep: stored(resource, 200, read()),
-    recall: recall(resource, known),
+    keep: storeAnswer(resource, 200, read()),
+    recall: selectRecalled(resource, known),
     read: read(),
   };
-  const named = Object.entries(queries).map(([part, query]) => [part, statement(`${resource.name}.${part}`, query)]);
+  const named = Object.entries(queries).map(([part, query]) => [part, compile(`${resource.name}.${part}`, query)]);
   const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(named);
   return {
     ...statements,
     /** PostgreSQL refused these columns of the write view. */
-    refused: prepared(`${resource.name}.refused`, withShown('refused', view), refusedParameters),
+    refused: prepareSql(`${resource.name}.refused`, addShown('refused', view), refusedParameters),
     /** They are in the order of `recall`. */
     references: references.map(({ path }) => path[0] as string),
   };
 }
 
 /** Sets the columns of a row and returns it. `update` of knex itself drops a column with the name `constructor`. */
-function updateOf(view: string, entries: readonly Entry[], row: Fragment, returned: readonly string[]): Fragment {
+function writeUpdate(view: string, entries: readonly Entry[], row: Fragment, returned: readonly string[]): Fragment {
   const set = entries.map(() => '?? = ?').join(', ');
   return sql.raw(`update ?? set ${set} where ? returning ??`, [view, ...entries.flat(), row, [...returned]]);
 }
 
 /** Takes the key, unless it was used or a reference names no record of the workspace. */
 function claim(known: readonly Fragment[]): Query {
-  const row = Object.entries({ ...givenKey(), fingerprint: new Parameter('claim.fingerprint') });
+  const row = Object.entries({ ...writeKeyCondition(), fingerprint: new Parameter('claim.fingerprint') });
   const rows = known.reduce((query: Query, each) => query.where(each), sql.queryBuilder());
   return insertInto(keys, row, rows).onConflict().ignore().returning(sql.raw('true'));
 }
 
-function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
-  const record = `select from :view: where id = ${typed(type, ':id')}`;
+function writeReferenceTest({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
+  const record = `select from :view: where id = ${castTo(type, ':id')}`;
   return sql.raw(`(:id::text is null or exists (${record}))`, {
     id: new Parameter(name),
     view: write?.references ?? '',
@@ -99,10 +106,10 @@ function referenceIsKnown({ field: { type, write }, path: [name = ''] }: Leaf): 
 }
 
 /** Reads the outcome that is stored under the key, NULLs if it is free, and then for each reference whether its record exists. */
-function recall(resource: WritableResource, known: readonly Fragment[]): Query {
-  const { token_id, key } = givenKey();
+function selectRecalled(resource: WritableResource, known: readonly Fragment[]): Query {
+  const { token_id, key } = writeKeyCondition();
   const isSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
-  const record = sql.raw(`case when held.shape = '${shapeOf(resource)}' then held.record end`);
+  const record = sql.raw(`case when held.shape = '${writeShape(resource)}' then held.record end`);
   return sql
     .select(isSame, 'held.status', 'held.record_id', 'held.may_read', record, ...known)
     .from(sql.raw('(select) as once'))
@@ -114,10 +121,10 @@ function recall(resource: WritableResource, known: readonly Fragment[]): Query {
  * if the key is claimed and no row was stored, as when a trigger of the app dropped the record, because the COMMIT that travels with it
  * must not run then. `written` writes a row, `loggedId` is the id of its audit entry; without it there is none.
  */
-function stored(resource: WritableResource, status: number, written: Query | Fragment, loggedId?: Value): Query {
-  const { token_id, key } = givenKey();
+function storeAnswer(resource: WritableResource, status: number, written: Query | Fragment, loggedId?: Value): Query {
+  const { token_id, key } = writeKeyCondition();
   const { audit } = resource.write;
-  const columns = columnsOf(resource).map((column) => `written.${column}`);
+  const columns = getColumns(resource).map((column) => `written.${column}`);
   // As PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end.
   const texts = columns.map(() => 'case when ?? is not null then concat(??) end');
   const row = sql({ held: keys })
@@ -125,7 +132,7 @@ function stored(resource: WritableResource, status: number, written: Query | Fra
       status: sql.raw(String(status)),
       record_id: sql.ref('written.id'),
       may_read: new Parameter('may-read'),
-      shape: sql.raw(`'${shapeOf(resource)}'`),
+      shape: sql.raw(`'${writeShape(resource)}'`),
       record: sql.raw(
         `array_to_json(array[${texts.join(', ')}])::text`,
         columns.flatMap((each) => [each, each]),
@@ -134,10 +141,10 @@ function stored(resource: WritableResource, status: number, written: Query | Fra
     .updateFrom('written')
     .where({ 'held.token_id': token_id, 'held.key': key })
     .returning('held.record');
-  const query = sql.with('claimed', claimed()).with('written', written);
+  const query = sql.with('claimed', selectClaimed()).with('written', written);
   if (audit && loggedId !== undefined) {
     const loggedValue = (name: string): Value => (name === 'id' ? loggedId : new Parameter(name));
-    const entry = entryOf(audit.columns).map(([column, name]): Entry => [column, loggedValue(name)]);
+    const entry = listEntryColumns(audit.columns).map(([column, name]): Entry => [column, loggedValue(name)]);
     query.with('logged', insertInto(audit.view, entry, sql.from('written')));
   }
   const failIfNone = sql.raw('width_bucket(0, 0, 1, (select count(*)::integer from stored))');
@@ -145,28 +152,28 @@ function stored(resource: WritableResource, status: number, written: Query | Fra
 }
 
 /** A new record needs its id in its audit entry. A text that the database made is read as the log's own type, which may be another. */
-function newId({ idType, write }: WritableResource): Value {
+function writeNewId({ idType, write }: WritableResource): Value {
   if (write.ids === 'gateway') return new Parameter('id');
   if (idType !== 'text' || !write.audit) return sql.raw('written.id');
-  return typedAs(write.audit.view, write.audit.columns.entityId, sql.raw('written.id'));
+  return writeTypedAs(write.audit.view, write.audit.columns.entityId, sql.raw('written.id'));
 }
 
 /** Casts a text to the type of the column. */
-function typedAs(view: string, column: string, text: Value): Fragment {
+function writeTypedAs(view: string, column: string, text: Value): Fragment {
   return sql.raw(`(json_populate_record(null::??, json_build_object('${column}', ?))).??`, [view, text, column]);
 }
 
 /** Differs when rows of the resource have other columns, or columns of other types. */
-function shapeOf(resource: Resource): string {
-  const types = leaves(resource).map(({ field: { column, type } }) => [column, type]);
+function writeShape(resource: Resource): string {
+  const types = listLeaves(resource).map(({ field: { column, type } }) => [column, type]);
   return createHash('sha256')
-    .update(JSON.stringify([columnsOf(resource), types]))
+    .update(JSON.stringify([getColumns(resource), types]))
     .digest('hex')
     .slice(0, 16);
 }
 
 /** Reads sql/check/NAME.sql, with the CTE of the columns that a view shows. */
-export function withShown(name: string, view: string): string {
-  const shown = projectText('sql/check/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
-  return projectText(`sql/check/${name}.sql`).replace('{shown}', () => shown);
+export function addShown(name: string, view: string): string {
+  const shown = readProject('sql/check/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
+  return readProject(`sql/check/${name}.sql`).replace('{shown}', () => shown);
 }

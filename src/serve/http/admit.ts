@@ -6,7 +6,7 @@ import { Problem } from '../../base/errors.js';
 import type { LimitName, Observe } from '../../base/events.js';
 import type { Limits } from '../../base/flow/gates.js';
 import { type Limiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
-import { exchangeOf } from './exchange.js';
+import { getExchange } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
 
@@ -20,23 +20,23 @@ export interface Admission {
 /** Throws 401 without a valid token, 429 beyond a limit. Failures are limited per address and token. */
 export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write'): Promise<Access> {
   const { token, write } = deps.limits;
-  const exchange = exchangeOf(ctx);
+  const exchange = getExchange(ctx);
   refuseRepeated(ctx.req, ['authorization']);
-  const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
+  const access = findCachedAccess(deps, ctx) ?? (await authenticate(deps, ctx));
   exchange.access = access;
   const { tokenId, requestsPerMinute } = access;
   const counted =
     kind === 'write' && write !== null
       ? await countWrite(token, write, access)
       : [{ limit: requestLimit, result: await token.consume(tokenId, requestsPerMinute) }];
-  exchange.headers.push(...rateLimitHeaders(counted));
+  exchange.headers.push(...listRateLimitHeaders(counted));
   exchange.authMs = performance.now() - exchange.startedMs;
   if (counted.every(({ result }) => result.allowed)) return access;
   const used = counted.filter(({ result }) => !result.allowed);
   const { limit, result } = used[0] as Counted;
   const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the end of both where both are used up
   const detail = `More than ${result.quota} ${limit.what} in a minute.`;
-  return refuse(deps, limit.name, { ...result, resetSeconds }, detail);
+  return refuseToken(deps, limit.name, { ...result, resetSeconds }, detail);
 }
 
 interface Counted {
@@ -48,7 +48,7 @@ const requestLimit = { policy: '"default"', name: 'token', what: 'requests' } as
 const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as const;
 
 /** Names and values in turns (draft-ietf-httpapi-ratelimit-headers). */
-function rateLimitHeaders(counted: readonly Counted[]): string[] {
+function listRateLimitHeaders(counted: readonly Counted[]): string[] {
   let [policies, left] = ['', ''];
   for (const { limit, result } of counted) {
     const start = policies === '' ? limit.policy : `, ${limit.policy}`;
@@ -75,31 +75,31 @@ async function countWrite(token: Limiter, write: Limiter, access: Access): Promi
 /** Throws 429 beyond the limit of a valid token, without one beyond the limit of the address, which an office can share. */
 export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
   if (ctx.req.headers.authorization !== undefined) {
-    const access = cachedAccess(deps, ctx) ?? (await authenticate(deps, ctx).catch(() => null));
+    const access = findCachedAccess(deps, ctx) ?? (await authenticate(deps, ctx).catch(() => null));
     if (access !== null) return void (await admit(deps, ctx, 'read'));
   }
-  const result = await deps.limits.public.consume(addressKey(ctx.ip));
+  const result = await deps.limits.public.consume(getAddressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
-  if (!result.allowed) await refuse(deps, 'public', result, detail);
+  if (!result.allowed) await refuseToken(deps, 'public', result, detail);
 }
 
 /** Is null for a token that was not looked up before, or is missing. */
-function cachedAccess({ tokens }: Admission, { req }: Context): Access | null {
+function findCachedAccess({ tokens }: Admission, { req }: Context): Access | null {
   const { authorization = '' } = req.headers;
   return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
 }
 
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   const { authorization = '' } = ctx.req.headers;
-  const address = addressKey(ctx.ip);
+  const address = getAddressKey(ctx.ip);
   let failureKeys: readonly string[] = [address];
   try {
-    const token = tokenOf(authorization, deps.basicAuth);
+    const token = parseToken(authorization, deps.basicAuth);
     const found = await deps.tokens.find(token, address, () => mayLookUp(deps.limits, address));
     if ('tokenId' in found) return found;
     failureKeys = found.failureKeys;
-    exchangeOf(ctx).refused = found.token ?? null;
-    throw tokenInvalid(deps.basicAuth);
+    getExchange(ctx).refused = found.token ?? null;
+    throw makeTokenInvalid(deps.basicAuth);
   } catch (error) {
     const failed = error instanceof Problem && (error.code === 'token_missing' || error.code === 'token_invalid');
     if (!failed) throw error;
@@ -110,7 +110,7 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     if (limited === undefined) throw error;
     const detail = 'Too many failed authentications from this address or with this token.';
     const limit = limited.key === address ? 'address' : 'refused_token';
-    return refuse(deps, limit, limited, detail);
+    return refuseToken(deps, limit, limited, detail);
   }
 }
 
@@ -122,7 +122,7 @@ async function mayLookUp({ address: failures, lookUp }: Limits, address: string)
 const throttleMs = 200;
 
 /** Answers late after `quota` refusals, so that clients that ignore Retry-After cannot saturate the event loop. */
-async function refuse(
+async function refuseToken(
   { observe }: Admission,
   limit: LimitName,
   result: RateLimitResult,
@@ -136,43 +136,43 @@ async function refuse(
 /** Must be called before any record is looked up, so that the answer reveals none. */
 export function requireScope(access: Access, scope: string): void {
   if (access.scopes.has(scope)) return;
-  const headers = challenges(false, `, error="insufficient_scope", scope="${scope}"`);
+  const headers = makeChallenge(false, `, error="insufficient_scope", scope="${scope}"`);
   throw new Problem('insufficient_scope', `The token lacks the scope ${scope}.`, { headers });
 }
 
 /** Reads Bearer (RFC 6750 §2.1), or the password of Basic (RFC 7617 §2). Throws token_missing or token_invalid. */
-function tokenOf(authorization: string, basicAuth: boolean): string {
+function parseToken(authorization: string, basicAuth: boolean): string {
   const [, scheme = ''] = /^(bearer|basic)\b/i.exec(authorization) ?? [];
   const isBasic = scheme.toLowerCase() === 'basic';
-  if (scheme === '' || (isBasic && !basicAuth)) throw tokenMissing(basicAuth);
+  if (scheme === '' || (isBasic && !basicAuth)) throw makeTokenMissing(basicAuth);
   const [, credentials] = /^\w+ +([^ ]+) *$/.exec(authorization) ?? [];
-  if (credentials === undefined) throw tokenInvalid(basicAuth);
+  if (credentials === undefined) throw makeTokenInvalid(basicAuth);
   if (!isBasic) return credentials;
   const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? [];
-  if (password === undefined) throw tokenInvalid(basicAuth);
+  if (password === undefined) throw makeTokenInvalid(basicAuth);
   return password;
 }
 
 const realm = 'realm="workspace-data-api"';
 
 /** Names every accepted scheme (RFC 9110 §11.6.1). */
-function challenges(basicAuth: boolean, error = ''): Record<string, string> {
+function makeChallenge(basicAuth: boolean, error = ''): Record<string, string> {
   return { 'WWW-Authenticate': `Bearer ${realm}${error}${basicAuth ? `, Basic ${realm}, charset="UTF-8"` : ''}` };
 }
 
-function tokenMissing(basicAuth: boolean): Problem {
-  return new Problem('token_missing', 'Send a token as Authorization: Bearer …', { headers: challenges(basicAuth) });
+function makeTokenMissing(basicAuth: boolean): Problem {
+  return new Problem('token_missing', 'Send a token as Authorization: Bearer …', { headers: makeChallenge(basicAuth) });
 }
 
-function tokenInvalid(basicAuth: boolean): Problem {
-  const headers = challenges(basicAuth, ', error="invalid_token"');
+function makeTokenInvalid(basicAuth: boolean): Problem {
+  const headers = makeChallenge(basicAuth, ', error="invalid_token"');
   return new Problem('token_invalid', 'The token is unknown, expired or revoked.', { headers });
 }
 
 const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
 
 /** Takes an IPv4 address, or the /64 of an IPv6 address, which one customer holds (RFC 6177). */
-export function addressKey(ip: string): string {
+export function getAddressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
   const [text = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client
   if (!isIPv6(text)) return text;

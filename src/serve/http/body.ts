@@ -1,13 +1,13 @@
 import type { Context } from 'koa';
 import type { KoaBodyMiddlewareOptions } from 'koa-body';
 import { Problem } from '../../base/errors.js';
-import { headerCount } from './request-head.js';
+import { countHeaders } from './request-head.js';
 
 /** Throws 415 unless the media type is JSON in UTF-8, 413 when the body is too large. */
 export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
 
 /** Reads as latin1, so that parseStrictJson can refuse invalid UTF-8. Without writes koa-body is not loaded: 12 MB. */
-export async function bodyReader(bytesMax: number): Promise<BodyReader> {
+export async function makeBodyReader(bytesMax: number): Promise<BodyReader> {
   const options: Partial<KoaBodyMiddlewareOptions> = {
     text: true,
     json: false,
@@ -17,7 +17,7 @@ export async function bodyReader(bytesMax: number): Promise<BodyReader> {
     textLimit: bytesMax,
     encoding: 'binary',
     onError: (error) => {
-      if ((error as { status?: number }).status === 413) throw tooLarge(bytesMax);
+      if ((error as { status?: number }).status === 413) throw makeTooLarge(bytesMax);
       throw new Problem('invalid_request', 'The body did not arrive whole.');
     },
   };
@@ -25,7 +25,7 @@ export async function bodyReader(bytesMax: number): Promise<BodyReader> {
   const read = koaBody(options);
   return async (ctx, mediaTypes) => {
     checkMediaType(ctx, mediaTypes);
-    if (Number(ctx.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+    if (Number(ctx.headers['content-length'] ?? 0) > bytesMax) throw makeTooLarge(bytesMax);
     if (ctx.headers.expect !== undefined) ctx.res.writeContinue();
     await read(ctx as never, async () => {});
     const { body } = ctx.request as unknown as { body?: unknown };
@@ -41,7 +41,7 @@ const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   const { 'content-type': plain = '', 'content-encoding': coding } = ctx.req.headers;
   // The usual header first: headersDistinct copies all of them.
-  if (mediaTypes.includes(plain) && coding === undefined && headerCount(ctx.req, 'content-type') === 1) return;
+  if (mediaTypes.includes(plain) && coding === undefined && countHeaders(ctx.req, 'content-type') === 1) return;
   const { 'content-type': sent = [], 'content-encoding': codings = [] } = ctx.req.headersDistinct;
   const [, type = '', parameters = ''] =
     mediaType.exec(sent.length === 1 ? (sent[0] as string).toLowerCase() : '') ?? [];
@@ -54,6 +54,6 @@ function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   throw new Problem('unsupported_media_type', detail, { headers: { 'Accept-Encoding': 'identity', ...accepted } });
 }
 
-function tooLarge(bytesMax: number): Problem {
+function makeTooLarge(bytesMax: number): Problem {
   return new Problem('payload_too_large', `The body is larger than ${bytesMax} bytes.`);
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { originsIn } from '../../settings.js';
+import { splitOrigins } from '../../settings.js';
 
 /** A page of another origin may read these headers, beside those that every page may. */
 export const exposedHeaders =
@@ -14,11 +14,11 @@ const preflightHeaders = Object.entries({
   'Access-Control-Max-Age': '86400',
 }).flat();
 
-export type CrossOrigin = NonNullable<ReturnType<typeof crossOrigin>>;
+export type CrossOrigin = NonNullable<ReturnType<typeof makeCrossOrigin>>;
 
 /** Pages of these exact origins may send a token, but no credentials of the browser. Null: no page may. */
-export function crossOrigin(setting: string) {
-  const origins = new Set(originsIn(setting));
+export function makeCrossOrigin(setting: string) {
+  const origins = new Set(splitOrigins(setting));
   if (origins.size === 0) return null;
   const isListed = ({ headers }: IncomingMessage): boolean => origins.has(headers.origin ?? '');
   /** Its answer needs no token and no limit, because a refusal would cost as much. */

@@ -1,31 +1,31 @@
 import { createHash } from 'node:crypto';
 import type { Resource } from '../../resource/definition/resource.js';
 import { matchesWeakly, parseEntityTags } from '../../resource/entity-tags.js';
-import { openapi } from '../openapi/openapi.js';
-import { docsPage } from '../openapi/page.js';
-import { apiIndex, type OpenApiOptions } from '../openapi/values.js';
+import { makeOpenApi } from '../openapi/openapi.js';
+import { makeDocsPage } from '../openapi/page.js';
+import { makeApiIndex, type OpenApiOptions } from '../openapi/values.js';
 import type { Reply } from '../reply.js';
 import { chooseEncoding, compress } from './encodings.js';
 
-export type Descriptions = ReturnType<typeof descriptions>;
+export type Descriptions = ReturnType<typeof makeDescriptions>;
 
 /** Each is made at its first request, so that no start waits for it. */
-export function descriptions(resources: readonly Resource[], options: OpenApiOptions) {
-  const document = () => openapi(resources, options);
+export function makeDescriptions(resources: readonly Resource[], options: OpenApiOptions) {
+  const document = () => makeOpenApi(resources, options);
   return {
-    index: new FixedBody(async () => ({ text: JSON.stringify(apiIndex(resources, options)) })),
+    index: new FixedBody(async () => ({ text: JSON.stringify(makeApiIndex(resources, options)) })),
     openapi: new FixedBody(async () => ({ text: JSON.stringify(document()) })),
     /** `servedByApi` means that the page is below the address of the API. */
     docs: (servedByApi: boolean) =>
       new FixedBody(async () => {
-        const { html, policy } = docsPage(document(), servedByApi);
-        return { text: html, headers: pageHeaders(policy) };
+        const { html, policy } = makeDocsPage(document(), servedByApi);
+        return { text: html, headers: makePageHeaders(policy) };
       }),
   };
 }
 
 /** Browsers keep it and ask by its ETag. */
-const pageHeaders = (policy: string) => ({
+const makePageHeaders = (policy: string) => ({
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
   'Cache-Control': 'no-cache',
@@ -36,14 +36,14 @@ type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
 /** Made at its first use. Each content coding has an ETag of its own (RFC 9110 §8.8.3.3). */
 export class FixedBody {
-  #made: ReturnType<typeof withHash> | undefined;
+  #made: ReturnType<typeof addHash> | undefined;
 
   constructor(private readonly make: () => Promise<FixedText>) {}
 
   /** Answers 304 if If-None-Match names the representation that Accept-Encoding prefers, otherwise 200. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding);
-    this.#made ??= withHash(this.make()).catch((error) => {
+    this.#made ??= addHash(this.make()).catch((error) => {
       this.#made = undefined; // the next request tries again
       throw error;
     });
@@ -58,7 +58,7 @@ export class FixedBody {
   }
 }
 
-async function withHash(making: Promise<FixedText>): Promise<FixedText & { readonly hash: string }> {
+async function addHash(making: Promise<FixedText>): Promise<FixedText & { readonly hash: string }> {
   const made = await making;
   return { ...made, hash: createHash('sha256').update(made.text).digest('base64url').slice(0, 22) };
 }

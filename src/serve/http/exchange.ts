@@ -6,10 +6,10 @@ import type { PageSize } from '../reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access, TokenRefusal } from './tokens.js';
 
-export type Exchange = ReturnType<typeof newExchange>;
+export type Exchange = ReturnType<typeof startExchange>;
 
-export function newExchange(request: IncomingMessage, headers: readonly string[]) {
-  const id = requestId(request);
+export function startExchange(request: IncomingMessage, headers: readonly string[]) {
+  const id = getRequestId(request);
   return {
     requestId: id,
     /** Names and values in turns, as writeHead takes them: merging objects took a tenth of a detail. */
@@ -26,7 +26,7 @@ export function newExchange(request: IncomingMessage, headers: readonly string[]
   };
 }
 
-export function exchangeOf(ctx: Context): Exchange {
+export function getExchange(ctx: Context): Exchange {
   return ctx.state.exchange as Exchange;
 }
 
@@ -34,14 +34,14 @@ export function exchangeOf(ctx: Context): Exchange {
 const validRequestId = /^[A-Za-z0-9._:+/=-]{1,128}$/;
 
 /** Takes the client's X-Request-Id if it is valid, otherwise a new id. Ids are logged, so a token is refused. */
-export function requestId(request?: IncomingMessage): string {
+export function getRequestId(request?: IncomingMessage): string {
   const sent = request?.headers['x-request-id'];
   const isKept = typeof sent === 'string' && validRequestId.test(sent) && !sent.includes(tokenPrefix);
   return isKept ? sent : randomUUID();
 }
 
 /** Aborts when the client leaves early, and at the end of a HEAD, which may have begun a count. */
-export function clientSignal(response: ServerResponse): AbortSignal {
+export function makeClientSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const abort = (): void => {
     if (!response.writableFinished || response.req.method === 'HEAD') controller.abort(new ClientGone());

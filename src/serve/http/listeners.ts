@@ -5,7 +5,7 @@ import { StartRefused } from '../../base/errors.js';
 /** Node forgets the connections of CONNECT. */
 const connections = new WeakMap<Server, Set<Socket>>();
 
-export function connectionsOf(server: Server): Promise<number> {
+export function countConnections(server: Server): Promise<number> {
   return new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
 }
 

@@ -3,7 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Problem } from '../../base/errors.js';
-import { requestId } from './exchange.js';
+import { getRequestId } from './exchange.js';
 import { renderWhole } from './render.js';
 
 const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
@@ -63,13 +63,13 @@ export class ResponseOrder {
       if (error.code === 'ECONNRESET') return void socket.destroy();
       if (this.#ended.has(socket) || socket.writableEnded) return;
       const known = parseProblems[error.reason ?? ''] ?? parseProblems[error.code ?? ''];
-      void this.#answer(socket, unknownMethod(error) ?? known ?? malformed, isHead(error));
+      void this.#answer(socket, findUnknownMethod(error) ?? known ?? malformed, isHead(error));
     });
     server.on('connect', (_, socket: Duplex) => {
       // Node has removed its listeners: a reset would end the process, and a response would wait for ever.
       socket.on('error', () => socket.destroy());
       socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
-      void this.#answer(socket, notAllowed('CONNECT'), false);
+      void this.#answer(socket, makeNotAllowed('CONNECT'), false);
     });
   }
 
@@ -91,7 +91,7 @@ export class ResponseOrder {
     await Promise.all(before.map((response) => response.closed || once(response, 'close')));
     if (!socket.writable) return;
     if (isAnswered) return halfCloseThenDestroy(socket);
-    const { status, headers, body } = renderWhole(problem, requestId());
+    const { status, headers, body } = renderWhole(problem, getRequestId());
     const all = { Date: new Date().toUTCString(), ...headers, Connection: 'close' };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isBodyless ? '' : body}`);
@@ -108,12 +108,12 @@ function halfCloseThenDestroy(socket: Duplex): void {
 }
 
 /** Answers 405 if Node's parser does not know the method of a well-formed request. */
-function unknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
+function findUnknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
   if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return undefined;
   const text = rawPacket.toString('latin1');
   const lineStart = bytesParsed === 0 ? 0 : text.lastIndexOf('\n', bytesParsed - 1) + 1;
   const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}) \S+ HTTP\/1\.[01]\r?\n/.exec(text.slice(lineStart));
-  return line ? notAllowed(line[1] as string) : undefined;
+  return line ? makeNotAllowed(line[1] as string) : undefined;
 }
 
 /** It is a HEAD, whose answer has no body; the packet can begin with the body of the request before. */
@@ -121,7 +121,7 @@ function isHead({ rawPacket }: ParseError): boolean {
   return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }
 
-function notAllowed(method: string): Problem {
+function makeNotAllowed(method: string): Problem {
   return new Problem('method_not_allowed', `${method} is not allowed on this path.`, {
     headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
   });

@@ -1,4 +1,4 @@
-import { type Problem, problems, problemType } from '../../base/errors.js';
+import { getProblemType, type Problem, problems } from '../../base/errors.js';
 
 export const apiVersion = '1.0.0';
 
@@ -15,7 +15,7 @@ export const commonHeaders: Readonly<Record<string, string>> = {
 export function renderProblem(problem: Problem, requestId: string) {
   const { status, title } = problems[problem.code];
   const body = JSON.stringify({
-    type: problemType(problem.code),
+    type: getProblemType(problem.code),
     title,
     status,
     detail: problem.message,

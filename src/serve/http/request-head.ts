@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { Context } from 'koa';
-import { type FieldError, invalid, Problem } from '../../base/errors.js';
+import { type FieldError, makeInvalid, Problem } from '../../base/errors.js';
 
 /** Counts in rawHeaders, because Node drops or joins repeated headers. */
-export function headerCount(request: IncomingMessage, name: string): number {
+export function countHeaders(request: IncomingMessage, name: string): number {
   const { rawHeaders } = request;
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -17,9 +17,9 @@ export function headerCount(request: IncomingMessage, name: string): number {
 export function refuseRepeated(request: IncomingMessage, names: readonly string[]): void {
   const code = 'repeated_header';
   const faults = names
-    .filter((name) => headerCount(request, name) > 1)
+    .filter((name) => countHeaders(request, name) > 1)
     .map((header): FieldError => ({ header, code, detail: `The header ${header} is given more than once.` }));
-  if (faults.length > 0) throw invalid(faults);
+  if (faults.length > 0) throw makeInvalid(faults);
 }
 
 /** Accepts a host with or without a port (RFC 3986 §3.2.2), so that links built with it lead to that host. */
@@ -35,8 +35,8 @@ export function checkHost(request: IncomingMessage): void {
   const { host } = request.headers;
   if (request.httpVersionMajor < 1) throw new Problem('invalid_request', 'This is not a valid HTTP/1.1 request.');
   if (host === undefined && request.httpVersion === '1.0') return;
-  if (host === undefined || headerCount(request, 'host') > 1 || !isHost(host))
-    throw invalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
+  if (host === undefined || countHeaders(request, 'host') > 1 || !isHost(host))
+    throw makeInvalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
 }
 
 /** Throws 501 unless it is chunked (RFC 9112 §6.1): the start of the next request would be unknown. */
@@ -79,7 +79,7 @@ export function checkTarget(request: IncomingMessage): void {
 }
 
 /** Takes `publicUrl`, otherwise the host that the client addressed, without a trailing slash. */
-export function origin(ctx: Context, publicUrl: string): string {
+export function getOrigin(ctx: Context, publicUrl: string): string {
   if (publicUrl !== '') return publicUrl;
   const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host passes the same check as Host
   const { localAddress = '', localPort } = ctx.socket;

@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { Duplex, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Context } from 'koa';
-import { ClientGone, reasonOf } from '../../base/errors.js';
+import { ClientGone, getReason } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Reply } from '../reply.js';
 import { chooseEncoding, compress, type Encoding } from './encodings.js';
-import { exchangeOf } from './exchange.js';
+import { getExchange } from './exchange.js';
 import { commonHeaders } from './render.js';
 
 /** Compressing a smaller body saves less than a packet. */
@@ -23,7 +23,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** A body in pieces is sent with backpressure; if it fails the connection is destroyed. */
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
-  const exchange = exchangeOf(ctx);
+  const exchange = getExchange(ctx);
   exchange.page = reply.page ?? null;
   const { status, body } = reply;
   const headers: Record<string, string> = {
@@ -80,7 +80,7 @@ export function send(ctx: Context, status: number, body: string | Buffer | null,
 
 /** Headers of the response replace common ones of the same name. */
 function sendHead(ctx: Context, status: number, headers: Headers, bytes?: number): ServerResponse {
-  const all = [...exchangeOf(ctx).headers];
+  const all = [...getExchange(ctx).headers];
   for (const name in headers) {
     if (name in commonHeaders) all[all.indexOf(name) + 1] = headers[name] as string;
     else all.push(name, headers[name] as string);
@@ -102,13 +102,14 @@ async function sendPieces(
     const compressed = compressor === null ? null : pipeline(compressor, res);
     compressed?.catch(() => {}); // writing to the compressor rejects as well
     const body: Writable = compressor ?? res;
-    for await (const piece of pieces) await untilTaken(res, (done) => body.write(piece, done));
-    await untilTaken(res, (done) => body.end(done));
+    for await (const piece of pieces) await waitUntilTaken(res, (done) => body.write(piece, done));
+    await waitUntilTaken(res, (done) => body.end(done));
     await compressed;
   } catch (error) {
     breakOff(res);
     const gone = error instanceof ClientGone;
-    if (!gone) observe({ type: 'page_broken', requestId: exchangeOf(ctx).requestId, reason: reasonOf(error as Error) });
+    if (!gone)
+      observe({ type: 'page_broken', requestId: getExchange(ctx).requestId, reason: getReason(error as Error) });
   } finally {
     clearTimeout(overtime);
   }
@@ -123,7 +124,7 @@ function breakOff(res: ServerResponse, reason?: Error): void {
 const goneCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'ECANCELED']);
 
 /** Resolves when the bytes have left for the socket and may be overwritten. Rejects when the response is closed. */
-function untilTaken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
+function waitUntilTaken(res: ServerResponse, give: (done: (error?: Error | null) => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: (Error & { code?: string }) | null): void =>
       reject(error === null || goneCodes.has(error.code) ? new ClientGone() : error);

@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa';
 import { Problem, Shortage } from '../../base/errors.js';
 import type { Gates } from '../../base/flow/gates.js';
 import { windowSeconds } from '../../base/flow/rate-limiter.js';
-import { inSpan } from '../../base/tracing.js';
+import { traceWork } from '../../base/tracing.js';
 import type { ReadContent } from '../../postgres/read-register.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/compiled.js';
 import { parseDetail, readDetail } from '../read/detail.js';
@@ -20,8 +20,8 @@ import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
 import type { FixedBody } from './descriptions.js';
-import { clientSignal, exchangeOf } from './exchange.js';
-import { headerCount, origin } from './request-head.js';
+import { getExchange, makeClientSignal } from './exchange.js';
+import { countHeaders, getOrigin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
 import type { Access } from './tokens.js';
 
@@ -45,25 +45,25 @@ export interface RouteDeps extends Admission, RespondDeps {
 const apiPrefix = '/api/v1';
 
 /** Paths are case-sensitive; a trailing slash is another path, except for the index. */
-const newRouter = (): Router => new Router({ sensitive: true, strict: true });
+const makeRouter = (): Router => new Router({ sensitive: true, strict: true });
 const resourceIn = /^\/api\/v1\/(?:sync\/)?([^/]+)/;
 
 /** Each resource has a router, because a router tries its paths one after another. */
-export function routes(deps: RouteDeps): Middleware {
-  const byResource = new Map(deps.compiled.map((each) => [each.resource.name, resourceRoutes(deps, each)]));
-  const others = otherRoutes(deps);
+export function makeRoutes(deps: RouteDeps): Middleware {
+  const byResource = new Map(deps.compiled.map((each) => [each.resource.name, makeResourceRoutes(deps, each)]));
+  const others = makeOtherRoutes(deps);
   return (ctx, next) => (byResource.get(resourceIn.exec(ctx.path)?.[1] ?? '') ?? others)(ctx, next);
 }
 
-function resourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware {
-  const router = newRouter();
+function makeResourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware {
+  const router = makeRouter();
   const { name, detail } = compiled.resource;
   const path = `${apiPrefix}/${name}`;
-  router.get(path, listRoute(deps, compiled));
-  if (detail) router.get(`${path}/:id`, detailRoute(deps, compiled));
+  router.get(path, makeListRoute(deps, compiled));
+  if (detail) router.get(`${path}/:id`, makeDetailRoute(deps, compiled));
   if (compiled.sync !== null) {
     const pass = `${apiPrefix}/sync/${name}`;
-    const route = syncRoute(deps, compiled.sync);
+    const route = makeSyncRoute(deps, compiled.sync);
     const readFeed = async (sync: SyncDeps, request: FeedRequest) => runPlan(await planFeed(sync, request));
     const feed = route((call) => parseFeed(call, deps.listLimits), readFeed);
     const digest = route((call) => parseDigest(call, deps.listLimits), readDigest);
@@ -71,19 +71,19 @@ function resourceRoutes(deps: RouteDeps, compiled: CompiledResource): Middleware
     router.get(pass, feed).get(`${pass}/digest`, digest).get(`${pass}/ids`, ids);
   }
   if (compiled.write !== null && deps.writes !== null) {
-    const write = writeRoute(deps, deps.writes, compiled, compiled.write);
+    const write = makeWriteRoute(deps, deps.writes, compiled, compiled.write);
     if (compiled.write.creates) router.post(path, write);
     router.patch(`${path}/:id`, write);
   }
   return router.routes() as Middleware;
 }
 
-function otherRoutes(deps: RouteDeps): Middleware {
-  const router = newRouter();
-  router.get(`${apiPrefix}/token`, tokenRoute(deps));
-  router.get([apiPrefix, `${apiPrefix}/`, '/'], publicRoute(deps, deps.index));
-  router.get(`${apiPrefix}/openapi.json`, publicRoute(deps, deps.openapi));
-  if (deps.docs !== null) router.get('/docs', publicRoute(deps, deps.docs, false));
+function makeOtherRoutes(deps: RouteDeps): Middleware {
+  const router = makeRouter();
+  router.get(`${apiPrefix}/token`, makeTokenRoute(deps));
+  router.get([apiPrefix, `${apiPrefix}/`, '/'], makePublicRoute(deps, deps.index));
+  router.get(`${apiPrefix}/openapi.json`, makePublicRoute(deps, deps.openapi));
+  if (deps.docs !== null) router.get('/docs', makePublicRoute(deps, deps.docs, false));
   return router.routes() as Middleware;
 }
 
@@ -94,34 +94,38 @@ interface Rules {
 }
 
 /** A request with a token passes limits → scope → Accept → its own stages → respond. */
-function admitted(deps: RouteDeps, rules: Rules, stages: (ctx: Context, access: Access) => Promise<Reply>): Middleware {
+function makeAdmitted(
+  deps: RouteDeps,
+  rules: Rules,
+  stages: (ctx: Context, access: Access) => Promise<Reply>,
+): Middleware {
   const { kind, scope, compressible } = rules;
   return async (ctx) => {
-    const access = await inSpan('authenticate', () => admit(deps, ctx, kind));
+    const access = await traceWork('authenticate', () => admit(deps, ctx, kind));
     if (scope !== undefined) requireScope(access, scope);
     requireJsonAccepted(ctx);
     const reply = await stages(ctx, access);
-    await inSpan('respond', () => respond(ctx, reply, compressible, deps));
+    await traceWork('respond', () => respond(ctx, reply, compressible, deps));
     if (reply.shown && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, reply.shown);
   };
 }
 
-function listRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
+function makeListRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
-  return admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
-    const request = parseList({ compiled, ...callOf(deps, ctx, access) }, deps.listLimits);
+  return makeAdmitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+    const request = parseList({ compiled, ...makeCall(deps, ctx, access) }, deps.listLimits);
     const isLarge = request.perPage > deps.reads.chunkRowsMax;
     if (isLarge) await enterLargePage(deps, ctx, access);
-    const reply = await inSpan('read', async () => runPlan(await planList(deps.reads, request)));
+    const reply = await traceWork('read', async () => runPlan(await planList(deps.reads, request)));
     // A page of heavy rows is sent in chunks, however few they are.
     if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, access);
     return reply;
   });
 }
 
-function callOf({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
-  const baseUrl = origin(ctx, publicUrl) + apiPrefix;
-  return { caller, query: ctx.querystring, baseUrl, signal: clientSignal(ctx.res) };
+function makeCall({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
+  const baseUrl = getOrigin(ctx, publicUrl) + apiPrefix;
+  return { caller, query: ctx.querystring, baseUrl, signal: makeClientSignal(ctx.res) };
 }
 
 /** Counts a large page until its response is closed. Throws Problem `overloaded`. */
@@ -134,57 +138,57 @@ async function enterLargePage(deps: RouteDeps, { res }: Context, { tokenId, work
 }
 
 /** The stages of a request of sync, which counts as a large page: it can examine every record of the workspace. */
-function syncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: CompiledSync) {
+function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: CompiledSync) {
   const scope = `read:${compiled.resource.name}`;
   return <Request>(
     parse: (call: SyncCall) => Request,
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,
   ): Middleware =>
-    admitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
-      const call = { compiled, sync, seal: deps.syncSeal, ...callOf(deps, ctx, access) };
+    makeAdmitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+      const call = { compiled, sync, seal: deps.syncSeal, ...makeCall(deps, ctx, access) };
       const request = await deps.syncSeal.reading(() => parse(call));
       await enterLargePage(deps, ctx, access);
-      return inSpan('read', () => read(deps, request));
+      return traceWork('read', () => read(deps, request));
     });
 }
 
-function detailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
+function makeDetailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
-  return admitted(deps, { kind: 'read', scope, compressible: false }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'read', scope, compressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
-    return inSpan('read', () => readDetail(deps.reads, request));
+    return traceWork('read', () => readDetail(deps.reads, request));
   });
 }
 
 const keyHeader = 'idempotency-key';
 
 /** Everything is checked before the primary is contacted. */
-function writeRoute(
+function makeWriteRoute(
   deps: RouteDeps,
   writes: NonNullable<RouteDeps['writes']>,
   compiled: CompiledResource,
   rules: CompiledWrite,
 ): Middleware {
   const { name } = compiled.resource;
-  return admitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
     const body = await writes.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     const isDryRun = parseDryRun(ctx.querystring);
-    if (isDryRun) exchangeOf(ctx).headers.push('Dry-Run', 'true'); // also of refusals
+    if (isDryRun) getExchange(ctx).headers.push('Dry-Run', 'true'); // also of refusals
     const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
       isDryRun,
       method: ctx.method,
       path: ctx.path,
       id: (ctx.params.id as string | undefined) ?? null,
-      idempotencyKey: { value: ctx.get(keyHeader) || undefined, timesSent: headerCount(ctx.req, keyHeader) },
+      idempotencyKey: { value: ctx.get(keyHeader) || undefined, timesSent: countHeaders(ctx.req, keyHeader) },
       ifMatch: ctx.req.headers['if-match'],
       body,
     });
     const location = (id: string): string =>
-      `${origin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
+      `${getOrigin(ctx, deps.publicUrl)}${apiPrefix}/${name}/${encodeURIComponent(id)}`;
     if (writes.refuses(name)) throw new Shortage('unfit for writes');
-    return inSpan('write', () => write(writes, rules, request, location));
+    return traceWork('write', () => write(writes, rules, request, location));
   });
 }
 
@@ -194,10 +198,10 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
   PATCH: ['application/json', 'application/merge-patch+json'],
 };
 
-function tokenRoute(deps: RouteDeps): Middleware {
+function makeTokenRoute(deps: RouteDeps): Middleware {
   const { token, write } = deps.limits;
   const writes = write === null ? [] : [{ name: 'writes', quota: write.quota, windowSeconds }];
-  return admitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
     const { name, workspace, scopes, expiresAtMs, requestsPerMinute: quota = token.quota } = access;
     const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;
@@ -213,7 +217,7 @@ function tokenRoute(deps: RouteDeps): Middleware {
 }
 
 /** A request for a document without a token passes limit per address → Accept → respond. */
-function publicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
+function makePublicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);
     if (isJson) {

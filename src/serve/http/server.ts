@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { Problem } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { Settings } from '../../settings.js';
-import { requestId } from './exchange.js';
+import { getRequestId } from './exchange.js';
 import { ResponseOrder } from './raw-answers.js';
 import { renderWhole } from './render.js';
 
@@ -15,7 +15,7 @@ export type ServerBounds = Pick<
 const headerBytesMax = 16_384;
 
 /** Errors that Node would answer itself get problem documents too. */
-export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
+export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ResponseOrder();
   const answer = (request: IncomingMessage, response: ServerResponse): void =>
@@ -54,6 +54,6 @@ export function apiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Ser
 
 function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
   const problem = new Problem('expectation_failed', 'Only Expect: 100-continue is supported.');
-  const { status, headers, body } = renderWhole(problem, requestId(request));
+  const { status, headers, body } = renderWhole(problem, getRequestId(request));
   response.writeHead(status, headers).end(body);
 }

@@ -8,25 +8,25 @@ const shape = /^wdg_[0-9A-Za-z]{49}$/;
 export const tokenPrefix = 'wdg_';
 
 /** A token has 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
-export function newToken(): string {
+export function makeToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
-  return `wdg_${secret}${checksum(`wdg_${secret}`)}`;
+  return `wdg_${secret}${computeChecksum(`wdg_${secret}`)}`;
 }
 
-export function wellFormed(token: string): boolean {
-  return shape.test(token) && token.slice(47) === checksum(token.slice(0, 47));
+export function isWellFormed(token: string): boolean {
+  return shape.test(token) && token.slice(47) === computeChecksum(token.slice(0, 47));
 }
 
 /** The hash is stored in its place; 256 random bits need no salt and no stretching. */
-export function tokenHash(token: string): Buffer {
+export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-export function tokenKey(token: string): string {
+export function deriveTokenKey(token: string): string {
   return hash('sha256', token, 'base64');
 }
 
-function checksum(text: string): string {
+function computeChecksum(text: string): string {
   let value = crc32(text);
   let digits = '';
   for (let i = 0; i < 6; i++) {

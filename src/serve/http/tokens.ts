@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../../base/cache-bound.js';
+import { limitEntries } from '../../base/cache-bound.js';
 import { Shortage } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { Gate } from '../../base/flow/gate.js';
-import { type ReadTarget, withServer } from '../../postgres/choice.js';
+import { type ReadTarget, runOnServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
-import { prepared, type WorkspaceId } from '../../postgres/statement.js';
+import { prepareSql, type WorkspaceId } from '../../postgres/statement.js';
 import type { Settings } from '../../settings.js';
-import { tokenKey, wellFormed } from './token-format.js';
+import { deriveTokenKey, isWellFormed } from './token-format.js';
 
 export interface Access {
   readonly tokenId: string;
@@ -42,7 +42,7 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
 
 type LookUp = { readonly access: Access | null };
 
-const findToken = prepared(
+const findToken = prepareSql(
   'find_token',
   `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint,
       case when revoked_at = '-infinity' then 'no owner' when revoked_at is not null then 'revoked' end, name,
@@ -59,17 +59,17 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
   /** They have the workspaces of tokens that worked in the last ten minutes. */
-  readonly #known = new LRUCache<string, WorkspaceId>({ ...atMost(10_000), ttl: 600_000 });
-  readonly #refused = new LRUCache<string, true>({ ...atMost(10_000), ttl: 60_000 });
+  readonly #known = new LRUCache<string, WorkspaceId>({ ...limitEntries(10_000), ttl: 600_000 });
+  readonly #refused = new LRUCache<string, true>({ ...limitEntries(10_000), ttl: 60_000 });
 
   constructor(private readonly deps: TokenDeps) {
     this.#lookUps = new LRUCache({
-      ...atMost(deps.tokenCacheMax),
+      ...limitEntries(deps.tokenCacheMax),
       ttl: Math.max(1, deps.tokenCacheMs),
       ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
-        const access = await withServer(deps, { orPrimary: true }, ({ target }) =>
+        const access = await runOnServer(deps, { orPrimary: true }, ({ target }) =>
           lookUp(target, hash, deps.queueWaitMs),
         );
         if (access === null || access.refusal !== null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
@@ -85,28 +85,28 @@ export class Tokens {
 
   /** Is null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
   cached(token: string): Access | null {
-    const key = tokenKey(token);
+    const key = deriveTokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;
     if (access !== null && this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2)
       this.#lookUps.fetch(key, renewal).catch(() => {});
-    return access !== null && refusalOf(access) === null ? access : null;
+    return access !== null && findRefusal(access) === null ? access : null;
   }
 
   /** `mayLookUp` is for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
   async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | TokenRefusal> {
-    if (!wellFormed(token)) return { failureKeys: [address] };
-    const key = tokenKey(token);
+    if (!isWellFormed(token)) return { failureKeys: [address] };
+    const key = deriveTokenKey(token);
     const isKept = this.#lookUps.has(key) || this.#known.has(key);
     if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
     let { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
-    let reason = refusalOf(access);
+    let reason = findRefusal(access);
     if (reason !== null && !(await this.deps.mayRefuse(false))) throw new Shortage('no look-up');
     const workspace = this.#known.get(key);
     if (isLoss(reason) && workspace !== undefined) {
       if (!this.#refused.has(key)) {
         if (!(await this.deps.mayRefuse(true))) throw new Shortage('no look-up');
         ({ access } = (await this.#lookUps.fetch(key, renewal)) as LookUp); // it may be well again
-        reason = refusalOf(access);
+        reason = findRefusal(access);
       }
       if (isLoss(reason)) this.deps.observe({ type: 'known_token_refused', reason, workspace });
     }
@@ -136,7 +136,7 @@ export class Tokens {
 
 type Reason = Exclude<Access['refusal'], null> | 'expired' | 'unknown';
 
-function refusalOf(access: Access | null): Reason | null {
+function findRefusal(access: Access | null): Reason | null {
   if (access === null) return 'unknown';
   const { refusal, expiresAtMs } = access;
   return refusal ?? (expiresAtMs <= Date.now() ? 'expired' : null);

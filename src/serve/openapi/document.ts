@@ -81,6 +81,6 @@ export function resolve<T extends object>(document: OpenApiDocument, value: T | 
   return target as T;
 }
 
-export function component(kind: keyof Components, name: string): RefObject {
+export function makeRef(kind: keyof Components, name: string): RefObject {
   return { $ref: `#/components/${kind}/${name}` };
 }

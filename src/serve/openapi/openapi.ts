@@ -4,24 +4,24 @@ import {
   type ApiParameter,
   type CodeSample,
   type Components,
-  component,
+  makeRef,
   type OpenApiDocument,
   type Operation,
   type Responses,
   resolve,
 } from './document.js';
-import { type OperationWords, operation, resourcePart } from './operations.js';
-import { errorResponses, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
+import { makeOperation, makeResourcePart, type OperationWords } from './operations.js';
+import { makeErrorResponses, makeErrors, makeHeaders, type SuccessKind, successHeaders } from './responses.js';
 import { fillFile, mapValues, readData, type TemplateValues } from './texts.js';
-import { apiTitle, contactOf, documentValues, type OpenApiOptions } from './values.js';
+import { apiTitle, makeDocumentValues, type OpenApiOptions, parseContact } from './values.js';
 
 /** Composes definitions, settings, the table of problems, and the components and texts in config/openapi. */
-export function openapi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
+export function makeOpenApi(resources: readonly Resource[], options: OpenApiOptions): OpenApiDocument {
   const { version, publicUrl, apiContact, timeZone } = options;
-  const values = documentValues(resources, options);
+  const values = makeDocumentValues(resources, options);
   const fixed = readData('components.json', values) as Omit<Components, 'securitySchemes'>;
   const texts = readData('api.json', values) as ApiTexts;
-  const parts = resources.map((resource) => resourcePart(resource, options));
+  const parts = resources.map((resource) => makeResourcePart(resource, options));
   const merged = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
     Object.assign({}, ...parts.map((part) => part[kind])) as (typeof parts)[number][Kind];
   const { Problem, Pagination, ...ofSync } = fixed.schemas as Record<string, object>;
@@ -33,22 +33,22 @@ export function openapi(resources: readonly Resource[], options: OpenApiOptions)
       title: apiTitle,
       version,
       description: fillFile('introduction.md', values).trim(),
-      ...(apiContact !== '' && { contact: contactOf(apiContact) }),
+      ...(apiContact !== '' && { contact: parseContact(apiContact) }),
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: `${publicUrl}/api/v1`, ...(publicUrl ? { description: 'Version 1 of the API.' } : texts.server) }],
     tags: [texts.documentTag, ...parts.map(({ tag }) => tag), ...(hasSync ? [texts.syncTag] : [])],
-    paths: { ...merged('paths'), ...fixedPaths(options, texts) },
+    paths: { ...merged('paths'), ...makeFixedPaths(options, texts) },
     components: {
       securitySchemes: { bearer: texts.bearer, ...(options.basicAuth && { basic: texts.basic }) },
       schemas: { Problem, Pagination, ...merged('schemas'), ...ofSync } as Components['schemas'],
       parameters: { ...fixed.parameters, ...merged('parameters') },
       headers: fixed.headers,
-      responses: { ...merged('responses'), ...errorResponses(), ...withHeaders(fixed.responses) },
+      responses: { ...merged('responses'), ...makeErrorResponses(), ...addHeaders(fixed.responses) },
     },
-    'x-other-responses': { 204: component('responses', 'Options'), ...errorsOf('other') },
+    'x-other-responses': { 204: makeRef('responses', 'Options'), ...makeErrors('other') },
   };
-  return withUsedComponents(withSamples(document));
+  return keepUsedComponents(addSamples(document));
 }
 
 type ApiTag = OpenApiDocument['tags'][number];
@@ -56,10 +56,10 @@ type FixedPath = '/' | '/token' | '/openapi.json';
 type ApiTexts = Readonly<Record<FixedPath, OperationWords> & Record<'documentTag' | 'syncTag', ApiTag>> &
   Readonly<Record<'server', { description: string }> & Record<'bearer' | 'basic', JsonSchema>>;
 
-function fixedPaths(options: OpenApiOptions, texts: ApiTexts) {
+function makeFixedPaths(options: OpenApiOptions, texts: ApiTexts) {
   const describe = (path: FixedPath, response: string) => {
     const isDocument = response !== 'Token';
-    const get = operation(options, {
+    const get = makeOperation(options, {
       ...{ ...texts[path], tag: texts.documentTag.name, ...(isDocument && { scope: null }) },
       parameters: isDocument ? ['ifNoneMatch'] : [],
       responses: { 200: response, ...(isDocument && { 304: 'DocumentNotModified' }) },
@@ -82,20 +82,20 @@ const fixedHeaders: Readonly<Record<string, SuccessKind>> = {
   Ids: 'sync',
 };
 
-function withHeaders(responses: Components['responses']): Components['responses'] {
+function addHeaders(responses: Components['responses']): Components['responses'] {
   const namesOf = (name: string) => successHeaders[fixedHeaders[name] as SuccessKind];
-  return mapValues(responses, (response, name) => ({ ...response, headers: headersOf(namesOf(name)) }));
+  return mapValues(responses, (response, name) => ({ ...response, headers: makeHeaders(namesOf(name)) }));
 }
 
 /** Responses of success are inlined: of references some generators make clients that return no data. */
-function withSamples(document: OpenApiDocument): OpenApiDocument {
+function addSamples(document: OpenApiDocument): OpenApiDocument {
   const inline = (response: Responses[string], status: string) =>
     status.startsWith('2') ? resolve(document, response) : response;
   const paths = mapValues(document.paths, (item, path) =>
     mapValues(item, (operation, method) => ({
       ...operation,
       responses: mapValues(operation.responses, inline),
-      'x-codeSamples': samplesOf(document, path, method, operation),
+      'x-codeSamples': listSamples(document, path, method, operation),
     })),
   );
   return { ...document, paths };
@@ -106,16 +106,16 @@ const samplePerPage = 1000;
 /** A language has the variable ID in a path, and a line for a header; without one it only reads. */
 type Language = readonly [lang: string, label: string, id: string, header?: (name: string, value: string) => string];
 
-const entry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
+const writeEntry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
 const languages: readonly Language[] = [
   ['shell', 'curl', '$ID', (name, value) => `  -H '${name}: ${value}' \\\n`],
-  ['python', 'Python', "{os.environ['ID']}", entry],
-  ['javascript', 'JavaScript', `\${ID}`, entry],
+  ['python', 'Python', "{os.environ['ID']}", writeEntry],
+  ['javascript', 'JavaScript', `\${ID}`, writeEntry],
   ['powerquery', 'Power Query', '" & ID & "'],
 ];
 
 /** Gives each language that can make the operation; a list follows `next` to its end. */
-function samplesOf(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
+function listSamples(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
   const parameters = operation.parameters.map((reference) => resolve<ApiParameter>(document, reference));
   const perPageMax = parameters.find(({ name }) => name === 'perPage')?.schema.maximum;
   const headers = parameters.filter(
@@ -139,7 +139,7 @@ function samplesOf(document: OpenApiDocument, path: string, method: string, oper
 }
 
 /** Tools do not follow references from extensions: what only `x-other-responses` uses is written out there. */
-function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
+function keepUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const { 'x-other-responses': responses, ...kept } = document;
   const used = new Set(JSON.stringify(kept).match(/(?<="\$ref":")[^"]+/g));
   const writtenOut = (value: unknown): unknown => {
@@ -153,5 +153,5 @@ function withUsedComponents(document: OpenApiDocument): OpenApiDocument {
   });
   const smaller = { ...kept, components: Object.fromEntries(components), 'x-other-responses': writtenOut(responses) };
   const isDone = JSON.stringify(smaller) === JSON.stringify(document);
-  return isDone ? document : withUsedComponents(smaller as OpenApiDocument);
+  return isDone ? document : keepUsedComponents(smaller as OpenApiDocument);
 }

@@ -1,25 +1,25 @@
-import { type Filter, filterForm, filterKind, filterRanges } from '../../resource/definition/filter-kinds.js';
+import { type Filter, getFilterForm, getKind, listFilterRanges } from '../../resource/definition/filter-kinds.js';
 import {
   createSchema,
-  patchSchema,
-  recordSchema,
-  versionedSchema,
+  makePatchSchema,
+  makeRecordSchema,
+  makeVersionedSchema,
   writeScopeSchema,
 } from '../../resource/definition/record-schema.js';
-import { leaves, type Resource } from '../../resource/definition/resource.js';
+import { listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { bodyDepthMax } from '../write/strict-json.js';
 import {
   type ApiParameter,
   type ApiResponse,
   type Components,
-  component,
   type MediaType,
+  makeRef,
   type Operation,
   type Paths,
 } from './document.js';
-import { type ErrorSet, errorsOf, headersOf, type SuccessKind, successHeaders } from './responses.js';
+import { type ErrorSet, makeErrors, makeHeaders, type SuccessKind, successHeaders } from './responses.js';
 import { readData } from './texts.js';
-import { examplesOf, isWritable, type OpenApiOptions } from './values.js';
+import { isWritableMember, makeExamples, type OpenApiOptions } from './values.js';
 
 export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'description'>;
 
@@ -33,7 +33,7 @@ interface Described extends OperationWords, Pick<Operation, 'requestBody'> {
 }
 
 /** Its samples are made when the whole document is known. */
-export function operation(options: OpenApiOptions, described: Described): Operation {
+export function makeOperation(options: OpenApiOptions, described: Described): Operation {
   const { tag, scope, parameters, responses, errors, description, ...own } = described;
   const scopes = scope ? [scope] : [];
   return {
@@ -42,10 +42,10 @@ export function operation(options: OpenApiOptions, described: Described): Operat
     ...(scope && { 'x-required-scope': scope }),
     security: scope === null ? [] : [{ bearer: scopes }, ...(options.basicAuth ? [{ basic: scopes }] : [])],
     tags: [tag],
-    parameters: [...parameters, 'requestId'].map((name) => component('parameters', name)),
+    parameters: [...parameters, 'requestId'].map((name) => makeRef('parameters', name)),
     responses: {
-      ...Object.fromEntries(Object.entries(responses).map(([status, name]) => [status, component('responses', name)])),
-      ...errorsOf(errors),
+      ...Object.fromEntries(Object.entries(responses).map(([status, name]) => [status, makeRef('responses', name)])),
+      ...makeErrors(errors),
     },
     'x-codeSamples': [],
   };
@@ -56,27 +56,27 @@ type OperationKind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 
 type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonly fields: ApiParameter };
 
 /** Describes all that the document has of a resource. */
-export function resourcePart(resource: Resource, options: OpenApiOptions) {
+export function makeResourcePart(resource: Resource, options: OpenApiOptions) {
   const { name, record, description, fields, filters } = resource;
-  const [{ lower, upper } = { lower: '', upper: '' }] = filterRanges(filters);
+  const [{ lower, upper } = { lower: '', upper: '' }] = listFilterRanges(filters);
   const texts = readData('resource.json', {
-    ...{ name, record, description, lower, upper, Name: capital(name), Record: capital(record) },
-    order: orderProse(resource),
+    ...{ name, record, description, lower, upper, Name: capitalize(name), Record: capitalize(record) },
+    order: describeOrder(resource),
     fieldNames: Object.keys(fields),
   }) as ResourceTexts;
   return {
-    tag: { name: spaced(name), description },
-    paths: pathsOf(resource, options, texts),
-    schemas: schemasOf(resource, options),
-    parameters: parametersOf(resource, options, texts),
-    responses: responsesOf(resource, options),
+    tag: { name: spaceWords(name), description },
+    paths: makePaths(resource, options, texts),
+    schemas: makeSchemas(resource, options),
+    parameters: makeParameters(resource, options, texts),
+    responses: makeResponses(resource, options),
   };
 }
 
-function pathsOf(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
+function makePaths(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { name, record, detail, version, sync, filters } = resource;
-  const common = { tag: spaced(name), scope: `read:${name}` };
-  const list = operation(options, {
+  const common = { tag: spaceWords(name), scope: `read:${name}` };
+  const list = makeOperation(options, {
     ...{ ...common, ...texts.list },
     parameters: [
       ...['perPage', 'page', 'cursor', 'total', 'order', `${name}.fields`],
@@ -85,41 +85,41 @@ function pathsOf(resource: Resource, options: OpenApiOptions, texts: ResourceTex
     responses: { 200: `${name}.page` },
     errors: 'list',
   });
-  const get = operation(options, {
+  const get = makeOperation(options, {
     ...{ ...common, ...texts.get },
     parameters: version === undefined ? ['id'] : ['id', 'ifNoneMatch', 'ifMatch'],
     responses: { 200: record, ...(version !== undefined && { 304: 'NotModified', 412: 'PreconditionFailed' }) },
     errors: 'detail',
   });
-  const { post, patch } = isWritable(resource, options) ? writesOf(resource, options, texts) : {};
+  const { post, patch } = isWritableMember(resource, options) ? makeWrites(resource, options, texts) : {};
   return {
     [`/${name}`]: { get: list, ...(post && resource.write?.creates && { post }) },
     ...(detail && { [`/${name}/{id}`]: { get, ...(patch && { patch }) } }),
-    ...(sync && syncPaths(resource, options, texts)),
+    ...(sync && makeSyncPaths(resource, options, texts)),
   };
 }
 
-function writesOf(resource: Resource, options: OpenApiOptions, texts: ResourceTexts) {
+function makeWrites(resource: Resource, options: OpenApiOptions, texts: ResourceTexts) {
   const { name, record } = resource;
-  const common = { tag: spaced(name), scope: `write:${name}` };
-  const { createExample, patchExample } = examplesOf(resource);
+  const common = { tag: spaceWords(name), scope: `write:${name}` };
+  const { createExample, patchExample } = makeExamples(resource);
   const { bodyBytesMax } = options;
   const bytes = bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`;
   const body = (end: string, example: unknown, ...types: readonly string[]) => ({
     required: true,
     description: `UTF-8, at most ${bytes} and ${bodyDepthMax} levels deep, without duplicate members.`,
     content: Object.fromEntries(
-      types.map((type) => [type, { schema: component('schemas', `${capital(record)}${end}`), example }]),
+      types.map((type) => [type, { schema: makeRef('schemas', `${capitalize(record)}${end}`), example }]),
     ),
   });
-  const post = operation(options, {
+  const post = makeOperation(options, {
     ...{ ...common, ...texts.create },
     parameters: ['dryRun', 'idempotencyKey'],
     requestBody: body('Create', createExample, 'application/json'),
     responses: { 201: `${record}.created` },
     errors: 'create',
   });
-  const patch = operation(options, {
+  const patch = makeOperation(options, {
     ...{ ...common, ...texts.update },
     parameters: ['id', 'dryRun', 'idempotencyKey', 'ifMatchRequired'],
     requestBody: body('Patch', patchExample, 'application/json', 'application/merge-patch+json'),
@@ -129,11 +129,11 @@ function writesOf(resource: Resource, options: OpenApiOptions, texts: ResourceTe
   return { post, patch };
 }
 
-function syncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
+function makeSyncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { sync, digest, periods, ids } = texts;
-  const [days] = filterRanges(filters);
+  const [days] = listFilterRanges(filters);
   const describe = (described: Omit<Described, 'tag' | 'scope' | 'errors'>) => ({
-    get: operation(options, { ...described, tag: 'Sync', scope: `read:${name}`, errors: 'sync' }),
+    get: makeOperation(options, { ...described, tag: 'Sync', scope: `read:${name}`, errors: 'sync' }),
   });
   const ofPeriod = days === undefined ? [] : [`${name}.${days.lower}`, `${name}.${days.upper}`, 'by'];
   const description = digest.description + (days ? periods.description : '');
@@ -152,34 +152,34 @@ function syncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: 
   };
 }
 
-function schemasOf(resource: Resource, options: OpenApiOptions): Components['schemas'] {
+function makeSchemas(resource: Resource, options: OpenApiOptions): Components['schemas'] {
   const { name, record, sync } = resource;
-  const Record = capital(record);
+  const Record = capitalize(record);
   const pageOf = (what: string, itemSchema: string, pagination: string) => ({
     type: 'object',
     description: `A page of ${what}. Members in this order; the last bytes, \`"complete":true}}\`, show that the page is whole.`,
     required: ['data', 'pagination'],
     properties: {
-      data: { type: 'array', items: component('schemas', itemSchema) },
-      pagination: component('schemas', pagination),
+      data: { type: 'array', items: makeRef('schemas', itemSchema) },
+      pagination: makeRef('schemas', pagination),
     },
   });
   return {
-    [Record]: recordSchema(resource),
+    [Record]: makeRecordSchema(resource),
     [`${Record}Page`]: pageOf(name, Record, 'Pagination'),
-    ...(isWritable(resource, options) && {
+    ...(isWritableMember(resource, options) && {
       ...(resource.write?.creates && { [`${Record}Create`]: createSchema(resource) }),
-      [`${Record}Patch`]: patchSchema(resource),
+      [`${Record}Patch`]: makePatchSchema(resource),
       [`${Record}Written`]: writeScopeSchema(resource),
     }),
     ...(sync && {
-      [`${Record}Versioned`]: versionedSchema(resource),
+      [`${Record}Versioned`]: makeVersionedSchema(resource),
       [`${Record}Sync`]: pageOf(`a pass over ${name}`, `${Record}Versioned`, 'SyncPagination'),
     }),
   };
 }
 
-function parametersOf(
+function makeParameters(
   resource: Resource,
   options: OpenApiOptions,
   { fields }: ResourceTexts,
@@ -187,20 +187,20 @@ function parametersOf(
   const { name, filters } = resource;
   const ofFilters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
-    filterParameter(filter, each, resource, options),
+    makeFilterParameter(filter, each, resource, options),
   ]);
   return { [`${name}.fields`]: fields, ...Object.fromEntries(ofFilters) };
 }
 
-function responsesOf(resource: Resource, options: OpenApiOptions): Components['responses'] {
+function makeResponses(resource: Resource, options: OpenApiOptions): Components['responses'] {
   const { name, record, sync, detail, version } = resource;
-  const schema = (end = '') => component('schemas', `${capital(record)}${end}`);
+  const schema = (end = '') => makeRef('schemas', `${capitalize(record)}${end}`);
   const response = (description: string, kind: SuccessKind, media: MediaType): ApiResponse => ({
     description,
-    headers: headersOf(successHeaders[kind]),
+    headers: makeHeaders(successHeaders[kind]),
     content: { 'application/json': media },
   });
-  const example = examplesOf(resource).recordExample;
+  const example = makeExamples(resource).recordExample;
   const page = (what: string, kind: 'page' | 'sync', end: string, data: object, pagination: object): ApiResponse =>
     response(`A page of ${what}. It is whole if it ends in \`"complete":true}}\`.`, kind, {
       schema: schema(end),
@@ -220,7 +220,7 @@ function responsesOf(resource: Resource, options: OpenApiOptions): Components['r
         example,
       }),
     }),
-    ...(isWritable(resource, options) && {
+    ...(isWritableMember(resource, options) && {
       ...(resource.write?.creates && {
         [`${record}.created`]: response(`The new ${record}; ${shown}`, 'created', ofWrite),
       }),
@@ -232,29 +232,29 @@ function responsesOf(resource: Resource, options: OpenApiOptions): Components['r
   };
 }
 
-function filterParameter(name: string, filter: Filter, resource: Resource, { timeZone }: OpenApiOptions) {
-  const takesDay = filter.type === 'timestamp' && filterKind(filter.kind).takesDays;
+function makeFilterParameter(name: string, filter: Filter, resource: Resource, { timeZone }: OpenApiOptions) {
+  const takesDay = filter.type === 'timestamp' && getKind(filter.kind).takesDays;
   const day = takesDay ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
-  const { values } = leaves(resource).find(({ field }) => field.column === filter.column)?.field ?? {};
+  const { values } = listLeaves(resource).find(({ field }) => field.column === filter.column)?.field ?? {};
   const listed = values === undefined ? '' : ` One of: ${values.join(', ')}.`;
-  const { schema } = filterForm(filter);
+  const { schema } = getFilterForm(filter);
   const description = `${filter.description}${day}${listed}`;
   return { name, in: 'query' as const, description, ...(schema.type === 'array' && { explode: false }), schema };
 }
 
 /** Writes "`createdAt`, `id`". */
-function orderProse(resource: Resource): string {
-  const paths = new Map(leaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
+function describeOrder(resource: Resource): string {
+  const paths = new Map(listLeaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
   return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');
 }
 
 /** "serviceVisits" and "service-visits" → "ServiceVisits". */
-function capital(name: string): string {
+function capitalize(name: string): string {
   return name.replace(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** "serviceVisits" and "service-visits" as "Service visits". */
-function spaced(name: string): string {
+function spaceWords(name: string): string {
   const [first = '', ...others] = name.split(/-|(?=[A-Z])/).map((word) => word.toLowerCase());
-  return [capital(first), ...others].join(' ');
+  return [capitalize(first), ...others].join(' ');
 }

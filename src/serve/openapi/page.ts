@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { projectText } from '../../base/paths.js';
+import { readProject } from '../../base/paths.js';
 import type { OpenApiDocument } from './document.js';
 import { fillFile } from './texts.js';
 
@@ -9,28 +9,28 @@ export interface DocsPage {
 }
 
 /** openapi-explorer shows the document in the browser, and loads nothing more. `servedByApi`: it may send requests. */
-export function docsPage(document: OpenApiDocument, servedByApi = false): DocsPage {
+export function makeDocsPage(document: OpenApiDocument, servedByApi = false): DocsPage {
   const { title, version } = document.info;
   const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows the older name only
   const attributes = servedByApi ? '' : ' hide-console hide-authentication';
   const body = [
     `<openapi-explorer hide-server-selection default-schema-tab="body" schema-expand-level="1"${attributes}></openapi-explorer>`,
-    `<script>${projectText('dist/bundle/openapi-explorer.js')}</script>`,
+    `<script>${readProject('dist/bundle/openapi-explorer.js')}</script>`,
     `<script>document.querySelector('openapi-explorer').loadSpec(${json.replaceAll('<', '\\u003c')})</script>`,
   ].join('\n');
   const page = fillFile('page.html', { title, version, body });
-  const policy = pagePolicy(page, servedByApi, "'unsafe-inline'"); // for the style attributes of the library
+  const policy = makePagePolicy(page, servedByApi, "'unsafe-inline'"); // for the style attributes of the library
   const head = `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`;
   return { html: page.replace('<head>', () => head), policy };
 }
 
 /** Allows the page's own scripts by their hashes (CSP Level 3 §2.3.1), and connections only if it makes any. */
-export function pagePolicy(page: string, connects: boolean, style = hashesOf(page, 'style')): string {
+export function makePagePolicy(page: string, connects: boolean, style = listHashes(page, 'style')): string {
   const connect = connects ? "; connect-src 'self'" : '';
-  return `default-src 'none'; style-src ${style}; script-src ${hashesOf(page, 'script')}; img-src data:; base-uri 'none'; form-action 'none'${connect}`;
+  return `default-src 'none'; style-src ${style}; script-src ${listHashes(page, 'script')}; img-src data:; base-uri 'none'; form-action 'none'${connect}`;
 }
 
-function hashesOf(page: string, tag: 'style' | 'script'): string {
+function listHashes(page: string, tag: 'style' | 'script'): string {
   const elements = page.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'));
   return [...elements]
     .map(([, text]) => `'sha256-${createHash('sha256').update(String(text)).digest('base64')}'`)

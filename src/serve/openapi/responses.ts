@@ -1,5 +1,5 @@
-import { type ProblemCode, problems, problemType } from '../../base/errors.js';
-import { type ApiResponse, component, type Responses } from './document.js';
+import { getProblemType, type ProblemCode, problems } from '../../base/errors.js';
+import { type ApiResponse, makeRef, type Responses } from './document.js';
 import { mapValues } from './texts.js';
 
 const everywhere = [
@@ -40,9 +40,9 @@ export const headerOf: Readonly<Record<string, string>> = {
 };
 
 /** A later component replaces an earlier one of the same header. */
-export function headersOf(names: readonly string[]): ApiResponse['headers'] {
+export function makeHeaders(names: readonly string[]): ApiResponse['headers'] {
   const all = [...everywhere, ...names];
-  return Object.fromEntries(all.map((name) => [headerOf[name] ?? name, component('headers', name)]));
+  return Object.fromEntries(all.map((name) => [headerOf[name] ?? name, makeRef('headers', name)]));
 }
 
 type ErrorRow = readonly [codes: readonly ProblemCode[], headers?: readonly string[]];
@@ -117,16 +117,16 @@ const errorSets = {
 
 export type ErrorSet = keyof typeof errorSets;
 
-export function errorsOf(set: ErrorSet): Responses {
-  return Object.fromEntries(errorSets[set].map((name) => [statusOf(errors[name]), component('responses', name)]));
+export function makeErrors(set: ErrorSet): Responses {
+  return Object.fromEntries(errorSets[set].map((name) => [getErrorStatus(errors[name]), makeRef('responses', name)]));
 }
 
-export function errorResponses(): Record<string, ApiResponse> {
-  return mapValues<ErrorRow, ApiResponse>(errors, errorResponse);
+export function makeErrorResponses(): Record<string, ApiResponse> {
+  return mapValues<ErrorRow, ApiResponse>(errors, makeErrorResponse);
 }
 
-function errorResponse([codes, headers = []]: ErrorRow): ApiResponse {
-  const rows = codes.map((code) => ({ code, type: problemType(code), ...problems[code] }));
+function makeErrorResponse([codes, headers = []]: ErrorRow): ApiResponse {
+  const rows = codes.map((code) => ({ code, type: getProblemType(code), ...problems[code] }));
   const properties = {
     type: { type: 'string', enum: rows.map(({ type }) => type) },
     title: { type: 'string', enum: rows.map(({ title }) => title) },
@@ -136,15 +136,15 @@ function errorResponse([codes, headers = []]: ErrorRow): ApiResponse {
   };
   const [{ type, title, status, code }] = rows as [(typeof rows)[number]];
   const example = { type, title, status, detail: `${title}.`, code, requestId: '0b1d6f0e-7f5c-4b7e-9d5f-1f0c8f1f5d0a' };
-  const schema = { type: 'object', allOf: [component('schemas', 'Problem')], properties };
+  const schema = { type: 'object', allOf: [makeRef('schemas', 'Problem')], properties };
   return {
     description: rows.map((row) => `\`${row.code}\`: ${row.title}.`).join(' '),
-    headers: headersOf(headers),
+    headers: makeHeaders(headers),
     content: { 'application/problem+json': { schema, example } },
   };
 }
 
-function statusOf([codes]: ErrorRow): number {
+function getErrorStatus([codes]: ErrorRow): number {
   const [status, ...others] = new Set(codes.map((code) => problems[code].status));
   if (status === undefined || others.length > 0) throw new Error(`${codes.join(', ')} do not have the same status.`);
   return status;

@@ -1,26 +1,26 @@
-import { projectText } from '../../base/paths.js';
+import { readProject } from '../../base/paths.js';
 
 export type TemplateValues = Readonly<Record<string, unknown>>;
 
 /** Puts values in the place of their names, as {{name}}. */
 export function fill(text: string, values: TemplateValues): string {
-  return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(valueNamed(name, values)));
+  return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(findValue(name, values)));
 }
 
 export function fillFile(file: string, values: TemplateValues): string {
-  return fill(projectText(`config/openapi/${file}`), values);
+  return fill(readProject(`config/openapi/${file}`), values);
 }
 
 /** A text that is "{{name}}" alone becomes the value itself. */
 export function readData(file: string, values: TemplateValues): unknown {
-  return JSON.parse(projectText(`config/openapi/${file}`), (_, value) => {
+  return JSON.parse(readProject(`config/openapi/${file}`), (_, value) => {
     if (typeof value !== 'string') return value;
     const [, name] = /^\{\{(\w+)\}\}$/.exec(value) ?? [];
-    return name === undefined ? fill(value, values) : valueNamed(name, values);
+    return name === undefined ? fill(value, values) : findValue(name, values);
   });
 }
 
-function valueNamed(name: string, values: TemplateValues): unknown {
+function findValue(name: string, values: TemplateValues): unknown {
   if (!Object.hasOwn(values, name)) throw new Error(`A text names {{${name}}}, which has no value.`);
   return values[name];
 }

@@ -1,6 +1,6 @@
-import { problems, problemType } from '../../base/errors.js';
-import { dateSchema, fieldType, timestampSchema } from '../../resource/definition/field-types.js';
-import { type Field, type Leaf, leaves, type Resource } from '../../resource/definition/resource.js';
+import { getProblemType, problems } from '../../base/errors.js';
+import { dateSchema, getType, timestampSchema } from '../../resource/definition/field-types.js';
+import { type Field, type Leaf, listLeaves, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
 import type { TemplateValues } from './texts.js';
 
@@ -15,7 +15,7 @@ export interface OpenApiOptions extends Pick<Settings, (typeof documentSettings)
 
 export const apiTitle = 'Workspace data API';
 
-export function apiIndex(resources: readonly Resource[], { version, publicUrl }: OpenApiOptions) {
+export function makeApiIndex(resources: readonly Resource[], { version, publicUrl }: OpenApiOptions) {
   const self = `${publicUrl}/api/v1`;
   const lists = resources.map(({ name }) => [name, `${self}/${name}`]);
   const links = { self, openapi: `${self}/openapi.json`, ...Object.fromEntries(lists) };
@@ -23,19 +23,19 @@ export function apiIndex(resources: readonly Resource[], { version, publicUrl }:
 }
 
 /** The texts and the components in config/openapi take these values. */
-export function documentValues(resources: readonly Resource[], options: OpenApiOptions): TemplateValues {
+export function makeDocumentValues(resources: readonly Resource[], options: OpenApiOptions): TemplateValues {
   const { version, publicUrl, rateLimitPerMinute, writesPerMinute, perPageMax, perPageDefault, skipRowsMax } = options;
-  const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
+  const written = resources.filter((resource) => isWritableMember(resource, options)).map(({ name }) => name);
   const writes = written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`;
   const isLimited = written.length > 0 && writesPerMinute > 0;
   return {
     ...{ version, rateLimitPerMinute, perPageMax, skipRowsMax, dateSchema, timestampSchema, writes },
     base: `${publicUrl || 'https://HOST'}/api/v1`,
-    index: apiIndex(resources, options),
+    index: makeApiIndex(resources, options),
     perPageDefault: Math.min(perPageDefault, perPageMax),
     requestsLeft: rateLimitPerMinute - 1,
     problemCodes: Object.keys(problems),
-    problemTypes: Object.keys(problems).map(problemType),
+    problemTypes: Object.keys(problems).map(getProblemType),
     listNames: resources.map(({ name }) => name).join(', '),
     listName: resources[0]?.name as string,
     writtenName: written[0] ?? '',
@@ -44,12 +44,12 @@ export function documentValues(resources: readonly Resource[], options: OpenApiO
 }
 
 /** Without a primary the gateway has no writes. */
-export function isWritable({ write }: Resource, { primaryUrls }: OpenApiOptions): boolean {
+export function isWritableMember({ write }: Resource, { primaryUrls }: OpenApiOptions): boolean {
   return write !== undefined && primaryUrls !== '';
 }
 
 /** Splits "Help desk, help@example.com": the parts differ by their form. */
-export function contactOf(text: string): Readonly<Record<string, string>> {
+export function parseContact(text: string): Readonly<Record<string, string>> {
   const memberOf = (part: string): string => (part.includes('://') ? 'url' : part.includes('@') ? 'email' : 'name');
   return Object.fromEntries(text.split(/, */).map((part) => [memberOf(part), part]));
 }
@@ -57,24 +57,24 @@ export function contactOf(text: string): Readonly<Record<string, string>> {
 type Example = Readonly<Record<string, unknown>>;
 
 /** Made of the fields' own examples, or a value per type. The PATCH changes one field and clears another. */
-export function examplesOf(resource: Resource): Record<`${'record' | 'create' | 'patch'}Example`, Example> {
-  const all = leaves(resource);
+export function makeExamples(resource: Resource): Record<`${'record' | 'create' | 'patch'}Example`, Example> {
+  const all = listLeaves(resource);
   const writable = all.filter(({ field }) => field.write);
   const changed = writable.findIndex((leaf) => leaf.field.example !== undefined);
   const cleared = writable.slice(changed + 1).find(({ field }) => field.nullable);
   const patched = [...writable.slice(changed, changed + 1), ...(cleared ? [{ ...cleared, value: null }] : [])];
-  return { recordExample: example(all), createExample: example(writable), patchExample: example(patched) };
+  return { recordExample: makeExample(all), createExample: makeExample(writable), patchExample: makeExample(patched) };
 }
 
-function example(members: readonly (Leaf & { readonly value?: null })[]): Example {
+function makeExample(members: readonly (Leaf & { readonly value?: null })[]): Example {
   const record: Record<string, unknown> = {};
-  for (const { path, field, value = exampleOf(field) } of members) {
+  for (const { path, field, value = chooseExample(field) } of members) {
     const [name, inner] = path as [string, string | undefined];
     record[name] = inner === undefined ? value : { ...(record[name] as Example), [inner]: value };
   }
   return record;
 }
 
-function exampleOf({ example, values, nullable, type }: Field): unknown {
-  return example ?? values?.[0] ?? (nullable && type === 'text' ? null : fieldType(type).example);
+function chooseExample({ example, values, nullable, type }: Field): unknown {
+  return example ?? values?.[0] ?? (nullable && type === 'text' ? null : getType(type).example);
 }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { context, propagation, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
-import { sqlStateOf } from '../../base/errors.js';
+import { getSqlState } from '../../base/errors.js';
 import { type Event, events, type Observe } from '../../base/events.js';
 import { tracerName } from '../../base/tracing.js';
 import { apiVersion } from '../http/render.js';
@@ -18,20 +18,20 @@ export interface EventLog {
 /**
  * Writes `level` as a word, `time` by ISO 8601, and `msg` as the type of the event. `observe` learns of lines that stdout does not take.
  */
-export function logEvents(level: string, observe: Observe, destination?: DestinationStream): EventLog {
+export function openLog(level: string, observe: Observe, destination?: DestinationStream): EventLog {
   const options: LoggerOptions = {
     level,
     base: { version: apiVersion, pid: process.pid, hostname: hostname() },
     timestamp: stdTimeFunctions.isoTime,
-    mixin: traceOf,
+    mixin: getTrace,
     formatters: { level: (word) => ({ level: word }) },
   };
   const stdout = destination ? null : new LogOutput(observe);
   const logger: Logger = pino(options, (destination ?? stdout) as DestinationStream);
-  const lines = repeatedLines((logged, repetition) => {
+  const lines = foldRepeatedLines((logged, repetition) => {
     if (!logger.isLevelEnabled(events[logged.type].level)) return;
     const { type, ...event } = logged;
-    const fields = { ...event, ...('error' in event && errorFields(event.error)), ...repetition };
+    const fields = { ...event, ...('error' in event && describeError(event.error)), ...repetition };
     logger[events[type].level](fields, type);
   });
   const close = async (): Promise<void> => {
@@ -41,7 +41,7 @@ export function logEvents(level: string, observe: Observe, destination?: Destina
   return { add: lines.add, stuckMs: () => stdout?.stuckMs() ?? 0, close };
 }
 
-function traceOf(): object {
+function getTrace(): object {
   const span = trace.getActiveSpan()?.spanContext();
   return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
 }
@@ -50,13 +50,13 @@ function traceOf(): object {
 const safeParts = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
 /** Leaves out messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
-function errorFields(error: Error): Record<string, unknown> {
-  const chain = causesOf(error);
-  const quotesValues = chain.some((link) => sqlStateOf(link) !== undefined || link instanceof SyntaxError);
+function describeError(error: Error): Record<string, unknown> {
+  const chain = listErrorCauses(error);
+  const quotesValues = chain.some((link) => getSqlState(link) !== undefined || link instanceof SyntaxError);
   const fields = ({ name, message, stack }: Error): Record<string, unknown> => ({
     error: name,
     ...(!quotesValues && { message }),
-    stack: quotesValues ? framesOf(stack, message) : stack,
+    stack: quotesValues ? listFrames(stack, message) : stack,
   });
   const parts = (link: object): object =>
     Object.fromEntries(safeParts.filter((part) => part in link).map((part) => [part, link[part as never]]));
@@ -65,14 +65,14 @@ function errorFields(error: Error): Record<string, unknown> {
 }
 
 /** The chain of causes can be circular. */
-function causesOf(error: Error): Error[] {
+function listErrorCauses(error: Error): Error[] {
   const chain: Error[] = [];
   for (let link: unknown = error; link instanceof Error && !chain.includes(link); link = link.cause) chain.push(link);
   return chain;
 }
 
 /** Cuts the message at its head; undefined when the message is not found in it. */
-function framesOf(stack: string | undefined, message: string): string | undefined {
+function listFrames(stack: string | undefined, message: string): string | undefined {
   const at = stack?.indexOf(message) ?? -1;
   if (at < 0) return undefined;
   return stack
@@ -112,7 +112,7 @@ class LogOutput {
   }
 
   write(whole: string): void {
-    const line = shortLine(whole);
+    const line = shortenLine(whole);
     if (this.#waiting + line.length > waitingMax) {
       this.#dropped++;
       return this.observe({ type: 'log_line_dropped' });
@@ -180,7 +180,7 @@ class LogOutput {
 }
 
 /** Its longest texts are cut, such as the stack of an error. */
-function shortLine(line: string): string {
+function shortenLine(line: string): string {
   if (line.length * 3 <= writeBytesMax || Buffer.byteLength(line) <= writeBytesMax) return line;
   const textsOf = (max: number): string =>
     `${JSON.stringify(JSON.parse(line), (_, value) => (typeof value === 'string' && value.length > max ? `${value.slice(0, max)}…` : value))}\n`;
@@ -224,7 +224,7 @@ const kindsMax = 1000;
  * The first event of a kind is a line at once, the others of a minute are one: a page under a wrong key wrote 1,691. `repeats` makes the
  * kind.
  */
-export function repeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
+export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
   const kinds = new Map<string, RepeatedKind>();
   const begin = (name: string, event: Event): void => {
     kinds.set(name, { last: event, repeated: 0, firstMs: 0, lastMs: 0, rows: [] });

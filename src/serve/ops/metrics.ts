@@ -10,7 +10,7 @@ import {
 import { type Event, type EventMetric, events, type Observe, tokenLosses } from '../../base/events.js';
 import type { Replica } from '../../postgres/replica.js';
 import { canFail } from '../../resource/definition/record-schema.js';
-import { leaves, pointer, type Resource } from '../../resource/definition/resource.js';
+import { listLeaves, type Resource, toPointer } from '../../resource/definition/resource.js';
 import { decodeReasons } from '../../resource/projection/codec.js';
 import { apiVersion } from '../http/render.js';
 import { lackNames } from './self.js';
@@ -30,8 +30,8 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
 /** Two gateways in one process have separate metrics. */
-export function metricsEvents(sources: GaugeSources): Metrics {
-  const metrics = eventMetrics(knownLabels(sources));
+export function makeMetrics(sources: GaugeSources): Metrics {
+  const metrics = makeEventMetrics(listKnownLabels(sources));
   const { registry } = metrics;
   collectDefaultMetrics({ register: registry });
   for (const [name, { help, labels, samples, ofWorkers }] of Object.entries<GaugeRow>(gauges)) {
@@ -54,7 +54,7 @@ export function metricsEvents(sources: GaugeSources): Metrics {
 const pendingMax = 128;
 
 /** Leaves out gauges, for a parent of workers. Events are counted together: one by one each took a twentieth of a detail's time. */
-export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
+export function makeEventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
   const registry = new Registry();
   const counts = new Map<Event['type'], CountEvent[]>();
   const pending: Event[] = [];
@@ -63,7 +63,7 @@ export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Me
   };
   for (const [type, { metrics = [] }] of Object.entries(events)) {
     const all = (metrics as readonly EventMetric<Event>[]).map((metric) =>
-      register(metric, known, registry, countPending),
+      registerMetric(metric, known, registry, countPending),
     );
     counts.set(type as Event['type'], all);
   }
@@ -74,7 +74,7 @@ export function eventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Me
 }
 
 /** `collect` is called before the metric is read. */
-function register(
+function registerMetric(
   metric: EventMetric<Event>,
   known: Readonly<Record<string, Labels[]>>,
   registry: Registry,
@@ -99,7 +99,7 @@ function register(
   }
   const counter = new Counter({ name: `gateway_${name}_total`, help, labelNames, registers, collect });
   // Each series starts at 0: increase() ignores the first value of a series.
-  for (const first of known[name] ?? combinations(labels)) counter.inc(first, 0);
+  for (const first of known[name] ?? listCombinations(labels)) counter.inc(first, 0);
   return (event) => {
     const of = labelsOf(event);
     if (of !== null) counter.inc(of, amount(event));
@@ -107,14 +107,14 @@ function register(
 }
 
 /** Is empty if a label's values are not known. */
-function combinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
+function listCombinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
   return Object.entries(labels).reduce<Labels[]>(
     (all, [label, values]) => all.flatMap((others) => (values ?? []).map((value) => ({ ...others, [label]: value }))),
     [{}],
   );
 }
 
-function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<string, Labels[]>> {
+function listKnownLabels({ replicas, resources }: GaugeSources): Readonly<Record<string, Labels[]>> {
   const routes = resources.flatMap(({ name, detail }) => [
     { route: `/api/v1/${name}` },
     ...(detail ? [{ route: `/api/v1/${name}/:id` }] : []),
@@ -125,10 +125,10 @@ function knownLabels({ replicas, resources }: GaugeSources): Readonly<Record<str
     pages_resumed: resources.map(({ name }) => ({ resource: name })),
     replica_ejections: replicas.map(({ name }) => ({ replica: name })),
     decode_errors: resources.flatMap((resource) =>
-      leaves(resource)
+      listLeaves(resource)
         .filter(({ field }) => canFail(field))
         .flatMap(({ path }) =>
-          decodeReasons.map((reason) => ({ resource: resource.name, pointer: pointer(path), reason })),
+          decodeReasons.map((reason) => ({ resource: resource.name, pointer: toPointer(path), reason })),
         ),
     ),
   };
@@ -170,7 +170,7 @@ const replicaGauge = (
     }),
 });
 
-const poolGauge = (help: string, read: (pool: Replica['short']) => number): GaugeRow => ({
+const describePoolGauge = (help: string, read: (pool: Replica['short']) => number): GaugeRow => ({
   help,
   ofWorkers: 'sum',
   labels: ['replica', 'pool'],
@@ -181,7 +181,7 @@ const poolGauge = (help: string, read: (pool: Replica['short']) => number): Gaug
 });
 
 /** Is absent if none is configured. */
-const upGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
+const describeUpGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
   help,
   labels: [],
   ofWorkers: 'min',
@@ -214,11 +214,11 @@ export const gauges = {
     'max',
     ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
   ),
-  primary_up: upGauge('1 while the primary answers.', ({ primary }) => primary?.reachable ?? null),
-  redis_up: upGauge('1 while Redis answers and counts.', ({ redis }) => redis()?.healthy ?? null),
-  pool_connections: poolGauge('Open connections to a replica.', ({ open }) => open),
-  pool_in_flight: poolGauge('Statements in flight.', ({ inFlight }) => inFlight),
-  pool_waiting: poolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
+  primary_up: describeUpGauge('1 while the primary answers.', ({ primary }) => primary?.reachable ?? null),
+  redis_up: describeUpGauge('1 while Redis answers and counts.', ({ redis }) => redis()?.healthy ?? null),
+  pool_connections: describePoolGauge('Open connections to a replica.', ({ open }) => open),
+  pool_in_flight: describePoolGauge('Statements in flight.', ({ inFlight }) => inFlight),
+  pool_waiting: describePoolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
   resource_refused: {
     help: '1 while the resource is answered 503 because the database no longer fits it.',
     labels: ['resource', 'use'],

@@ -1,5 +1,5 @@
 import { type Event, type EventFault, events, type Observe } from '../../base/events.js';
-import { own } from '../../base/members.js';
+import { getOwn } from '../../base/members.js';
 
 // Faults of the last minute, as sentences of the status: the alerts see them later.
 
@@ -14,13 +14,13 @@ export interface RecentCount {
 type Fault = EventFault<Event>;
 
 const isFault = (faults: object): faults is Fault => 'sentence' in faults;
-const faultsOf = (type: Event['type']): Fault | Readonly<Record<string, Fault>> =>
+const getFaults = (type: Event['type']): Fault | Readonly<Record<string, Fault>> =>
   (events[type] as { readonly faults?: Fault }).faults ?? {};
 
 /** The type of an event or a code is the key. */
 const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
   (Object.keys(events) as Event['type'][]).flatMap((type): (readonly [string, Fault])[] => {
-    const faults = faultsOf(type);
+    const faults = getFaults(type);
     return isFault(faults) ? [[type, faults]] : Object.entries(faults);
   }),
 );
@@ -37,7 +37,7 @@ export class Recent {
   readonly observe: Observe = (event) => {
     const hasCode = event.type === 'request_finished' || event.type === 'replica_failed';
     const kind = hasCode ? (event.code ?? '') : event.type;
-    const fault = own(kinds, kind);
+    const fault = getOwn(kinds, kind);
     if (fault === undefined) return;
     const slot = this.#slot();
     const subject = fault.about?.(event) ?? '';
@@ -48,12 +48,12 @@ export class Recent {
       workspace !== null &&
       (Object.hasOwn(before.workspaces, workspace) || Object.keys(before.workspaces).length < workspacesMax);
     const more = isNamed ? { [workspace]: 1 } : {};
-    slot.set(`${kind} ${about}`, added(before, { ...before, count: 1, workspaces: more }));
+    slot.set(`${kind} ${about}`, addCounts(before, { ...before, count: 1, workspaces: more }));
   };
 
   counts(): RecentCount[] {
     this.#slot();
-    return sumOfCounts(this.#slots.flatMap((slot) => [...slot.values()]));
+    return sumCounts(this.#slots.flatMap((slot) => [...slot.values()]));
   }
 
   #slot(): Map<string, RecentCount> {
@@ -65,19 +65,19 @@ export class Recent {
   }
 }
 
-function added(a: RecentCount, b: RecentCount): RecentCount {
+function addCounts(a: RecentCount, b: RecentCount): RecentCount {
   const workspaces = { ...a.workspaces };
   for (const [workspace, count] of Object.entries(b.workspaces))
-    workspaces[workspace] = (own(workspaces, workspace) ?? 0) + count;
+    workspaces[workspace] = (getOwn(workspaces, workspace) ?? 0) + count;
   return { ...a, count: a.count + b.count, workspaces };
 }
 
-export function sumOfCounts(all: readonly RecentCount[]): RecentCount[] {
+export function sumCounts(all: readonly RecentCount[]): RecentCount[] {
   const sums = new Map<string, RecentCount>();
   for (const each of all) {
     const key = `${each.kind} ${each.about}`;
     const sum = sums.get(key);
-    sums.set(key, sum === undefined ? each : added(sum, each));
+    sums.set(key, sum === undefined ? each : addCounts(sum, each));
   }
   return [...sums.values()];
 }
@@ -85,13 +85,13 @@ export function sumOfCounts(all: readonly RecentCount[]): RecentCount[] {
 const namedMax = 3;
 
 /** Writes a sentence for each kind, the gravest first. */
-export function recentFaults(
+export function collectRecentFaults(
   counts: readonly RecentCount[],
 ): (Pick<Fault, 'level' | 'remedy'> & { sentence: string })[] {
   return Object.entries(kinds).flatMap(([kind, { level, remedy, sentence }]) => {
     const all = counts.filter((each) => each.kind === kind).sort((a, b) => b.count - a.count);
     if (all.length === 0) return [];
-    const { count, workspaces } = all.reduce(added);
+    const { count, workspaces } = all.reduce(addCounts);
     const names = all.map(({ about, count }) => (all.length === 1 ? about : `${about} (${count})`));
     const others = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
     const [[name, most] = ['', 0]] = Object.entries(workspaces).sort(([, a], [, b]) => b - a);

@@ -18,7 +18,7 @@ export interface OwnSources {
 const lateMsMax = 12_000;
 const logStuckMsMax = 10_000;
 const shareMax = 0.9;
-const megabytes = (bytes: number): string => Math.round(bytes / 1_048_576).toLocaleString('en');
+const formatMegabytes = (bytes: number): string => Math.round(bytes / 1_048_576).toLocaleString('en');
 
 const lacks = {
   processor: ({ loop }: OwnSources) => {
@@ -26,12 +26,12 @@ const lacks = {
     return loop.lateMs() > lateMsMax && `it had no processor time for ${late} s of the last minute`;
   },
   descriptors: () => {
-    const [open, max] = [openDescriptors(), descriptorsMax()];
+    const [open, max] = [openDescriptors(), readDescriptorsMax()];
     return max !== null && open > max * shareMax && `${open} of ${max} file descriptors are open (EMFILE beyond them)`;
   },
   memory: () => {
     const { used_heap_size: used, heap_size_limit: max } = getHeapStatistics();
-    return used > max * shareMax && `${megabytes(used)} of ${megabytes(max)} MB of its heap are used`;
+    return used > max * shareMax && `${formatMegabytes(used)} of ${formatMegabytes(max)} MB of its heap are used`;
   },
   log: ({ logStuckMs }: OwnSources) =>
     logStuckMs() > logStuckMsMax && `nothing has read its log for ${Math.round(logStuckMs() / 1000)} s`,
@@ -42,7 +42,7 @@ const blinding: readonly string[] = ['processor', 'descriptors'];
 
 export const lackNames = Object.keys(lacks) as Lack['what'][];
 
-export function lacksOf(sources: OwnSources): Lack[] {
+export function listLacks(sources: OwnSources): Lack[] {
   return lackNames.flatMap((what) => {
     const words = lacks[what](sources);
     return words === false ? [] : [{ what, sentence: `The gateway itself is at its limits: ${words}.` }];
@@ -54,7 +54,7 @@ export function canJudge(all: readonly Lack[]): boolean {
 }
 
 /** Is null if the system does not tell. Node raises the soft limit to the hard one as it starts. */
-export function descriptorsMax(): number | null {
+export function readDescriptorsMax(): number | null {
   try {
     const [, soft = ''] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
     return soft === '' ? null : Number(soft);

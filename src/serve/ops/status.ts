@@ -2,7 +2,7 @@ import type { RefusedResource, ServerStatus, UnfitServer } from '../../base/even
 import type { Replica } from '../../postgres/replica.js';
 import type { LockedResource } from '../../postgres/resource-health.js';
 import { apiVersion } from '../http/render.js';
-import { type RecentCount, recentFaults } from './recent.js';
+import { collectRecentFaults, type RecentCount } from './recent.js';
 import { canJudge, type Lack } from './self.js';
 
 /** /readyz has it as its body. */
@@ -53,7 +53,7 @@ export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
 }
 
 /** Is ready while a replica is healthy: reads are answered without primary and Redis. */
-export function readinessOf(sources: ReadinessSources, stopping: boolean): Readiness {
+export function judgeReadiness(sources: ReadinessSources, stopping: boolean): Readiness {
   const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);
   const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
@@ -72,13 +72,13 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
             ? 'primary'
             : 'not used',
         reason: state.reason,
-        lagSeconds: seconds(state.lagMs),
-        dataAgeSeconds: state.asOfMs === null ? null : seconds(Math.max(0, Date.now() - state.asOfMs)),
+        lagSeconds: toSeconds(state.lagMs),
+        dataAgeSeconds: state.asOfMs === null ? null : toSeconds(Math.max(0, Date.now() - state.asOfMs)),
       };
     }),
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
     writesObstacle: sources.writesObstacle?.(),
-    onlyAddress: healthy ? undefined : addressOfAll(sources),
+    onlyAddress: healthy ? undefined : findOnlyAddress(sources),
     unfit,
     refused: refused(),
     locked: replicas.flatMap(({ locked }) => locked),
@@ -90,7 +90,7 @@ export function readinessOf(sources: ReadinessSources, stopping: boolean): Readi
 }
 
 /** Returns the address if the primary cannot be used either: servers of one address are behind a pooler or a proxy. */
-function addressOfAll({ replicas, primary }: ReadinessSources): string | undefined {
+function findOnlyAddress({ replicas, primary }: ReadinessSources): string | undefined {
   if (primary === null || primary.reachable || primary.server === undefined) return undefined;
   const [address, ...others] = new Set(
     [primary.server, ...replicas.map(({ name }) => name)].map((name) => name.split('/')[0]),
@@ -104,7 +104,7 @@ export function isPrimaryAmongReplicas({ isPrimary }: Replica['state'], replicas
 }
 
 /** Rounds to three digits; JSON has no Infinity. */
-function seconds(ms: number | null): number | null {
+function toSeconds(ms: number | null): number | null {
   return ms !== null && Number.isFinite(ms) ? Number((ms / 1000).toPrecision(3)) : null;
 }
 
@@ -141,7 +141,11 @@ interface WorkersStatus {
  * Names every fault that is current, its own first, and then what clients met in the last minute. Counts over a longer time belong to the
  * alerts in deploy/prometheus.
  */
-export function statusOf(readiness: Readiness, lagMaxMs: number, workers: WorkersStatus | null = null): StatusReport {
+export function reportStatus(
+  readiness: Readiness,
+  lagMaxMs: number,
+  workers: WorkersStatus | null = null,
+): StatusReport {
   const { replicas, primary, redis } = readiness;
   const named = (level: CurrentFault['level'], all: readonly Named[]) =>
     all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
@@ -150,9 +154,9 @@ export function statusOf(readiness: Readiness, lagMaxMs: number, workers: Worker
       'degraded',
       readiness.lacks.map(({ what, sentence }) => [`lacks-${what}`, sentence]),
     ),
-    ...named('failing', failures(readiness)),
-    ...named('degraded', degradations(readiness, workers)),
-    ...recentFaults(readiness.recent),
+    ...named('failing', listFailures(readiness)),
+    ...named('degraded', listDegradations(readiness, workers)),
+    ...collectRecentFaults(readiness.recent),
   ];
   const faults = all.map(({ level, sentence, remedy }) => ({ level, sentence, link: `troubleshooting#${remedy}` }));
   const isFailing = faults.some(({ level }) => level === 'failing');
@@ -176,7 +180,7 @@ const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'sto
   stopping: ['start', 'The gateway is stopping.'],
 };
 
-function refusals(refused: readonly RefusedResource[]): Named[] {
+function listRefusals(refused: readonly RefusedResource[]): Named[] {
   const names = new Map<string, string[]>();
   for (const { resource, use, item, detail, advice } of refused) {
     const key = `${use === 'read' ? 'Reads' : 'Writes'} of {} are refused with 503: ${item}: ${detail} ${advice}`;
@@ -186,12 +190,12 @@ function refusals(refused: readonly RefusedResource[]): Named[] {
 }
 
 /** The reason of a server can end in a full stop. */
-const ended = (sentence: string): string => sentence.replace(/\.*$/, '.');
+const endSentence = (sentence: string): string => sentence.replace(/\.*$/, '.');
 const notJudged = 'The gateway does not judge it, because it is at its own limits';
 
-function failures({ reasons, primary, writesObstacle, onlyAddress, refused, locked, lacks }: Readiness): Named[] {
+function listFailures({ reasons, primary, writesObstacle, onlyAddress, refused, locked, lacks }: Readiness): Named[] {
   const reason = canJudge(lacks) ? primary?.reason : notJudged;
-  const sentence = ended(`Writes fail: the primary cannot be used: ${reason}`);
+  const sentence = endSentence(`Writes fail: the primary cannot be used: ${reason}`);
   const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
   if (writesObstacle !== undefined) noWrites.push(['writes-wait', `Writes wait: ${writesObstacle}.`]);
   const locks = locked.map(({ resource, server, seconds }): Named => {
@@ -200,7 +204,13 @@ function failures({ reasons, primary, writesObstacle, onlyAddress, refused, lock
   const pooler: Named[] = onlyAddress
     ? [['replica-out', `All servers are reached through ${onlyAddress}: look at this pooler or proxy first.`]]
     : [];
-  return [...pooler, ...reasons.map((reason) => reasonSentences[reason]), ...noWrites, ...refusals(refused), ...locks];
+  return [
+    ...pooler,
+    ...reasons.map((reason) => reasonSentences[reason]),
+    ...noWrites,
+    ...listRefusals(refused),
+    ...locks,
+  ];
 }
 
 /** A part of the page has a reason for which a replica is not used; the first that fits counts. */
@@ -217,7 +227,7 @@ const partsOfReasons: readonly (readonly [reason: RegExp, part: string])[] = [
 /** The alert GatewayDataOld has the same bound. */
 const ageSecondsMax = 60;
 
-function degradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {
+function listDegradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {
   const { replicas, primary, redis, unfit, reloadRefused, lacks } = readiness;
   const isJudged = canJudge(lacks);
   const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }): Named[] => {
@@ -225,7 +235,7 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
     if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
     const [, part = ''] = partsOfReasons.find(([words]) => words.test(reason ?? '')) ?? [];
-    return state === 'not used' ? [[part, ended(`${name} is not used: ${reason}${lag}`)]] : [];
+    return state === 'not used' ? [[part, endSentence(`${name} is not used: ${reason}${lag}`)]] : [];
   });
   const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
@@ -238,7 +248,7 @@ function degradations(readiness: Readiness, workers: WorkersStatus | null): Name
   if (redis?.healthy === false)
     add(
       'redis-away',
-      `${ended(`Redis cannot be used: ${redis.reason}`)} Each gateway enforces its share of the limits.`,
+      `${endSentence(`Redis cannot be used: ${redis.reason}`)} Each gateway enforces its share of the limits.`,
     );
   for (const { server, item, detail } of unfit) add('start', `At start-up ${server} did not pass: ${item}: ${detail}`);
   if (reloadRefused !== null)

@@ -12,7 +12,7 @@ function handle<M extends Message, From extends unknown[]>(handlers: Handlers<M,
 }
 
 /** Listens in the parent. */
-export function onWorkers<M extends Message>(handlers: Handlers<M, [Worker]>): void {
+export function listenToWorkers<M extends Message>(handlers: Handlers<M, [Worker]>): void {
   cluster.on('message', (worker: Worker, message: M) => handle<M, [Worker]>(handlers, message, [worker]));
 }
 
@@ -22,7 +22,7 @@ export function sendToWorker<M extends Message>(worker: Worker, message: M): voi
 }
 
 /** Listens in a worker. Returns the function that ends it. */
-export function onParent<M extends Message>(handlers: Handlers<M, []>): () => void {
+export function listenToParent<M extends Message>(handlers: Handlers<M, []>): () => void {
   const listen = (message: M): void => handle<M, []>(handlers, message, []);
   process.on('message', listen);
   return () => process.off('message', listen);

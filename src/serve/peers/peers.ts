@@ -32,7 +32,7 @@ export interface SharedStore {
   lastWrite?(workspace: string): Promise<string | null>;
 }
 
-export function peersOf(
+export function connectPeers(
   gateways: number,
   store: SharedStore,
   ask: <T>(request: () => Promise<T>) => Promise<T>,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Observe, ServerStatus } from '../../base/events.js';
-import { type Peers, peersOf, type SharedStore, SilenceDetector } from './peers.js';
+import { connectPeers, type Peers, type SharedStore, SilenceDetector } from './peers.js';
 
 /** By then every replica has replayed the position, or is out. */
 const positionTtlSeconds = 3600;
@@ -50,7 +50,7 @@ const restMs = 1000;
  * Shares limits between machines, through Redis or Valkey. While it is unreachable each gateway enforces its share; a request waits 250
  * ms at most.
  */
-export function redisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
+export function connectRedisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
   const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
   redis.defineCommand('gatewayPublish', { numberOfKeys: 1, lua: publishScript });
@@ -69,9 +69,9 @@ export function redisPeers(target: RedisTarget, instances: number, observe: Obse
   };
   /** Lasts a millisecond, so that each try sets. */
   const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');
-  const health = redisHealth(redis, tryCount, observe);
+  const health = watchRedisHealth(redis, tryCount, observe);
   return {
-    ...peersOf(instances, store, (request) =>
+    ...connectPeers(instances, store, (request) =>
       redis.status === 'ready' ? answers.ask(request) : Promise.reject(new Error(redis.status)),
     ),
     redis: () => health.state,
@@ -87,7 +87,7 @@ const silentMsMax = 5000;
 
 function connect(target: RedisTarget): Redis {
   return new Redis(target.redisUrl, {
-    ...redisOptions(target),
+    ...makeRedisOptions(target),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 1000,
@@ -112,7 +112,7 @@ type AddressOptions = Pick<
 const sentinelMsMax = 1000;
 
 /** Adds to the URL, from which ioredis takes login, database and, without Sentinels, the address. */
-function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
+function makeRedisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
   const tls = redisUrl.startsWith('rediss:') ? { ...(redisCa !== '' && { ca: redisCa }) } : undefined;
   const sentinels = redisSentinels.split(/[\s,]+/).filter(Boolean);
   return {
@@ -129,7 +129,7 @@ function redisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: 
   };
 }
 
-function redisReason({ message }: Error): string {
+function getRedisReason({ message }: Error): string {
   return message.replace(/\.? script: .*$/s, '');
 }
 
@@ -140,7 +140,7 @@ const replicaAnswers = /READONLY|MASTERDOWN/;
  * Reports each change once. Away: no answer for a second (250 ms is too short on a busy machine), or it refuses to
  * count, as a replica does.
  */
-function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
+function watchRedisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
   let state: ServerStatus | null = null; // before the first answer there is no verdict
   let wasHealthy = true; // a Redis that answers the first question is no event
   let lastError = 'no connection';
@@ -149,7 +149,7 @@ function redisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Ob
     lastError = error.code ?? error.message;
   });
   const ask = async (): Promise<string | null> => {
-    const reasonOf = (error: Error): string => (redis.status === 'ready' ? redisReason(error) : lastError);
+    const reasonOf = (error: Error): string => (redis.status === 'ready' ? getRedisReason(error) : lastError);
     const reason = await tryCount().then(() => null, reasonOf);
     asked = null;
     return reason;

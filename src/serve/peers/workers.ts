@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../../base/cache-bound.js';
+import { limitEntries } from '../../base/cache-bound.js';
 import { type Count, countNext, type LocalWindow, type SharedWindow } from '../../base/flow/rate-limiter.js';
 import { isLater, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
-import { onParent, onWorkers, sendToParent, sendToWorker } from './channel.js';
-import { type Peers, peersOf, SilenceDetector } from './peers.js';
+import { listenToParent, listenToWorkers, sendToParent, sendToWorker } from './channel.js';
+import { connectPeers, type Peers, SilenceDetector } from './peers.js';
 
 type Question =
   | { readonly key: string; readonly known: LocalWindow; readonly requests: number }
@@ -30,7 +30,10 @@ const questionsMax = 10_000;
  * The parent counts for all workers and passes on writes with the counts. A silent parent is asked again by each
  * request, so that no read misses a write.
  */
-export function workerPeers(workers: number, onWrite: (workspace: string, position: WritePosition) => void): Peers {
+export function connectWorkerPeers(
+  workers: number,
+  onWrite: (workspace: string, position: WritePosition) => void,
+): Peers {
   const waiting = new Map<number, (count: Count | null) => void>();
   let lastId = 0;
   let questions: (readonly [number, Question])[] = [];
@@ -44,7 +47,7 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
     if (questions.push([id, asked]) === 1) setImmediate(send);
     return new Promise((resolve) => waiting.set(id, resolve));
   };
-  const close = onParent<ParentMessage>({
+  const close = listenToParent<ParentMessage>({
     answers: ({ answers, writes }) => {
       for (const [workspace, position] of writes) onWrite(workspace, parsePosition(position));
       for (const [id, count] of answers) {
@@ -58,18 +61,18 @@ export function workerPeers(workers: number, onWrite: (workspace: string, positi
     count: async (key: string, known: LocalWindow, requests: number) => (await ask({ key, known, requests })) as Count,
     publish: (workspace: string, position: string) => ask({ workspace, position }),
   };
-  return { ...peersOf(workers, store, (request) => answers.ask(request)), redis: () => null, close };
+  return { ...connectPeers(workers, store, (request) => answers.ask(request)), redis: () => null, close };
 }
 
 export function serveWorkers(): void {
   /** A write has its number among all writes; the newest is the first. */
   const writes = new LRUCache<string, { readonly position: string; readonly number: number }>({
-    ...atMost(10_000),
+    ...limitEntries(10_000),
     ttl: 3_600_000,
   });
   let lastNumber = 0;
   const known = new Map<number, number>();
-  const counts = new LRUCache<string, SharedWindow & { readonly endsAtMs: number }>(atMost(100_000));
+  const counts = new LRUCache<string, SharedWindow & { readonly endsAtMs: number }>(limitEntries(100_000));
 
   const count = (worker: number, { key, known, requests }: Extract<Question, { key: string }>): Count => {
     const nowMs = performance.now();
@@ -95,7 +98,7 @@ export function serveWorkers(): void {
     return since;
   };
 
-  onWorkers<WorkerMessage>({
+  listenToWorkers<WorkerMessage>({
     questions: ({ questions }, worker) => {
       const answers = questions.map(([id, asked]): readonly [number, Count | null] => {
         return [id, 'key' in asked ? count(worker.id, asked) : keep(asked)];

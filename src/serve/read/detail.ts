@@ -1,10 +1,16 @@
-import { notFound, Problem } from '../../base/errors.js';
+import { makeNotFound, Problem } from '../../base/errors.js';
 import type { Caller, Statement } from '../../postgres/statement.js';
 import type { CompiledResource } from '../../resource/compiled.js';
-import { fieldType } from '../../resource/definition/field-types.js';
-import { type EntityTag, etagOf, matchesStrongly, matchesWeakly, parseEntityTags } from '../../resource/entity-tags.js';
-import { dataAsOf, type Reply } from '../reply.js';
-import { type ReadDeps, withReadTarget } from './routing.js';
+import { getType } from '../../resource/definition/field-types.js';
+import {
+  type EntityTag,
+  makeEtag,
+  matchesStrongly,
+  matchesWeakly,
+  parseEntityTags,
+} from '../../resource/entity-tags.js';
+import { makeDataAsOf, type Reply } from '../reply.js';
+import { type ReadDeps, runOnReadTarget } from './routing.js';
 
 export interface DetailRequest {
   readonly compiled: CompiledResource;
@@ -27,7 +33,7 @@ export function parseDetail(
   if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
   const ifNoneMatch =
     conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
-  const isId = fieldType(compiled.resource.idType).isPrinted?.(id) === true;
+  const isId = getType(compiled.resource.idType).isPrinted?.(id) === true;
   return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
 }
 
@@ -40,17 +46,17 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     workspace: caller.workspace,
     values: { id: request.id },
   };
-  const { record, asOfMs } = await withReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
+  const { record, asOfMs } = await runOnReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
     const records: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
     await target.short.run(run, { waitMs: deps.detailWaitMs }, (row) => {
-      const etag = compiled.tag && etagOf((at) => row.text(at), compiled.tag);
+      const etag = compiled.tag && makeEtag((at) => row.text(at), compiled.tag);
       records[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
     });
     return { record: records[0], asOfMs };
   });
   const databaseMs = performance.now() - startedMs;
-  if (record === undefined) throw notFound();
-  const headers = dataAsOf(asOfMs);
+  if (record === undefined) throw makeNotFound();
+  const headers = makeDataAsOf(asOfMs);
   const { etag } = record;
   if (etag !== null) {
     headers.ETag = etag;

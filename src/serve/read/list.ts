@@ -1,6 +1,6 @@
-import { invalid } from '../../base/errors.js';
+import { makeInvalid } from '../../base/errors.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
-import { byKeys, type PageEnding, type PageStart, type Plan, rangeValues } from './page.js';
+import { bindRange, type PageEnding, type PageStart, type Plan, readByKeys } from './page.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest, Parameters } from './parse.js';
 import { type ReadDeps, Reader } from './routing.js';
@@ -12,11 +12,11 @@ export async function planList(deps: ReadDeps, request: ListRequest): Promise<Pl
   const { serializer, perPage, context } = request;
   const describe = ({ asOfMs, last: firstLast, until, hasMore }: PageStart): PageEnding => {
     // After the first rows: a workspace has one long statement at a time.
-    const total = request.total ? countRows(reader, request, after) : null;
+    const total = request.total ? countTotal(reader, request, after) : null;
     total?.catch(() => {}); // awaited below; without this handler an earlier failure would end the process
     const endOf = (last: OrderKey | null): PageEnd => ({
       key: (hasMore ? until : null) ?? last ?? after.key,
-      asOfMs: laterOf(asOfMs, after.asOfMs),
+      asOfMs: chooseLater(asOfMs, after.asOfMs),
     });
     const pagination = async (count: number, last: OrderKey | null): Promise<object> => {
       const end = endOf(last);
@@ -33,14 +33,14 @@ export async function planList(deps: ReadDeps, request: ListRequest): Promise<Pl
         ...(total !== null && { total: await total }),
       };
     };
-    return { asOfMs, headers: links(request, hasMore ? endOf(firstLast) : null), pagination };
+    return { asOfMs, headers: writeLinks(request, hasMore ? endOf(firstLast) : null), pagination };
   };
   const requirement = { asOfMs: after.asOfMs };
-  const chunks = byKeys(request, after.key);
+  const chunks = readByKeys(request, after.key);
   return { reader, serializer, perPage, rowsMax: perPage, chunks, list: request, requirement, describe };
 }
 
-function laterOf(a: number | null, b: number | null): number | null {
+function chooseLater(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
@@ -54,14 +54,14 @@ async function findStart(reader: Reader, request: ListRequest): Promise<{ number
   if (page === before) return { number, after: end };
   const skipped = Math.abs(before - page) * request.perPage;
   const tooDeep = `This page skips ${skipped} rows, and at most ${deps.skipRowsMax} can be skipped. Follow next, or send nextCursor as cursor: a cursor costs the same everywhere.`;
-  if (skipped > deps.skipRowsMax) throw invalid([{ parameter: 'page', code: 'out_of_range', detail: tooDeep }]);
+  if (skipped > deps.skipRowsMax) throw makeInvalid([{ parameter: 'page', code: 'out_of_range', detail: tooDeep }]);
   const { statements, values } = request;
   const { keys } = statements;
   const isBackward = page > before;
   const statement = isBackward ? keys.before : keys[end.key ? 'after' : 'all'];
-  const skipping = { ...values, skip: skipped - 1, limit: 1, ...rangeValues(end.key, end.key) };
+  const skipping = { ...values, skip: skipped - 1, limit: 1, ...bindRange(end.key, end.key) };
   const { rows, ...found } = await reader.rows(statement, skipping, { asOfMs: end.asOfMs });
-  const asOfMs = laterOf(found.asOfMs, end.asOfMs);
+  const asOfMs = chooseLater(found.asOfMs, end.asOfMs);
   const key = (rows[0] as OrderKey | undefined) ?? null;
   if (key === null && !isBackward)
     return { number, after: { key: await reader.key(statements.last, { ...values, limit: 1 }, { asOfMs }), asOfMs } };
@@ -71,7 +71,7 @@ async function findStart(reader: Reader, request: ListRequest): Promise<{ number
 }
 
 /** Retries as long as chunks are retried: a failure would break a large page. */
-async function countRows(reader: Reader, { statements, values }: ListRequest, { asOfMs }: PageEnd): Promise<number> {
+async function countTotal(reader: Reader, { statements, values }: ListRequest, { asOfMs }: PageEnd): Promise<number> {
   const { resumeMs } = reader.deps;
   const { rows } = await reader.rows(statements.count, values, { asOfMs, resumeMs }, resumeMs);
   return Number(rows[0]?.[0]);
@@ -81,7 +81,7 @@ async function countRows(reader: Reader, { statements, values }: ListRequest, { 
 const linkBytesMax = 4096;
 
 /** Follows RFC 8288. A link too long for the head is left out: the body has `next`. */
-function links(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
+function writeLinks(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
   const first = `<${listUrl(request, {})}>; rel="first"`;
   const next = end && `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", `;
   const Link = `${next ?? ''}${first}`;
@@ -89,7 +89,7 @@ function links(request: ListRequest, end: PageEnd | null): { readonly Link?: str
 }
 
 function listUrl(request: ListRequest, extra: Parameters): string {
-  return urlOf(request, request.compiled.resource.name, {
+  return writeUrl(request, request.compiled.resource.name, {
     ...request.filters,
     ...(request.order === 'desc' && { order: 'desc' }),
     perPage: String(request.perPage),
@@ -100,13 +100,15 @@ function listUrl(request: ListRequest, extra: Parameters): string {
 }
 
 /** Encodes only what must be, so that it is no longer than the client's; commas separate values of a list. */
-export function urlOf({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
-  const pairs = Object.entries(parameters).map(([name, value]) => `${name}=${[value].flat().map(encoded).join(',')}`);
+export function writeUrl({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
+  const pairs = Object.entries(parameters).map(
+    ([name, value]) => `${name}=${[value].flat().map(encodeParameter).join(',')}`,
+  );
   return `${baseUrl}/${path}?${pairs.join('&')}`;
 }
 
 /** + is a space; a query can have the other characters (RFC 3986 §3.4) that encodeURIComponent encodes. */
-function encoded(value: string): string {
+function encodeParameter(value: string): string {
   return encodeURIComponent(value)
     .replace(/%(24|2F|3A|3B|3F|40)/g, decodeURIComponent)
     .replaceAll('%20', '+');

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../postgres/statement.js';
-import { fieldType } from '../../resource/definition/field-types.js';
+import { getType } from '../../resource/definition/field-types.js';
 import type { ParameterText } from '../../resource/definition/filter-kinds.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
@@ -20,7 +20,7 @@ export interface PageSeries {
 }
 
 /** A cursor carries its digest; it needs no secret, because a forged one stays in the forger's workspace. */
-export function cursorContext(
+export function makeCursorContext(
   workspace: string,
   resource: string,
   filters: Readonly<Record<string, ParameterText>>,
@@ -38,7 +38,7 @@ export function encodeParts(context: string, parts: readonly string[]): string {
 }
 
 export function encodeBytes(context: string, payload: Buffer): string {
-  return Buffer.concat([digest(context, payload), payload]).toString('base64url');
+  return Buffer.concat([hashCursor(context, payload), payload]).toString('base64url');
 }
 
 /** Is undefined if damaged or of another context. */
@@ -46,7 +46,7 @@ export function decodeBytes(context: string, encoded: string): Buffer | undefine
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
   const payload = bytes.subarray(digestBytes);
-  return digest(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
+  return hashCursor(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
 }
 
 /** Is undefined if damaged or of another list. A moment in the future counts as now. */
@@ -61,8 +61,7 @@ export function decodeCursor(context: string, cursor: string, order: readonly Or
 }
 
 export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[]): boolean {
-  const isValue = ({ type }: OrderColumn, i: number): boolean =>
-    fieldType(type).isPrinted?.(texts[i] as string) === true;
+  const isValue = ({ type }: OrderColumn, i: number): boolean => getType(type).isPrinted?.(texts[i] as string) === true;
   return texts.length === order.length && order.every(isValue);
 }
 
@@ -80,7 +79,7 @@ export function isMoment(text: string): boolean {
 
 const digestBytes = 12;
 
-function digest(context: string, payload: Buffer): Buffer {
+function hashCursor(context: string, payload: Buffer): Buffer {
   return hash('sha256', Buffer.concat([Buffer.from(`${context}\0`), payload]), 'buffer').subarray(0, digestBytes);
 }
 
@@ -111,7 +110,7 @@ export class PageMemory {
 
   /** The page's own end, otherwise the nearest one before or after it. */
   nearest(series: PageSeries, page: number): NumberedEnd {
-    const ends = this.#series.get(nameOf(series));
+    const ends = this.#series.get(nameSeries(series));
     const nowMs = this.now();
     let nearest = beginning;
     for (const each of ends?.values() ?? []) {
@@ -123,7 +122,7 @@ export class PageMemory {
   }
 
   remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {
-    const name = nameOf(series);
+    const name = nameSeries(series);
     const ends = this.#series.get(name) ?? new Map<number, NumberedEnd>();
     ends.delete(page); // so that it becomes the last
     ends.set(page, { page, end, isFull, expiresMs: this.now() + this.ttlMs });
@@ -134,6 +133,6 @@ export class PageMemory {
 }
 
 /** Makes a digest: contexts are as long as URLs, and V8 keeps the parts of a joined text beside it. */
-function nameOf({ caller, context, perPage }: PageSeries): string {
+function nameSeries({ caller, context, perPage }: PageSeries): string {
   return hash('sha256', `${caller.tokenId} ${perPage} ${context}`, 'base64url');
 }

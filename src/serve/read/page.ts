@@ -3,12 +3,12 @@ import type { ReadTarget, Requirement } from '../../postgres/choice.js';
 import { enough } from '../../postgres/connection-pool.js';
 import type { CopyStep, ReadContent } from '../../postgres/read-register.js';
 import type { Statement, Values } from '../../postgres/statement.js';
-import { arrayText } from '../../resource/definition/filter-kinds.js';
+import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey, RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
-import { dataAsOf, type PageSize, type Reply } from '../reply.js';
-import { continuationOf, type Reader } from './routing.js';
+import { makeDataAsOf, type PageSize, type Reply } from '../reply.js';
+import { type Reader, requireContinuation } from './routing.js';
 
 /** Says what a page reads, and how it ends: a list makes one, a sync pass makes one, and `runPlan` answers with it. */
 export interface Plan {
@@ -52,27 +52,31 @@ export type Chunks = (rows: number) => {
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
-export function byKeys({ statements, values }: Listed, after: OrderKey | null, until: OrderKey | null = null): Chunks {
+export function readByKeys(
+  { statements, values }: Listed,
+  after: OrderKey | null,
+  until: OrderKey | null = null,
+): Chunks {
   const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
-  const bound = { ...values, ...rangeValues(after, until) };
+  const bound = { ...values, ...bindRange(after, until) };
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ...bound },
-    rest: (isMore, last) => (isMore ? byKeys({ statements, values }, last, until) : null),
+    rest: (isMore, last) => (isMore ? readByKeys({ statements, values }, last, until) : null),
   });
 }
 
 /** Each chunk looks its own ids up. */
-export function byIds(statement: Statement, ids: readonly string[]): Chunks {
+export function readByIds(statement: Statement, ids: readonly string[]): Chunks {
   return (rows) => ({
     statement,
-    values: { limit: rows + 1, ids: arrayText(ids.slice(0, rows)) },
-    rest: () => (ids.length > rows ? byIds(statement, ids.slice(rows)) : null),
+    values: { limit: rows + 1, ids: formatArray(ids.slice(0, rows)) },
+    rest: () => (ids.length > rows ? readByIds(statement, ids.slice(rows)) : null),
   });
 }
 
 /** Names the values after0, after1, … until0, until1, … */
-export function rangeValues(after: OrderKey | null, until: OrderKey | null): Values {
+export function bindRange(after: OrderKey | null, until: OrderKey | null): Values {
   const named = (end: string, key: OrderKey | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
   return Object.fromEntries([...named('after', after), ...named('until', until)]);
 }
@@ -112,7 +116,7 @@ const pageOpening = Buffer.from('{"data":[');
 
 /** Reads the first rows, and sends them with the rest. */
 export async function runPlan(plan: Plan): Promise<Reply> {
-  const page = await readStart(plan);
+  const page = await readFirst(plan);
   const { asOfMs, headers, pagination } = plan.describe(page);
   const size: PageSize = { perPage: plan.perPage, rows: null };
   const shown: ReadContent = {
@@ -127,7 +131,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
     return `],"pagination":${JSON.stringify({ ...members, complete: true })}}`;
   };
   const databaseMs = performance.now() - plan.reader.startedMs;
-  const reply = { status: 200, page: size, shown, headers: { ...headers, ...dataAsOf(asOfMs) }, databaseMs };
+  const reply = { status: 200, page: size, shown, headers: { ...headers, ...makeDataAsOf(asOfMs) }, databaseMs };
   const { first } = page;
   if (first.rest !== null) return { body: streamPage(plan, page, ending, shown), ...reply };
   first.json.text(await ending(first.count, first.last));
@@ -135,7 +139,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
 }
 
 /** The first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
-async function readStart({ reader, list, ...plan }: Plan): Promise<Page> {
+async function readFirst({ reader, list, ...plan }: Plan): Promise<Page> {
   const first = await readFirstChunk({ reader, ...plan });
   const { last, asOfMs, rest, continuation } = first;
   const start = { first, last, asOfMs, until: null, foundMs: 0, hasMore: rest !== null };
@@ -143,13 +147,13 @@ async function readStart({ reader, list, ...plan }: Plan): Promise<Page> {
   const { statements, values } = list;
   const left = plan.perPage - first.count;
   if (left <= 0) return { ...start, first: { ...first, rest: null }, until: last };
-  const toEnd = { ...values, skip: left - 1, limit: 2, ...rangeValues(last, null) };
+  const toEnd = { ...values, skip: left - 1, limit: 2, ...bindRange(last, null) };
   const { rows } = await reader.rows(statements.keys.after, toEnd, continuation);
   const [end, beyond] = rows as readonly OrderKey[];
   const hasMore = beyond !== undefined;
   const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
   const foundMs = hasMore ? Date.now() : 0; // behind a last page clients go on from the row that came last
-  return { ...start, first: { ...first, rest: byKeys(list, last, until) }, until, foundMs, hasMore };
+  return { ...start, first: { ...first, rest: readByKeys(list, last, until) }, until, foundMs, hasMore };
 }
 
 function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
@@ -210,7 +214,7 @@ async function readChunk(
     signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const key = count === 0 ? null : last.map((texts) => Buffer.from(texts, 'latin1').toString());
     return {
-      ...{ target, asOfMs, failures, count, last: key, continuation: continuationOf(deps, attempt) },
+      ...{ target, asOfMs, failures, count, last: key, continuation: requireContinuation(deps, attempt) },
       ...deps.chunkMemory.lend(borrowed ?? begin(), pool),
       rest: ahead(isMore, key),
     };
@@ -244,7 +248,7 @@ async function* streamPage(
       const bytesWanted = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, chunkMemory.share));
       bytesHeld = chunk.json.length + bytesWanted;
       chunkMemory.reserve('chunks', bytesHeld);
-      rows = nextRows(deps, rows, chunk, bytesWanted, plan.rowsMax - count);
+      rows = takeRows(deps, rows, chunk, bytesWanted, plan.rowsMax - count);
       const size = { rows, bytes: bytesWanted * excess };
       const { rest } = chunk;
       const read = (): Promise<Chunk> => readChunk(plan, rest, size, 'long', continuation);
@@ -269,7 +273,7 @@ async function* streamPage(
       if (deps.primaryReachable())
         // Without samples of the primary no replica can be shown to be as current.
         continuation = { ...continuation, asOfMs: Math.max(continuation.asOfMs ?? 0, foundMs) };
-      chunk = { ...chunk, rest: plan.list && byKeys(plan.list, last, until) };
+      chunk = { ...chunk, rest: plan.list && readByKeys(plan.list, last, until) };
     }
     chunk.json.text(await ending(count, last));
     yield chunk.json.view();
@@ -279,7 +283,7 @@ async function* streamPage(
   }
 }
 /** Judges by the chunk before; about as many as are left of a page at its end. */
-function nextRows(
+function takeRows(
   { chunkRowsMax }: Reader['deps'],
   rows: number,
   before: Chunk,

@@ -1,12 +1,12 @@
-import { type FieldError, type FieldErrorCode, invalid } from '../../base/errors.js';
+import { type FieldError, type FieldErrorCode, makeInvalid } from '../../base/errors.js';
 import { suggest } from '../../base/nearest-name.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledRows, CompiledSelection } from '../../resource/compiled.js';
-import { filterKind, listedValues, listValuesMax, parseFilter } from '../../resource/definition/filter-kinds.js';
+import { getKind, listValuesMax, parseFilter, splitValues } from '../../resource/definition/filter-kinds.js';
 import type { Direction } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
-import { cursorContext, decodeCursor, type PageEnd, type PageSeries } from './page-ends.js';
+import { decodeCursor, makeCursorContext, type PageEnd, type PageSeries } from './page-ends.js';
 
 export interface RawRequest {
   readonly compiled: CompiledRows;
@@ -53,16 +53,20 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
   const faults: FieldError[] = [];
   const { single, lists } = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
     const filter = resource.filters[name];
-    return name === 'fields' || (filter !== undefined && filterKind(filter.kind).isList === true);
+    return name === 'fields' || (filter !== undefined && getKind(filter.kind).isList === true);
   });
   const { filters, values } = parseFilters(compiled, { single, lists }, limits, faults);
-  const page = integer('page', single, 1, 999_999_999, faults);
-  const perPage = sizeOf(single, limits, faults);
-  const total = choice(single, 'total', ['true', 'false'], 'false', faults) === 'true';
-  const order = choice(single, 'order', ['asc', 'desc'], 'asc', faults);
+  const page = parseInteger('page', single, 1, 999_999_999, faults);
+  const perPage = parseSize(single, limits, faults);
+  const total = parseChoice(single, 'total', ['true', 'false'], 'false', faults) === 'true';
+  const order = parseChoice(single, 'order', ['asc', 'desc'], 'asc', faults);
   const fields = lists.get('fields');
   const selection = parseFields(compiled, fields, faults);
-  const context = cursorContext(caller.workspace, resource.name, order === 'desc' ? { ...filters, order } : filters);
+  const context = makeCursorContext(
+    caller.workspace,
+    resource.name,
+    order === 'desc' ? { ...filters, order } : filters,
+  );
   const cursor = single.get('cursor');
   if (cursor !== undefined && single.has('page')) {
     const detail = 'page and cursor cannot be given together.';
@@ -74,7 +78,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
       'The cursor is damaged, or belongs to another list: use it with the filters and the order of the page it came from.';
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
-  if (faults.length > 0) throw invalid(faults);
+  if (faults.length > 0) throw makeInvalid(faults);
   return {
     statements: compiled.statements.list(Object.keys(filters), order, selection),
     serializer: (selection ?? compiled).serializer,
@@ -123,7 +127,7 @@ export function parseFields(
   if (texts === undefined) return null;
   const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
   const names = texts.flatMap((value) => value.split(',')); // no name has a comma
-  const asked = new Set(listedValues('fields', names, faults, Math.max(listValuesMax, known.length)));
+  const asked = new Set(splitValues('fields', names, faults, Math.max(listValuesMax, known.length)));
   for (const name of asked) {
     if (name === '' || known.includes(name)) continue;
     const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
@@ -139,7 +143,7 @@ export function parseDryRun(query: string, known: readonly string[] = ['dryRun']
   const value = parseQuery(query, known, faults).single.get('dryRun');
   if (value !== undefined && value !== 'true')
     faults.push({ parameter: 'dryRun', code: 'invalid', detail: 'dryRun must be true, or left out.' });
-  if (faults.length > 0) throw invalid(faults);
+  if (faults.length > 0) throw makeInvalid(faults);
   return value !== undefined;
 }
 
@@ -147,16 +151,16 @@ export const refuseParameters = (query: string): unknown => parseDryRun(query, [
 
 type SingleParameters = ReadonlyMap<string, string>;
 
-export function sizeOf(
+export function parseSize(
   single: SingleParameters,
   { perPageDefault, perPageMax }: ListLimits,
   faults: FieldError[],
 ): number {
-  return integer('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
+  return parseInteger('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 
 /** Accepts 1 to `max`; adds a fault for anything else. */
-function integer(
+function parseInteger(
   parameter: string,
   single: SingleParameters,
   byDefault: number,
@@ -172,7 +176,7 @@ function integer(
   return byDefault;
 }
 
-function choice<T extends string>(
+function parseChoice<T extends string>(
   single: SingleParameters,
   parameter: string,
   values: readonly [T, T],
@@ -206,7 +210,7 @@ export function parseQuery(
     const parameter = (name ?? pair).slice(0, 100);
     const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
     if (name === undefined || !known.includes(name)) {
-      const meant = faults.length < meantMax ? suggest(filtered(parameter), known, synonyms) : '.';
+      const meant = faults.length < meantMax ? suggest(nameFiltered(parameter), known, synonyms) : '.';
       const end = parameter === 'fields' ? fieldsElsewhere : meant;
       fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here${end}`);
     } else if (seen.has(name) && !isList(name))
@@ -245,7 +249,7 @@ const synonyms: ReadonlyMap<string, string> = new Map(
 );
 
 /** Turns JSON:API's "filter[status]" and "fields[klanten]" into "status" and "fields". */
-function filtered(name: string): string {
+function nameFiltered(name: string): string {
   return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
 }
 

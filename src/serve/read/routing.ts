@@ -1,18 +1,18 @@
 import { Problem, Shortage } from '../../base/errors.js';
-import { type Attempt, type Requirement, type Servers, withServer } from '../../postgres/choice.js';
+import { type Attempt, type Requirement, runOnServer, type Servers } from '../../postgres/choice.js';
 import type { JudgedRun } from '../../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
 import type { ReadableResource, Replica } from '../../postgres/replica.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
-import { sameHistory, type WritePosition } from '../../postgres/wal-position.js';
+import { isSameHistory, type WritePosition } from '../../postgres/wal-position.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Settings } from '../../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
 import type { RawRequest } from './parse.js';
 
-// `withReadTarget` completes what a read requires of its server, and postgres/choice finds the server.
+// `runOnReadTarget` completes what a read requires of its server, and postgres/choice finds the server.
 
 type ReadBound = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
 
@@ -29,11 +29,14 @@ export interface ReadDeps extends Required<Servers>, Pick<Settings, ReadBound> {
 }
 
 /** The primary continues the pages that it began until a replica shows the write. */
-export function continuationOf({ resumeMs }: ReadDeps, { target, requirement, asOfMs, replica }: Attempt): Requirement {
+export function requireContinuation(
+  { resumeMs }: ReadDeps,
+  { target, requirement, asOfMs, replica }: Attempt,
+): Requirement {
   return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: replica === null };
 }
 
-export async function withReadTarget<T>(
+export async function runOnReadTarget<T>(
   deps: ReadDeps,
   { compiled, caller }: Pick<RawRequest, 'compiled' | 'caller'>,
   requirement: Requirement,
@@ -48,7 +51,7 @@ export async function withReadTarget<T>(
     const readable = requireReadable(deps.replicas, compiled.resource, requirement);
     return requireLastWrite(position, deps, clampMoment(deps, readable));
   };
-  return withServer(deps, now(), work, { now, late: queryTimeout });
+  return runOnServer(deps, now(), work, { now, late: makeQueryTimeout });
 }
 
 /** Throws replica_unavailable if a lock or an unchecked view leaves none that may read; a page that has begun waits. */
@@ -81,13 +84,13 @@ function requireLastWrite(
   if (position === undefined) return requirement;
   const { newest } = heartbeat;
   const { asOfMs, replayed = 0n } = requirement;
-  return newest === undefined || sameHistory(position, newest)
+  return newest === undefined || isSameHistory(position, newest)
     ? { ...requirement, showsWrite: true, replayed: position.lsn > replayed ? position.lsn : replayed }
     : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
 /** The read is not repeated: it would take as long. */
-function queryTimeout(): Problem {
+function makeQueryTimeout(): Problem {
   const detail =
     'The read took longer than the operator of this API allows. Ask for less: fewer rows, or more filters.';
   return new Problem('query_timeout', detail);
@@ -109,7 +112,7 @@ export class Reader {
   ) {}
 
   onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
-    return withReadTarget(this.deps, this.of, requirement, work);
+    return runOnReadTarget(this.deps, this.of, requirement, work);
   }
 
   async key(statement: Statement, values: Values, requirement: Requirement): Promise<OrderKey | null> {

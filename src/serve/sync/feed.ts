@@ -1,18 +1,18 @@
-import { invalid } from '../../base/errors.js';
+import { makeInvalid } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
-import { arrayText } from '../../resource/definition/filter-kinds.js';
+import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
-import { urlOf } from '../read/list.js';
-import { byIds, byKeys, type PageEnding, type PageStart, type Plan } from '../read/page.js';
+import { writeUrl } from '../read/list.js';
+import { type PageEnding, type PageStart, type Plan, readByIds, readByKeys } from '../read/page.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
-import { dataAsOf, type Reply } from '../reply.js';
+import { makeDataAsOf, type Reply } from '../reply.js';
 import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
-import { type DigestRequest, type FeedRequest, type HashRequest, prefixesOf, sectionsOf } from './request.js';
-import { type Found, type ReadInPass, rangesOf, type ScanPlace, scan } from './scan.js';
+import { type DigestRequest, type FeedRequest, type HashRequest, listPrefixes, listSections } from './request.js';
+import { type Found, listRanges, type ReadInPass, type ScanPlace, scan } from './scan.js';
 
 export interface SyncDeps {
   readonly reads: ReadDeps;
@@ -22,11 +22,11 @@ export interface SyncDeps {
 /** Find the rows; the page names the next page, or the token of the next pass. */
 export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Plan> {
   const { place: start, prefix, contexts, perPage, fields, serializer, seal } = request;
-  const { pass, reader, read } = await passingOf(deps, request, start?.pass ?? null);
+  const { pass, reader, read } = await planPassing(deps, request, start?.pass ?? null);
   const since = start === null ? request.since : start.since;
   const isWhole = prefix === null && since === null;
   const foundIds = isWhole ? null : await findIds(read, request, since);
-  const rows = isWhole ? wholePass(request, start) : pageOfIds(request, foundIds?.ids ?? []);
+  const rows = isWhole ? planWholePass(request, start) : planPageOfIds(request, foundIds?.ids ?? []);
   const describe = ({ asOfMs: ofRows, until, hasMore }: PageStart): PageEnding => {
     const asOfMs = start === null ? (foundIds ?? { asOfMs: ofRows }).asOfMs : start.asOfMs;
     const pagination = async (count: number, last: OrderKey | null): Promise<object> => {
@@ -40,7 +40,7 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
         count,
         hasMore: cursor !== null,
         nextCursor: cursor,
-        next: cursor && urlOf(request, path, { perPage: String(perPage), ...kept, cursor }),
+        next: cursor && writeUrl(request, path, { perPage: String(perPage), ...kept, cursor }),
         since: cursor === null && prefix === null ? encodeToken(seal, contexts.token, pass.position) : null,
       };
     };
@@ -53,17 +53,17 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
 type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
 
 /** Reads in the order of the list. */
-function wholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
-  return { rowsMax: request.perPage, chunks: byKeys(request, place?.after ?? null), list: request };
+function planWholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
+  return { rowsMax: request.perPage, chunks: readByKeys(request, place?.after ?? null), list: request };
 }
 
-function pageOfIds({ compiled, selection }: FeedRequest, ids: readonly string[]): PlannedRows {
+function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly string[]): PlannedRows {
   const { rows } = compiled.statements.list(['ids'], 'asc', selection);
-  return { rowsMax: Math.max(1, ids.length), chunks: byIds(rows.all, ids), list: null };
+  return { rowsMax: Math.max(1, ids.length), chunks: readByIds(rows.all, ids), list: null };
 }
 
 /** Each statement is judged by the marks of its replica, and runs on one as current as the pass. */
-async function passingOf(
+async function planPassing(
   { reads, latestTimeline }: SyncDeps,
   request: FeedRequest | HashRequest,
   soFar: SyncPosition | null,
@@ -81,14 +81,14 @@ function findIds(read: ReadInPass, request: FeedRequest, since: SyncPlace['since
   const { perPage, prefix } = request;
   const values = {
     since: String(since?.xmin ?? 0),
-    horizon: horizonOf(request, since),
-    prefixes: arrayText(prefixesOf(prefix)),
+    horizon: getHorizon(request, since),
+    prefixes: formatArray(listPrefixes(prefix)),
   };
-  return scan(read, sectionsOf(request, prefix), request.place ?? { section: 0, after: null }, values, perPage);
+  return scan(read, listSections(request, prefix), request.place ?? { section: 0, after: null }, values, perPage);
 }
 
 /** Finds the oldest records that the pass before can have missed, as a timestamptz. */
-function horizonOf({ compiled }: FeedRequest, since: SyncPlace['since']): string {
+function getHorizon({ compiled }: FeedRequest, since: SyncPlace['since']): string {
   const { horizonHours } = compiled.resource.sync?.appendOnly ?? {};
   if (horizonHours === undefined || since?.replayedAtMs == null) return '-infinity';
   return new Date(since.replayedAtMs - horizonHours * 3_600_000).toISOString();
@@ -108,9 +108,9 @@ export async function readDigest(deps: SyncDeps, request: DigestRequest): Promis
     const reply = await hashReply(deps, request, async (read) => {
       const groups = new Map<string, Digest>();
       for await (const [prefix, ...row] of read(hashed, digest, { depth }))
-        groups.set(prefix as string, withRow(groups.get(prefix as string), row));
+        groups.set(prefix as string, addRow(groups.get(prefix as string), row));
       const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
-      return sorted.map(([prefix, group]) => ({ prefix, ...shown(group) }));
+      return sorted.map(([prefix, group]) => ({ prefix, ...showDigest(group) }));
     });
     return { ...reply, shown: { resource: request.compiled.resource.name, personal: '', records: 0, copy: 'digest' } };
   }
@@ -120,8 +120,8 @@ export async function readDigest(deps: SyncDeps, request: DigestRequest): Promis
     for (const { from, to, isMonth } of periods) {
       const values = { [period.first]: from, [period.last]: to, limit: allRows };
       let group: Digest | undefined;
-      for await (const [, ...row] of read(period, period.digest, values)) group = withRow(group, row);
-      data.push({ ...(isMonth ? { from, to } : { prefix: '' }), ...shown(group ?? none) });
+      for await (const [, ...row] of read(period, period.digest, values)) group = addRow(group, row);
+      data.push({ ...(isMonth ? { from, to } : { prefix: '' }), ...showDigest(group ?? none) });
     }
     return data;
   });
@@ -135,22 +135,22 @@ interface Digest {
 const none: Digest = { count: 0, hash: 0n };
 
 /** PostgreSQL's XOR of no row is NULL. */
-function withRow(group: Digest = none, [count, bits]: TextRow): Digest {
+function addRow(group: Digest = none, [count, bits]: TextRow): Digest {
   return { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits ?? 0}`) };
 }
 
-const shown = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
+const showDigest = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
 
 /** Reads records whose SHA-256(id) begins with one of the prefixes. Throws invalid() when there are too many. */
 export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   const { hashed, versions } = request.sync;
-  const values = { prefixes: arrayText(request.prefixes), limit: idsMax + 1 };
+  const values = { prefixes: formatArray(request.prefixes), limit: idsMax + 1 };
   return hashReply(deps, request, async (read) => {
     const data: object[] = [];
     for await (const [id, syncVersion] of read(hashed, versions, values)) {
       data.push({ id, syncVersion });
       const detail = `More than ${idsMax} ids have these prefixes: use longer ones.`;
-      if (data.length > idsMax) throw invalid([{ parameter: 'prefix', code: 'out_of_range', detail }]);
+      if (data.length > idsMax) throw makeInvalid([{ parameter: 'prefix', code: 'out_of_range', detail }]);
     }
     return data;
   });
@@ -168,10 +168,10 @@ async function hashReply(
   request: HashRequest,
   dataOf: (read: ReadRanges) => Promise<readonly object[]>,
 ): Promise<Reply> {
-  const { read, reader } = await passingOf(deps, request, null);
+  const { read, reader } = await planPassing(deps, request, null);
   let asOfMs: number | null | undefined;
   const readRanges: ReadRanges = async function* (section, statements, values) {
-    for await (const range of rangesOf(read, section, null, values, hashedRows, hashedRows)) {
+    for await (const range of listRanges(read, section, null, values, hashedRows, hashedRows)) {
       const found = await read(statements[range.bounds], range.values);
       asOfMs ??= found.asOfMs;
       yield* found.rows;
@@ -179,5 +179,5 @@ async function hashReply(
   };
   const data = await dataOf(readRanges);
   const body = JSON.stringify({ data, pagination: { count: data.length, complete: true } });
-  return { status: 200, headers: dataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - reader.startedMs };
+  return { status: 200, headers: makeDataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - reader.startedMs };
 }

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lookStatement, sameHistory } from '../../postgres/wal-position.js';
+import { isSameHistory, lookStatement } from '../../postgres/wal-position.js';
 import type { RawRequest } from '../read/parse.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
 import type { Pass, SyncPosition } from './pass.js';
-import { expired } from './sealed-parts.js';
+import { makeExpired } from './sealed-parts.js';
 
 const pauseMs = 20;
 
@@ -28,5 +28,5 @@ export async function requireHistory(reads: ReadDeps, request: RawRequest, pass:
 
 /** The sample is newer than the client's position: the primary cannot be behind it. */
 function requireWritten(position: SyncPosition, sample: ReadDeps['heartbeat']['newest'] & object): void {
-  if (sameHistory(position, sample) && sample.insertLsn < position.lsn) throw expired();
+  if (isSameHistory(position, sample) && sample.insertLsn < position.lsn) throw makeExpired();
 }

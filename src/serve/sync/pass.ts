@@ -5,7 +5,7 @@ import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-positio
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
-import { expired, type SealedParts } from './sealed-parts.js';
+import { makeExpired, type SealedParts } from './sealed-parts.js';
 
 /** The read is repeated on another replica. */
 class NotCurrent extends ServerFault {
@@ -15,7 +15,7 @@ class NotCurrent extends ServerFault {
 export type LatestTimeline = (mark: WalHistory) => string;
 
 /** Asks any server: a replica whose receiver has ended shows the timeline of its control file again. */
-export function latestTimeline(primary: () => WalHistory | undefined): LatestTimeline {
+export function watchTimeline(primary: () => WalHistory | undefined): LatestTimeline {
   let seen: WalHistory | undefined;
   return ({ systemIdentifier, timeline }) => {
     for (const known of [primary(), seen])
@@ -64,9 +64,9 @@ export class Pass {
     if (mark === null) throw new NotCurrent('the server is no replica');
     const timeline = this.latest(mark);
     if (before !== null && (before.systemIdentifier !== mark.systemIdentifier || before.timeline !== timeline))
-      throw expired();
+      throw makeExpired();
     // An older copy of the same server began here, and wrote as much since in fewer transactions.
-    if (before !== null && mark.lsn >= before.lsn && mark.xmax < before.xmin) throw expired();
+    if (before !== null && mark.lsn >= before.lsn && mark.xmax < before.xmin) throw makeExpired();
     return { mark, timeline };
   }
 
@@ -102,23 +102,23 @@ export interface SyncPlace {
   readonly after: OrderKey | null;
 }
 
-const numberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
+const formatNumberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
 
 /** `context` binds the token to its workspace and resource. */
 export function encodeToken(seal: SealedParts, context: string, position: SyncPosition): string {
-  return seal.encode(context, positionParts(position));
+  return seal.encode(context, listPositionParts(position));
 }
 
 /** Is undefined if the token is damaged or of another context. Throws sync_expired when its key was replaced. */
 export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
-  return positionOf(seal.decode(context, token) ?? []);
+  return parseSyncPosition(seal.decode(context, token) ?? []);
 }
 
 export function encodePlace(seal: SealedParts, context: string, place: SyncPlace): string {
   const { pass, asOfMs, since, section, after } = place;
-  const before = [numberOrNone(since?.xmin), numberOrNone(since?.replayedAtMs)];
-  const parts = [numberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
-  return seal.encode(context, [...positionParts(pass), ...parts]);
+  const before = [formatNumberOrNone(since?.xmin), formatNumberOrNone(since?.replayedAtMs)];
+  const parts = [formatNumberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
+  return seal.encode(context, [...listPositionParts(pass), ...parts]);
 }
 
 /** Is undefined if the cursor is damaged or of another list. `orders` has the order of each section. */
@@ -129,7 +129,7 @@ export function decodePlace(
   orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],
 ): SyncPlace | undefined {
   const parts = seal.decode(context, cursor) ?? [];
-  const pass = positionOf(parts.slice(0, positionLength));
+  const pass = parseSyncPosition(parts.slice(0, positionLength));
   const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
   if (pass === undefined) return undefined;
   if (!isMoment(asOf) || !isMoment(replayed) || (xmin !== '' && !isTransaction(xmin))) return undefined;
@@ -150,11 +150,11 @@ const isUnsigned = (text: string): boolean => isWholeNumber(text, 2n ** 64n - 1n
 const isTransaction = (text: string): boolean => isWholeNumber(text, 2n ** 63n - 1n);
 const forms = [isUnsigned, (text: string) => /^[0-9A-F]{8}$/.test(text), isUnsigned, isTransaction, isMoment];
 
-function positionParts({ systemIdentifier, timeline, lsn, xmin, replayedAtMs }: SyncPosition): string[] {
-  return [systemIdentifier, timeline, String(lsn), String(xmin), numberOrNone(replayedAtMs)];
+function listPositionParts({ systemIdentifier, timeline, lsn, xmin, replayedAtMs }: SyncPosition): string[] {
+  return [systemIdentifier, timeline, String(lsn), String(xmin), formatNumberOrNone(replayedAtMs)];
 }
 
-function positionOf(parts: readonly string[]): SyncPosition | undefined {
+function parseSyncPosition(parts: readonly string[]): SyncPosition | undefined {
   if (parts.length !== positionLength || !forms.every((hasForm, i) => hasForm(parts[i] as string))) return undefined;
   const [systemIdentifier, timeline, lsn, xmin, replayed] = parts as [string, string, string, string, string];
   const replayedAtMs = replayed === '' ? null : Number(replayed);

@@ -1,15 +1,15 @@
-import { type FieldError, invalid } from '../../base/errors.js';
+import { type FieldError, makeInvalid } from '../../base/errors.js';
 import type { CompiledSelection } from '../../resource/compiled.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
-import { cursorContext } from '../read/page-ends.js';
+import { makeCursorContext } from '../read/page-ends.js';
 import {
   type ListLimits,
   parseFields,
   parseFilters,
   parseQuery,
+  parseSize,
   type RawRequest,
   type Reading,
-  sizeOf,
 } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 import type { SealedParts } from './sealed-parts.js';
@@ -59,13 +59,13 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
   const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
   const { single, lists } = parseQuery(call.query, known, faults, (name) => name === 'fields');
-  const perPage = sizeOf(single, limits, faults);
+  const perPage = parseSize(single, limits, faults);
   const fields = lists.get('fields');
   const selection = parseFields(call.compiled, fields, faults);
   const prefix = single.get('prefix') ?? null;
-  prefixesOf(prefix, faults);
-  const contexts = contextsOf(call, prefix);
-  const since = sinceOf(call.seal, contexts.token, single.get('since'), faults);
+  listPrefixes(prefix, faults);
+  const contexts = makeContexts(call, prefix);
+  const since = parseSince(call.seal, contexts.token, single.get('since'), faults);
   const cursor = single.get('cursor');
   if (cursor !== undefined && single.has('since')) {
     const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
@@ -74,18 +74,18 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const start =
     cursor === undefined
       ? null
-      : decodePlace(call.seal, contexts.cursor, cursor, (isChanges) => ordersOf(call, prefix, isChanges));
+      : decodePlace(call.seal, contexts.cursor, cursor, (isChanges) => listOrders(call, prefix, isChanges));
   if (start === undefined) {
     const detail =
       'The cursor is damaged, or belongs to another pass: use it with the resource and the prefix of the page it came from.';
     faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
   }
-  if (faults.length > 0) throw invalid(faults);
-  const reading = readingOf(call, perPage, selection);
+  if (faults.length > 0) throw makeInvalid(faults);
+  const reading = planReading(call, perPage, selection);
   return { ...call, ...reading, since, place: start as SyncPlace | null, prefix, contexts, fields, selection };
 }
 
-function readingOf({ compiled }: SyncCall, perPage: number, selection: CompiledSelection | null) {
+function planReading({ compiled }: SyncCall, perPage: number, selection: CompiledSelection | null) {
   return {
     perPage,
     statements: compiled.statements.list([], 'asc', selection),
@@ -94,21 +94,21 @@ function readingOf({ compiled }: SyncCall, perPage: number, selection: CompiledS
   };
 }
 
-export function sectionsOf({ sync }: SyncCall, prefix: string | null): readonly Section[] {
+export function listSections({ sync }: SyncCall, prefix: string | null): readonly Section[] {
   return prefix === null ? sync.changed : [sync.hashed];
 }
 
 /** A pass over everything has the order of the list. */
-function ordersOf(call: SyncCall, prefix: string | null, isChanges: boolean) {
+function listOrders(call: SyncCall, prefix: string | null, isChanges: boolean) {
   if (prefix === null && !isChanges) return [call.compiled.resource.order];
-  return sectionsOf(call, prefix).map(({ order }) => order);
+  return listSections(call, prefix).map(({ order }) => order);
 }
 
 /** Throws invalid() with every fault. */
 export function parseIds(call: SyncCall): HashRequest {
   const faults: FieldError[] = [];
   const { single } = parseQuery(call.query, ['prefix', 'since'], faults);
-  const prefixes = prefixesOf(single.get('prefix') ?? null, faults);
+  const prefixes = listPrefixes(single.get('prefix') ?? null, faults);
   return { ...hashRequestOf(call, single, faults), prefixes };
 }
 
@@ -124,7 +124,7 @@ export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;
     faults.push({ parameter: 'depth', code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
   }
-  const periods = ofPeriod.some((name) => single.has(name)) ? periodsOf(call, parsed, limits, faults) : null;
+  const periods = ofPeriod.some((name) => single.has(name)) ? parsePeriods(call, parsed, limits, faults) : null;
   if (periods !== null && Number(depth) > 0) {
     const detail = 'The digest of a period has no prefixes: leave depth out.';
     faults.push({ parameter: 'depth', code: 'conflicting_parameters', detail });
@@ -134,9 +134,9 @@ export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
 }
 
 function hashRequestOf(call: SyncCall, single: ReadonlyMap<string, string>, faults: FieldError[]) {
-  const since = sinceOf(call.seal, contextsOf(call, null).token, single.get('since'), faults);
-  if (faults.length > 0) throw invalid(faults);
-  return { ...call, ...readingOf(call, 1, null), since };
+  const since = parseSince(call.seal, makeContexts(call, null).token, single.get('since'), faults);
+  if (faults.length > 0) throw makeInvalid(faults);
+  return { ...call, ...planReading(call, 1, null), since };
 }
 
 const monthsMax = 120;
@@ -144,7 +144,7 @@ const monthsMax = 120;
 const days = { first: '0001-01-01', last: '9999-12-31' };
 
 /** Lists the months that the period meets, cut at its ends; without `by` the period itself. */
-function periodsOf(
+function parsePeriods(
   { compiled, sync }: SyncCall,
   parsed: ReturnType<typeof parseQuery>,
   limits: ListLimits,
@@ -165,25 +165,25 @@ function periodsOf(
     refuseBy('out_of_range', `The period has ${count} months, and at most ${monthsMax} are answered.`);
   if (faults.length > 0) return [];
   return Array.from({ length: count }, (_, i) => {
-    const month = monthOf(start + i);
-    const [begin, end] = [`${month}-01`, `${month}-${daysIn(start + i)}`];
+    const month = formatMonth(start + i);
+    const [begin, end] = [`${month}-01`, `${month}-${countDays(start + i)}`];
     return { from: begin < from ? from : begin, to: end > to ? to : end, isMonth: true };
   });
 }
 
 /** Turns the months since the year 0 into "2026-02". */
-function monthOf(number: number): string {
+function formatMonth(number: number): string {
   const [year, month] = [Math.floor(number / 12), (number % 12) + 1];
   return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;
 }
 
 /** The calendar repeats itself after 400 years, and JavaScript adds 1900 to a year below 100. */
-function daysIn(number: number): number {
+function countDays(number: number): number {
   return new Date(Date.UTC(2000 + (Math.floor(number / 12) % 400), (number % 12) + 1, 0)).getUTCDate();
 }
 
 /** Null is the empty prefix, which every hash has. */
-export function prefixesOf(prefix: string | null, faults: FieldError[] = []): readonly string[] {
+export function listPrefixes(prefix: string | null, faults: FieldError[] = []): readonly string[] {
   if (prefix === null) return [''];
   const prefixes = prefix.split(',');
   if (!prefixForm.test(prefix) || prefixes.length > prefixesMax) {
@@ -193,13 +193,13 @@ export function prefixesOf(prefix: string | null, faults: FieldError[] = []): re
   return prefixes;
 }
 
-function contextsOf({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
+function makeContexts({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
   const of = (kind: string, extra: Record<string, string>): string =>
-    cursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);
+    makeCursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);
   return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
 }
 
-function sinceOf(seal: SealedParts, context: string, token: string | undefined, faults: FieldError[]) {
+function parseSince(seal: SealedParts, context: string, token: string | undefined, faults: FieldError[]) {
   if (token === undefined) return null;
   const position = decodeToken(seal, context, token);
   if (position !== undefined) return position;

@@ -2,7 +2,7 @@ import type { Statement, Values } from '../../postgres/statement.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section } from '../../resource/statements/sync-statements.js';
-import { rangeValues } from '../read/page.js';
+import { bindRange } from '../read/page.js';
 import type { ReadRows } from '../read/routing.js';
 
 export type ReadInPass = (statement: Statement, values: Values) => Promise<ReadRows>;
@@ -22,7 +22,7 @@ interface ScanRange {
 const growth = 10;
 
 /** Cuts a section by its keys, so that each statement, and its snapshot, ends in under a second. */
-export async function* rangesOf(
+export async function* listRanges(
   read: ReadInPass,
   section: Pick<Section, 'ahead'>,
   after: OrderKey | null,
@@ -31,11 +31,11 @@ export async function* rangesOf(
   sizeMax: number,
 ): AsyncGenerator<ScanRange> {
   for (let from = after, rows = size; ; rows = Math.min(rows * growth, sizeMax)) {
-    const skipping = { ...values, ...rangeValues(from, null), skip: rows - 1, limit: 1 };
+    const skipping = { ...values, ...bindRange(from, null), skip: rows - 1, limit: 1 };
     const until =
       ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as OrderKey | undefined) ?? null;
     const bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
-    yield { bounds, values: { ...values, ...rangeValues(from, until) }, until };
+    yield { bounds, values: { ...values, ...bindRange(from, until) }, until };
     if (until === null) return;
     from = until;
   }
@@ -68,7 +68,7 @@ export async function scan(
     const section = sections[index] as Section;
     const after = index === start.section ? start.after : null;
     const size = after === null ? rowsMax : Math.min(limit * growth, rowsMax);
-    for await (const range of rangesOf(read, section, after, values, size, rowsMax)) {
+    for await (const range of listRanges(read, section, after, values, size, rowsMax)) {
       const wanted = limit - ids.size;
       const { rows, ...search } = await read(section.find[range.bounds], { ...range.values, limit: wanted });
       if (asOfMs === undefined) asOfMs = search.asOfMs;

@@ -15,7 +15,7 @@ export interface SealedParts {
 const otherHistory =
   'The data has another history or the gateway another key than the token, after a failover, a restore or a change of keys: start with a pass over everything.';
 
-export function expired(): Problem {
+export function makeExpired(): Problem {
   return new Problem('sync_expired', otherHistory);
 }
 
@@ -28,7 +28,10 @@ class SealedOtherwise extends Problem {
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
 /** Seals under a key derived from WALL_KEY: every gateway reads the tokens of the others, also while the key is replaced. */
-export function sealedParts(wallKey: string, learn: () => Promise<readonly Buffer[]> = async () => []): SealedParts {
+export function makeSealedParts(
+  wallKey: string,
+  learn: () => Promise<readonly Buffer[]> = async () => [],
+): SealedParts {
   const key = deriveKey(wallKey, 'sync');
   let others: readonly Buffer[] = []; // only while a call is read again, so that a retired key opens nothing
   return {

@@ -5,7 +5,7 @@ import { StartRefused } from '../../base/errors.js';
 import type { Gateway, WorkerStart } from '../gateway.js';
 import type { MetricValues } from '../ops/metrics.js';
 import type { Readiness } from '../ops/status.js';
-import { onParent, sendToParent } from '../peers/channel.js';
+import { listenToParent, sendToParent } from '../peers/channel.js';
 
 // All that a parent and its workers say to each other, but for the counts (peers/workers.ts). docs/contribute/workers.md has the picture.
 
@@ -25,7 +25,7 @@ export const reportMs = 500;
 
 /** Says that the event loop runs, and answers questions for metrics. */
 export function serveParent({ url, opsUrl, readiness, metrics }: Gateway): void {
-  onParent<FromParent>({
+  listenToParent<FromParent>({
     metrics: async ({ id }) => sendToParent<FromWorker>({ type: 'metrics', id, metrics: await metrics() }),
   });
   sendToParent<FromWorker>({ type: 'ready', url, opsUrl, readiness: readiness() });

@@ -3,9 +3,9 @@ import { realpathSync } from 'node:fs';
 import { SettingsError, StartRefused } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { sumOfCounts } from '../ops/recent.js';
-import { type Readiness, statusOf } from '../ops/status.js';
-import { onWorkers } from '../peers/channel.js';
+import { sumCounts } from '../ops/recent.js';
+import { type Readiness, reportStatus } from '../ops/status.js';
+import { listenToWorkers } from '../peers/channel.js';
 import { type FromWorker, reportMs, writeStart } from './messages.js';
 
 // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
@@ -72,7 +72,7 @@ export class Supervisor {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     // The release of this process: a link can lead to another one by now.
     cluster.setupPrimary({ exec: realpathSync(process.argv[1] as string) });
-    onWorkers<FromWorker>({
+    listenToWorkers<FromWorker>({
       ready: ({ url, readiness }, { id }) => this.#handleReady(this.#watched.get(id), url, readiness),
       report: ({ readiness }, { id }) => this.#handleReport(this.#watched.get(id), readiness),
       refused: ({ reason }, { id }) => Object.assign(this.#watched.get(id) ?? {}, { refusal: reason }),
@@ -124,7 +124,7 @@ export class Supervisor {
   readiness(): Readiness {
     const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
-    const recent = sumOfCounts(all.flatMap((each) => each.recent));
+    const recent = sumCounts(all.flatMap((each) => each.recent));
     const refusals = all.flatMap(({ refused }) =>
       refused.map((each) => [`${each.use} ${each.resource}`, each] as const),
     );
@@ -153,7 +153,7 @@ export class Supervisor {
     const { resources, hasServed } = batch;
     const { env, remove } = writeStart({ resources, isSuccessor: hasServed });
     const worker = cluster.fork(env);
-    const ended = endOf(worker).then(([code, signal]) => this.#handleExit(watched, code, signal));
+    const ended = waitForEnd(worker).then(([code, signal]) => this.#handleExit(watched, code, signal));
     const fresh = { awaited: null, isReady: false, isSilent: false, readiness: null };
     const periods = { silentPeriods: periodsAlive - periodsToStart, patience: periodsUntilReady };
     const watched: Watched = { worker, batch, ended, removeStart: remove, ...periods, ...fresh };
@@ -197,7 +197,7 @@ export class Supervisor {
       this.#batch = Object.assign(watched.batch, { hasServed: true });
       this.#replaceNext();
     } else if (--watched.patience === 0) {
-      const reasons = readiness === null ? [] : statusOf(readiness, 0).faults.map(({ sentence }) => sentence);
+      const reasons = readiness === null ? [] : reportStatus(readiness, 0).faults.map(({ sentence }) => sentence);
       watched.refusal = `A new worker is not ready: ${reasons.join(' ')}`;
       void stopWorker(watched);
     }
@@ -261,7 +261,7 @@ export class Supervisor {
 }
 
 /** Resolves after its last message: the channel can end before the process, or after it. */
-function endOf(worker: Worker): Promise<[code: number | null, signal: string | null]> {
+function waitForEnd(worker: Worker): Promise<[code: number | null, signal: string | null]> {
   const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
   return new Promise((resolve) =>
     worker.once('exit', (code, signal) => void disconnected.then(() => resolve([code, signal]))),

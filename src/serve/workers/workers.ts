@@ -7,15 +7,15 @@ import { pick } from '../../base/members.js';
 import { loadResources } from '../../resource/definition/load.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
-import { descriptions, type FixedBody } from '../http/descriptions.js';
+import { type FixedBody, makeDescriptions } from '../http/descriptions.js';
 import { close, listen } from '../http/listeners.js';
 import { apiVersion } from '../http/render.js';
 import { documentSettings } from '../openapi/values.js';
-import { logEvents } from '../ops/log.js';
-import { eventMetrics, gauges, type MetricValues } from '../ops/metrics.js';
-import { opsServer } from '../ops/server.js';
-import { statusOf } from '../ops/status.js';
-import { onWorkers, sendToWorker } from '../peers/channel.js';
+import { openLog } from '../ops/log.js';
+import { gauges, type MetricValues, makeEventMetrics } from '../ops/metrics.js';
+import { makeOpsServer } from '../ops/server.js';
+import { reportStatus } from '../ops/status.js';
+import { listenToWorkers, sendToWorker } from '../peers/channel.js';
 import { serveWorkers } from '../peers/workers.js';
 import type { FromParent, FromWorker } from './messages.js';
 import { Supervisor } from './supervisor.js';
@@ -33,15 +33,15 @@ export interface Workers {
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
   const resources = loadResources(settings.resourcesDir);
   const openings = new Openings();
-  let docs = opsDocs(settings, resources);
+  let docs = makeOpsDocs(settings, resources);
   const docsOf = new WeakMap<readonly Resource[], typeof docs>();
-  const counters = eventMetrics();
+  const counters = makeEventMetrics();
   const observe: Observe = (event) => {
     log.add(event);
     counters.observe(event);
     if (event.type === 'reloaded') docs = docsOf.get(supervisor.resources) ?? docs;
   };
-  const log = logEvents(settings.logLevel, observe);
+  const log = openLog(settings.logLevel, observe);
   openings.add(() => log.close());
   serveWorkers();
   const metrics = new WorkerMetrics(counters.values);
@@ -51,7 +51,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   const pages = {
     status: () => {
       const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
-      return statusOf(supervisor.readiness(), settings.lagMaxMs, workers);
+      return reportStatus(supervisor.readiness(), settings.lagMaxMs, workers);
     },
     alive: () => supervisor.alive,
     metrics: () => metrics.text(supervisor.workers),
@@ -62,7 +62,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     try {
       const now = readAgain();
       const resourcesNow = loadResources(now.resourcesDir);
-      docsOf.set(resourcesNow, opsDocs(now, resourcesNow));
+      docsOf.set(resourcesNow, makeOpsDocs(now, resourcesNow));
       supervisor.reload(resourcesNow);
     } catch (error) {
       supervisor.refuseReload((error as Error).message);
@@ -70,7 +70,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   };
   try {
     const url = await supervisor.start();
-    const ops = opsServer(pages, settings);
+    const ops = makeOpsServer(pages, settings);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
     openings.add(() => close(ops));
     return { url, opsUrl, observe, reload, stop: () => openings.terminate() };
@@ -94,8 +94,8 @@ function addReloadGauge(registers: Registry[], supervisor: Supervisor): void {
 }
 
 /** Makes the page if it belongs to the ops listener. */
-function opsDocs(settings: Settings, resources: readonly Resource[]): FixedBody | null {
-  const { docs } = descriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
+function makeOpsDocs(settings: Settings, resources: readonly Resource[]): FixedBody | null {
+  const { docs } = makeDescriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   return settings.docs === 'ops' ? docs(false) : null;
 }
 
@@ -109,20 +109,20 @@ class WorkerMetrics {
   #lastId = 0;
 
   constructor(private readonly own: () => Promise<MetricValues>) {
-    onWorkers<FromWorker>({ metrics: ({ id, metrics }) => this.#waiting.get(id)?.(metrics) });
+    listenToWorkers<FromWorker>({ metrics: ({ id, metrics }) => this.#waiting.get(id)?.(metrics) });
   }
 
   retire({ id }: Worker): void {
     const counts = this.#counts.get(id) ?? [];
     this.#counts.delete(id);
-    this.#ended = this.#ended.then((ended) => sumOf([ended, counts]).getMetricsAsJSON() as Promise<MetricValues>);
+    this.#ended = this.#ended.then((ended) => sumMetrics([ended, counts]).getMetricsAsJSON() as Promise<MetricValues>);
   }
 
   /** Takes a second at most. */
   async text(workers: readonly Worker[]): Promise<string> {
     const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
-    return sumOf([await this.own(), await ended, ...answers]).metrics();
+    return sumMetrics([await this.own(), await ended, ...answers]).metrics();
   }
 
   async #ask(worker: Worker): Promise<MetricValues> {
@@ -143,6 +143,6 @@ function isCount({ type }: MetricValues[number]): boolean {
   return (type as unknown as string) !== 'gauge';
 }
 
-function sumOf(parts: readonly MetricValues[]): Registry {
+function sumMetrics(parts: readonly MetricValues[]): Registry {
   return AggregatorRegistry.aggregate([...parts]) as Registry;
 }

@@ -1,8 +1,8 @@
 import { hash, randomUUID } from 'node:crypto';
-import { invalid, Problem } from '../../base/errors.js';
+import { makeInvalid, Problem } from '../../base/errors.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledWrite } from '../../resource/compiled.js';
-import { fieldType, textOf } from '../../resource/definition/field-types.js';
+import { formatText, getType } from '../../resource/definition/field-types.js';
 import { type EntityTag, parseEntityTags } from '../../resource/entity-tags.js';
 import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
@@ -43,14 +43,14 @@ export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolea
   const key = isDryRun ? randomUUID() : clientKey;
   const target = raw.id === null ? null : parseTarget(write, raw.id, raw.ifMatch);
   const body = parseStrictJson(raw.body, bodyDepthMax);
-  if ('faults' in body) throw invalid(body.faults, 'malformed_json');
+  if ('faults' in body) throw makeInvalid(body.faults, 'malformed_json');
   const faults = target === null ? write.create(body.value) : write.patch(body.value);
-  if (faults.length > 0) throw invalid(faults);
+  if (faults.length > 0) throw makeInvalid(faults);
   const values = body.value as Readonly<Record<string, string | number | boolean | null>>;
   const members: Record<string, string | null> = Object.create(null); // the name of a member may be "constructor"
   for (const name in values) {
     const value = values[name] ?? null;
-    members[name] = value === null ? null : textOf(value);
+    members[name] = value === null ? null : formatText(value);
   }
   const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
   const identity = [raw.method, raw.path, raw.ifMatch?.trim() ?? '', sorted];
@@ -80,5 +80,5 @@ function parseTarget({ idType }: CompiledWrite, id: string, header: string | und
   const ifMatch = parseEntityTags(header);
   const detail = 'If-Match must name the entity tags of versions, such as "v3"; * is not accepted.';
   if (ifMatch === undefined || ifMatch === '*') throw new Problem('if_match_invalid', detail);
-  return { id: fieldType(idType).isPrinted?.(id) ? id : null, ifMatch };
+  return { id: getType(idType).isPrinted?.(id) ? id : null, ifMatch };
 }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { FieldError, FieldErrorCode } from '../../base/errors.js';
-import { decimal } from '../../resource/definition/field-types.js';
-import { pointer } from '../../resource/definition/resource.js';
-import { scanContainer, skipSpace, stringAt, valueEnd } from '../../resource/projection/json-scan.js';
+import { normalizeDecimal } from '../../resource/definition/field-types.js';
+import { toPointer } from '../../resource/definition/resource.js';
+import { findValueEnd, parseString, scanContainer, skipSpace } from '../../resource/projection/json-scan.js';
 
 export const bodyDepthMax = 20;
 
@@ -28,18 +28,18 @@ export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   } catch {
     return { faults: [{ pointer: '', code: 'syntax', detail: `The body is ${json === '' ? 'empty' : 'not JSON'}.` }] };
   }
-  const faults = faultsOf(json, depthMax);
+  const faults = listJsonFaults(json, depthMax);
   if (faults.length > 0) return { faults };
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return { value: isObject ? Object.assign(Object.create(noMembers), value) : value };
 }
 
-function faultsOf(json: string, depthMax: number): FieldError[] {
+function listJsonFaults(json: string, depthMax: number): FieldError[] {
   const faults: FieldError[] = [];
   let characters = 0;
   const report = (path: readonly string[], code: FieldErrorCode, detail: string): void => {
     if (characters > faultCharactersMax) return;
-    const place = pointer(path);
+    const place = toPointer(path);
     characters += place.length + charactersPerFault;
     faults.push({ pointer: place, code, detail });
   };
@@ -50,7 +50,7 @@ function faultsOf(json: string, depthMax: number): FieldError[] {
   const examineMembers = (start: number, path: readonly string[]): number => {
     if (path.length >= depthMax) {
       report(path, 'too_deep', `The body is nested deeper than ${depthMax}.`);
-      return valueEnd(json, start);
+      return findValueEnd(json, start);
     }
     const names = new Set<string>();
     return scanContainer(json, start, (name, at) => {
@@ -64,10 +64,10 @@ function faultsOf(json: string, depthMax: number): FieldError[] {
   };
   const examine = (start: number, path: readonly string[]): number => {
     if (json[start] === '{' || json[start] === '[') return examineMembers(start, path);
-    const end = valueEnd(json, start);
+    const end = findValueEnd(json, start);
     const literal = json.slice(start, end);
-    if (literal.startsWith('"')) examineText(stringAt(json, start, end), path);
-    else if (/^[-\d]/.test(literal) && decimal(literal) !== decimal(String(Number(literal))))
+    if (literal.startsWith('"')) examineText(parseString(json, start, end), path);
+    else if (/^[-\d]/.test(literal) && normalizeDecimal(literal) !== normalizeDecimal(String(Number(literal))))
       report(path, 'lossy_number', `${literal.slice(0, quoteMax)} cannot be held without loss.`);
     return end;
   };

@@ -2,25 +2,25 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import {
   type FieldError,
-  invalid,
+  getRefusal,
   isOfApp,
   lockNotAvailable,
-  notFound,
+  makeInvalid,
+  makeNotFound,
   Problem,
   type Refusal,
-  refusalOf,
 } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import { own } from '../../base/members.js';
+import { getOwn } from '../../base/members.js';
 import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Values } from '../../postgres/statement.js';
 import { type Committed, dryRun, type Step, type Transaction, whole } from '../../postgres/transaction.js';
 import type { CompiledWrite, WritableMember } from '../../resource/compiled.js';
-import { type FieldType, fieldType } from '../../resource/definition/field-types.js';
-import { etagOf, matchesStrongly } from '../../resource/entity-tags.js';
-import { diffOf, type NewChange } from '../../resource/projection/audit-diff.js';
+import { type FieldType, getType } from '../../resource/definition/field-types.js';
+import { makeEtag, matchesStrongly } from '../../resource/entity-tags.js';
+import { type NewChange, writeDiff } from '../../resource/projection/audit-diff.js';
 import type { Reply } from '../reply.js';
 import type { Target, WriteRequest } from './request.js';
 
@@ -51,12 +51,12 @@ export async function write(
   const isRefused = outcome instanceof Problem;
   if (isRefused ? outcome.code === 'precondition_failed' : !request.isDryRun)
     await positions.record(workspace, position);
-  observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOf(outcome, request) });
+  observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOutcome(outcome, request) });
   if (isRefused) throw outcome;
   const { status, row, mayRead, replayed } = outcome;
   const headers: Record<string, string> = {};
   if (!request.isDryRun) {
-    headers.ETag = etagOf((at) => row[at] ?? null, compiled.tag);
+    headers.ETag = makeEtag((at) => row[at] ?? null, compiled.tag);
     if (status === 201) headers.Location = location(row[compiled.idAt] as string);
   }
   if (replayed) headers['Idempotent-Replayed'] = 'true';
@@ -66,7 +66,7 @@ export async function write(
   return { status, headers, body: serializer.json(Row.of(row), workspace), shown, databaseMs };
 }
 
-const nameOf = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string =>
+const nameOutcome = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string =>
   isDryRun ? 'dry_run' : replayed ? 'replayed' : status === 201 ? 'created' : 'updated';
 
 export interface Outcome {
@@ -87,25 +87,25 @@ interface Writing {
 /** Safe to repeat. Throws Problems (422, 409, 400, 404, 412), and then nothing is changed. */
 export function writeOnce(writing: Writing): Promise<Committed<Outcome>> {
   const { target } = writing.request;
-  return target === null ? create(writing) : update(writing, target);
+  return target === null ? createRecord(writing) : update(writing, target);
 }
 
 /** Takes one round trip; a second finds out why the key was not claimed: PostgreSQL reads all values before it knows. */
-async function create(writing: Writing): Promise<Committed<Outcome>> {
+async function createRecord(writing: Writing): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
-  const members = newMembers(write, request);
-  const entries = diffOfMembers(write, null, request.members);
-  const values = { id: randomUUID(), ...members, ...storedValues(request), ...changesOf(write, 'created', entries) };
+  const members = fillMembers(write, request);
+  const entries = makeDiff(write, null, request.members);
+  const values = { id: randomUUID(), ...members, ...bindStored(request), ...bindChanges(write, 'created', entries) };
   try {
-    const { outcome, position } = await transaction.commit(claimOf(write, request), {
+    const { outcome, position } = await transaction.commit(makeClaim(write, request), {
       statement: write.statements.create,
       values,
     });
     const [stored] = outcome[1];
-    if (stored !== undefined) return { outcome: outcomeOf(201, stored, request), position };
+    if (stored !== undefined) return { outcome: makeOutcome(201, stored, request), position };
   } catch (error) {
-    if (refusalOf(error) === undefined) throw error;
-    return recall(writing, () => refuse(writing, error));
+    if (getRefusal(error) === undefined) throw error;
+    return recall(writing, () => refuseWriting(writing, error));
   }
   return recall(writing);
 }
@@ -113,22 +113,22 @@ async function create(writing: Writing): Promise<Committed<Outcome>> {
 /** Two round trips: claim and lock, then update and COMMIT. */
 async function update(writing: Writing, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
-  const locks = id === null ? [] : [lockOf(write, request, id)];
-  const [claimed, [row] = []] = await transaction.run(claimOf(write, request), ...locks);
+  const locks = id === null ? [] : [makeLock(write, request, id)];
+  const [claimed, [row] = []] = await transaction.run(makeClaim(write, request), ...locks);
   if (claimed.length === 0) return recall(writing);
-  if (row === undefined || id === null) throw notFound();
-  const etag = etagOf((at) => row[at] ?? null, write.tag);
+  if (row === undefined || id === null) throw makeNotFound();
+  const etag = makeEtag((at) => row[at] ?? null, write.tag);
   refuseStale(ifMatch, etag);
   const before: Record<string, string | null> = {};
   for (const { name, at } of write.members) before[name] = row[at] ?? null;
   const after = { ...before, ...request.members };
-  const entries = diffOfMembers(write, before, after);
+  const entries = makeDiff(write, before, after);
   const changed = transaction.commit({
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
-    values: { id, ...after, ...storedValues(request), ...changesOf(write, 'changed', entries) },
+    values: { id, ...after, ...bindStored(request), ...bindChanges(write, 'changed', entries) },
   });
-  const { outcome, position } = await changed.catch((error) => refuse(writing, error)); // COMMIT can refuse it, too
-  return { outcome: outcomeOf(200, outcome[0][0] as TextRow, request), position };
+  const { outcome, position } = await changed.catch((error) => refuseWriting(writing, error)); // COMMIT can refuse it, too
+  return { outcome: makeOutcome(200, outcome[0][0] as TextRow, request), position };
 }
 
 function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
@@ -138,38 +138,38 @@ function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
   });
 }
 
-const storedValues = (request: WriteRequest): Values => ({
+const bindStored = (request: WriteRequest): Values => ({
   'may-read': request.mayRead ? 't' : 'f',
-  ...keyOf(request),
+  ...bindKey(request),
 });
 
-function outcomeOf(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {
+function makeOutcome(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {
   return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };
 }
 
 /** Unless the key was used or a reference is unknown; waits while another transaction holds it. */
-export function claimOf(write: CompiledWrite, request: WriteRequest): Step {
-  const values = Object.assign(newMembers(write, request), keyOf(request));
+export function makeClaim(write: CompiledWrite, request: WriteRequest): Step {
+  const values = Object.assign(fillMembers(write, request), bindKey(request));
   return { statement: write.statements.claim, values, onError: refuseInProgress };
 }
 
 /** Locks the row before its version is compared; only while the key is claimed. */
-export function lockOf(write: CompiledWrite, request: WriteRequest, id: string): Step {
-  return { statement: write.statements.lock, values: { id, ...keyOf(request) } };
+export function makeLock(write: CompiledWrite, request: WriteRequest, id: string): Step {
+  return { statement: write.statements.lock, values: { id, ...bindKey(request) } };
 }
 
-function keyOf({ caller, key, fingerprint }: WriteRequest): Values {
+function bindKey({ caller, key, fingerprint }: WriteRequest): Values {
   return { 'claim.token': caller.tokenId, 'claim.key': key, 'claim.fingerprint': fingerprint };
 }
 
-function newMembers(write: CompiledWrite, { members }: WriteRequest): MemberTexts {
+function fillMembers(write: CompiledWrite, { members }: WriteRequest): MemberTexts {
   const all: Record<string, string | null> = {};
-  for (const { name } of write.members) all[name] = textOf(members, name);
+  for (const { name } of write.members) all[name] = getMemberText(members, name);
   return all;
 }
 
 /** The same request gets the outcome later, or a free key. */
-function inProgress(): Problem {
+function makeInProgress(): Problem {
   const detail = 'A request with this Idempotency-Key is still running; send the same request again for its outcome.';
   return new Problem('idempotency_in_progress', detail);
 }
@@ -177,51 +177,51 @@ function inProgress(): Problem {
 /** 55P03 of the key's table is a 409: another transaction held the key. Another lock is a passing fault. */
 function refuseInProgress(error: unknown): never {
   const { code, where } = error as { code?: unknown; where?: string };
-  if (code === lockNotAvailable && /\bidempotency\b/.test(where ?? '')) throw inProgress();
+  if (code === lockNotAvailable && /\bidempotency\b/.test(where ?? '')) throw makeInProgress();
   throw error;
 }
 
 /** Why the key was not claimed: replays, throws 422 or 400, or does `otherwise` if the key has expired. */
 async function recall(
   { transaction, write, request }: Writing,
-  otherwise: () => Promise<never> = () => Promise.reject(inProgress()),
+  otherwise: () => Promise<never> = () => Promise.reject(makeInProgress()),
 ): Promise<Committed<Outcome>> {
-  const values = Object.assign(newMembers(write, request), keyOf(request));
+  const values = Object.assign(fillMembers(write, request), bindKey(request));
   const { outcome, position } = await transaction.commit({ statement: write.statements.recall, values });
   const [same, status, id, mayRead, record, ...known] = outcome[0][0] as TextRow;
   if (typeof status !== 'string') {
     refuseUnknown(write.statements.references.filter((_, i) => known[i] === 'f'));
     return otherwise();
   }
-  if (same !== 't') throw reused('for a request with another method, path, If-Match or body');
+  if (same !== 't') throw makeReused('for a request with another method, path, If-Match or body');
   const replay = { status: Number(status), mayRead: mayRead === 't', replayed: true };
   if (typeof record === 'string') return { outcome: { ...replay, row: JSON.parse(record) as TextRow }, position };
   const now = await transaction.commit({ statement: write.statements.read, values: { id: id as string } });
   const [row] = now.outcome[0];
-  if (row === undefined) throw reused('for a record that is gone');
+  if (row === undefined) throw makeReused('for a record that is gone');
   return { outcome: { ...replay, row }, position: now.position };
 }
 
-function reused(how: string): Problem {
+function makeReused(how: string): Problem {
   return new Problem('idempotency_key_reused', `This Idempotency-Key was used ${how}.`);
 }
 
 function refuseUnknown(references: readonly string[]): void {
   const detail = 'There is no record with this id.';
   const faults = references.map((name): FieldError => ({ pointer: `/${name}`, code: 'unknown_reference', detail }));
-  if (faults.length > 0) throw invalid(faults);
+  if (faults.length > 0) throw makeInvalid(faults);
 }
 
 /** Answers a refused value with 400, naming the member if it is known. Rethrows what no value of the client causes. */
-async function refuse(writing: Writing, error: unknown): Promise<never> {
-  const refusal = refusalOf(error);
+async function refuseWriting(writing: Writing, error: unknown): Promise<never> {
+  const refusal = getRefusal(error);
   const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // no client gave it: its sequence is behind its table
   if (refusal === undefined || isId) throw error;
   const members = await findMembersRefused(writing, error as pg.DatabaseError, refusal);
   if (members === null) throw error;
   const pointer = members.length === 1 ? `/${members[0]?.name}` : '';
   const sentence = `${pointer === '' ? 'A value' : 'This'} is refused: ${refusal.detail}`;
-  throw invalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
+  throw makeInvalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
 }
 
 /** Finds members of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
@@ -241,38 +241,40 @@ async function findMembersRefused(
     if (refused.length === 0 && code === 'not_nullable') return null;
     if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(given, name));
   }
-  return members.filter(({ name, type }) => (types === 'all' || types.includes(type)) && textOf(given, name) !== null);
+  return members.filter(
+    ({ name, type }) => (types === 'all' || types.includes(type)) && getMemberText(given, name) !== null,
+  );
 }
 
 /** Values are in PostgreSQL's text form. */
 type MemberTexts = Readonly<Record<string, string | null>>;
 
-const textOf = (members: MemberTexts, name: string): string | null => own(members, name) ?? null;
+const getMemberText = (members: MemberTexts, name: string): string | null => getOwn(members, name) ?? null;
 
 /** Names the members as the audit log does; `before` is null for a new record. */
-export function diffOfMembers(
+export function makeDiff(
   { members }: Pick<CompiledWrite, 'members'>,
   before: MemberTexts | null,
   after: MemberTexts,
 ): NewChange[] {
   const changes: NewChange[] = [];
   for (const { name, type, auditName } of members) {
-    const texts = [before && textOf(before, name), textOf(after, name)] as const;
+    const texts = [before && getMemberText(before, name), getMemberText(after, name)] as const;
     if (texts[0] === texts[1]) continue;
-    const change = { name: auditName, before: auditValue(type, texts[0]), after: auditValue(type, texts[1]) };
+    const change = { name: auditName, before: toAuditValue(type, texts[0]), after: toAuditValue(type, texts[1]) };
     if (change.before !== change.after) changes.push(change);
   }
   return changes;
 }
 
-function changesOf({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
+function bindChanges({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
   if (!audit) return {};
   const { entity, actorType, diff, [action]: name } = audit;
-  const changes = diffOf(entries, diff);
+  const changes = writeDiff(entries, diff);
   return { 'log.entity': entity, 'log.action': name, 'log.actorType': actorType, 'log.changes': changes };
 }
 
 /** Turns PostgreSQL's text form into the form of an audit diff. */
-function auditValue(type: FieldType, text: string | null): unknown {
-  return text === null ? null : (fieldType(type).auditValue?.(text) ?? text);
+function toAuditValue(type: FieldType, text: string | null): unknown {
+  return text === null ? null : (getType(type).auditValue?.(text) ?? text);
 }

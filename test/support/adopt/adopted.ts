@@ -6,7 +6,7 @@ import type { ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../../demo/cluster/passwords.js';
 import type { Finding } from '../../../src/doctor/finding.js';
-import { asAdmin } from '../../../src/postgres/admin.js';
+import { runAsAdmin } from '../../../src/postgres/admin.js';
 import { loadResources } from '../../../src/resource/definition/load.js';
 import type { Resource } from '../../../src/resource/definition/resource.js';
 import { startGateway } from '../../../src/serve/gateway.js';
@@ -50,7 +50,7 @@ export interface Adopted {
 
 export function commandsIn(folder: string, settings: Partial<Settings>): Pick<Adopted, 'run' | 'settings' | 'query'> {
   const own = { ...settings, resourcesDir: join(folder, 'config/resources') };
-  const query: Adopted['query'] = (sql) => asAdmin(settings.adminUrl as string, (client) => client.query(sql));
+  const query: Adopted['query'] = (sql) => runAsAdmin(settings.adminUrl as string, (client) => client.query(sql));
   return { settings: own, run: (...args) => commandLine(args, own), query };
 }
 

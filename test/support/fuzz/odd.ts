@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { newToken } from '../../../src/serve/http/token-format.js';
-import { cursorContext, encodeCursor } from '../../../src/serve/read/page-ends.js';
+import { makeToken } from '../../../src/serve/http/token-format.js';
+import { encodeCursor, makeCursorContext } from '../../../src/serve/read/page-ends.js';
 import { listNames } from '../lists.js';
 import { words } from '../words.js';
 import type { Harvest } from './harvest.js';
@@ -41,7 +41,7 @@ export function oddAuthorizations(world: World): fc.Arbitrary<readonly HeaderFie
     (text) => `Bearer ${text}0`,
     (text) => `Bearer ${text.toUpperCase()}`,
     (text) => `Bearer ${text.slice(0, 20)}${text.charAt(20) === 'a' ? 'b' : 'a'}${text.slice(21)}`,
-    () => `Bearer ${newToken()}`,
+    () => `Bearer ${makeToken()}`,
   ];
   const value = weighted(
     [12, fc.tuple(token, fc.constantFrom(...forms)).map(([text, form]) => form(text))],
@@ -220,7 +220,7 @@ export function forgedFor(target: string, workspaceId: string, key: readonly [st
   const filters = [...new URLSearchParams(query)].filter(
     ([name]) => !['page', 'perPage', 'total', 'cursor'].includes(name),
   );
-  const context = cursorContext(workspaceId, path.split('/').at(-1) ?? '', Object.fromEntries(filters));
+  const context = makeCursorContext(workspaceId, path.split('/').at(-1) ?? '', Object.fromEntries(filters));
   return encodeCursor(context, { key, asOfMs: Date.now() });
 }
 
@@ -228,7 +228,7 @@ export function forgedFor(target: string, workspaceId: string, key: readonly [st
 function cursors(world: World, harvest: Harvest): fc.Arbitrary<string> {
   const forged = fc
     .tuple(workspaceOf(world), fc.constantFrom(...listNames), forgedKeys)
-    .map(([{ id }, list, key]) => encodeCursor(cursorContext(id, list, {}), { key, asOfMs: null }));
+    .map(([{ id }, list, key]) => encodeCursor(makeCursorContext(id, list, {}), { key, asOfMs: null }));
   const given = fc.nat({ max: 499 }).map((number) => harvest.cursors.pick(number)?.cursor ?? 'AAAAAAAAAAAAAAAA');
   const damaged = fc
     .tuple(given, fc.nat({ max: 60 }), fc.constantFrom('A', 'b', '_', '-', '=', '+', '%00', ''))

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { newToken, tokenHash } from '../../../src/serve/http/token-format.js';
+import { hashToken, makeToken } from '../../../src/serve/http/token-format.js';
 import { canary } from './canaries.js';
 import { type Rows, rowsOf } from './rows.js';
 
@@ -89,7 +89,7 @@ async function admitted(sql: Sql, number: number, id: string): Promise<FuzzWorks
   ]);
   const tokens: Record<string, string> = {};
   for (const name of tokenNames) {
-    const text = newToken();
+    const text = makeToken();
     tokens[name] = text;
     await sql(
       `insert into app.api_tokens (id, workspace_id, created_by, naam, token_hash, scopes, created_at, expires_at, revoked_at)
@@ -99,7 +99,7 @@ async function admitted(sql: Sql, number: number, id: string): Promise<FuzzWorks
         id,
         owner,
         secret(),
-        tokenHash(text),
+        hashToken(text),
         tokenScopes[name],
         name === 'expired' ? '-1 hour' : null,
         name === 'revoked' ? '-1 hour' : null,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { PgNode } from '../../../demo/cluster/node.js';
-import { projectText } from '../../../src/base/paths.js';
+import { readProject } from '../../../src/base/paths.js';
 import { words } from '../words.js';
 import { type Fault, type Route, routes, type World } from './world.js';
 
@@ -22,7 +22,7 @@ interface FaultRow {
 
 /** Reads a part of docs/operate/troubleshooting.md, from its anchor to the next heading. */
 export function partOf(anchor: string): string {
-  const [, part = ''] = projectText('docs/operate/troubleshooting.md').split(`<a id="${anchor}"></a>`);
+  const [, part = ''] = readProject('docs/operate/troubleshooting.md').split(`<a id="${anchor}"></a>`);
   return part.split('\n#')[0] as string;
 }
 
@@ -46,7 +46,7 @@ const onNodes =
   };
 
 let throttling: NodeJS.Timeout | undefined;
-const unbroken = projectText('config/resources/klanten.json');
+const unbroken = readProject('config/resources/klanten.json');
 
 const verbs: Readonly<Record<string, Verb>> = {
   primary: onNodes(({ setUp }) => [setUp.cluster.primary]),
@@ -114,7 +114,7 @@ async function act(world: World, line: string): Promise<unknown> {
   return Object.hasOwn(verbs, verb) ? verbs[verb]?.(world, rest) : world.run(line);
 }
 
-const rows = JSON.parse(projectText('test/support/oncall/faults.json')) as FaultRow[];
+const rows = JSON.parse(readProject('test/support/oncall/faults.json')) as FaultRow[];
 
 /** Faults that change views come first, because `migrate` makes the reference app's views in place of the cluster's. */
 export const faults: Readonly<Record<string, Fault>> = Object.fromEntries(

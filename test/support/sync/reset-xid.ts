@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { PgNode } from '../../../demo/cluster/node.js';
-import { asAdmin } from '../../../src/postgres/admin.js';
+import { runAsAdmin } from '../../../src/postgres/admin.js';
 
 const installed = '/usr/lib/postgresql';
 
@@ -38,7 +38,7 @@ async function freezeAll(primary: PgNode): Promise<void> {
   await primary.query('update pg_database set datallowconn = true');
   const databases = await primary.query<{ datname: string }>('select datname from pg_database');
   for (const { datname } of databases)
-    await asAdmin(primary.url(datname), async (client) => void (await client.query('vacuum (freeze)')));
+    await runAsAdmin(primary.url(datname), async (client) => void (await client.query('vacuum (freeze)')));
 }
 
 export async function useXids(primary: PgNode, count: number): Promise<void> {
