@@ -181,13 +181,13 @@ revoke all on function gateway.sample_workspaces() from public;
 -- The functions behind the command `tokens`, for the admin alone: they run with the caller's rights and neither login role
 -- may execute them. Errors an operator can make have a SQLSTATE of their own (class WG); their message is shown as it stands.
 
--- The workspace meant by an id or by a name.
+-- The workspace meant by an id or by a name. A view can list it twice, such as by a join.
 create function gateway.find_workspace(id_or_name text) returns text
   language plpgsql stable
   as $$
   declare
     found_ids text[] := array(
-      select w.id::text from gateway.workspaces w where w.id::text in (id_or_name, lower(id_or_name)) or w.name = id_or_name limit 2);
+      select distinct w.id::text from gateway.workspaces w where w.id::text in (id_or_name, lower(id_or_name)) or w.name = id_or_name limit 2);
   begin
     if cardinality(found_ids) = 1 then return found_ids[1]; end if;
     if cardinality(found_ids) = 0 then raise sqlstate 'WG001' using message = format('There is no workspace %L.', id_or_name); end if;
@@ -200,7 +200,7 @@ create function gateway.find_user(workspace text, id_or_email text) returns text
   as $$
   declare
     found_ids text[] := array(
-      select o.id::text from gateway.token_owners o
+      select distinct o.id::text from gateway.token_owners o
       where o.workspace_id::text = workspace
         and (o.id::text in (id_or_email, lower(id_or_email)) or lower(o.email) = lower(id_or_email)) limit 2);
   begin

@@ -100,13 +100,18 @@ for (const [name, { sql, owner = 'a@x.example', employee = 'b@x.example', isAll 
       client.query(`create schema shop; set search_path = shop; ${sql} ${jobs} analyze`),
     );
     const folder = emptyFolder(t);
-    const { run } = commandsIn(folder, settings);
+    const { run, query } = commandsIn(folder, settings);
     const drafted = await run('adopt', '--schema', 'shop', '--out', folder);
     t.is(drafted.code, 0, drafted.stderr);
     t.is(drafted.stdout.includes('may have tokens made: add a condition for the owners'), isAll);
     t.regex(drafted.stdout, /workspaces: 2, [01] without an owner/);
     const migrated = await run('migrate', '--views', join(folder, 'sql/views'));
     t.is(migrated.code, 0, migrated.stderr);
+    // A view can list a workspace and a person twice, such as by a join.
+    for (const view of ['workspaces', 'token_owners'])
+      await query(
+        `do $$ begin execute format('create or replace view gateway.${view} as %1$s union all %1$s', rtrim(pg_get_viewdef('gateway.${view}'), ';')); end $$`,
+      );
     const scope = sql.includes('"Job"') ? 'read:job' : 'read:jobs';
     const codeOf = async (workspace: string, who: string): Promise<number | null> =>
       (await run('tokens', 'create', '--workspace', workspace, '--owner', who, '--name', 'test', '--scopes', scope))
@@ -114,8 +119,7 @@ for (const [name, { sql, owner = 'a@x.example', employee = 'b@x.example', isAll 
     t.is(await codeOf('North', owner), 0);
     t.is(await codeOf('North', '1'), 0, 'by the id');
     t.is(await codeOf('North', employee), isAll ? 0 : 1);
-    t.is(await codeOf('South', owner), 1);
-    t.is(await codeOf('South', employee), 1);
+    for (const who of [owner, employee]) t.is(await codeOf('South', who), 1);
   });
 
 test.serial('an app whose users are in another schema says so, and what to show', async (t) => {
@@ -128,8 +132,5 @@ test.serial('an app whose users are in another schema says so, and what to show'
   const folder = emptyFolder(t);
   const { code, stdout } = await commandsIn(folder, settings).run('adopt', '--schema', 'shop', '--out', folder);
   t.is(code, 0);
-  t.regex(
-    stdout,
-    /tokens\.sql: no table of users .* was found, so no token can be made: show workspace_id, id and email/,
-  );
+  t.regex(stdout, /tokens\.sql: no table of users .*, so no token can be made: show workspace_id, id and email/);
 });
