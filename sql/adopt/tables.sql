@@ -45,7 +45,7 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
         join pg_attribute o on o.attrelid = c.oid and o.attnum = d.refobjsubid
         where f.adrelid = c.oid and f.adnum = a.attnum and o.attnum <> a.attnum order by 1) end,
       'refers', exists (select from pg_constraint p where p.conrelid = c.oid and p.contype = 'f' and a.attnum = any (p.conkey)),
-      'moved', coalesce(set_by.types @> array[16], false), 'filled', coalesce(set_by.types @> array[4], false),
+      'moved', coalesce(set_by.moved, false), 'filled', coalesce(set_by.filled, false),
       'labels', coalesce((select json_agg(e.enumlabel order by e.enumsortorder) from pg_enum e where e.enumtypid in (base.oid, base.typelem)),
         (select json_agg(pg_get_constraintdef(k.oid)) from pg_constraint k -- CHECKs of this column alone, and of the domains above its type
           where k.contype = 'c' and (k.conrelid = c.oid and k.conkey = array[a.attnum] or k.contypid = t.oid)), '[]'),
@@ -58,10 +58,11 @@ select c.relname::text as name, format('%I.%I', n.nspname, c.relname) as quoted,
         where o.typtype = 'c' and o.oid in (base.oid, (select of.oid from ground of where of.of = base.typelem))),
       'comment', col_description(c.oid, a.attnum)) order by a.attnum), '[]')
     from pg_attribute a join pg_type t on t.oid = a.atttypid join ground base on base.of = t.oid
-      cross join lateral ( -- 4 and 16: by a trigger BEFORE INSERT or UPDATE FOR EACH ROW
-        select array_agg(type) as types from pg_trigger g join pg_proc u on u.oid = g.tgfoid cross join unnest(array[4, 16]) type
-        where g.tgrelid = c.oid and not g.tgisinternal and g.tgtype & (3 + type) = 3 + type
-          and u.prosrc ~* ('\mnew\."?' || regexp_replace(a.attname, '(\W)', '\\\1', 'g') || '(?!\w)')) set_by
+      cross join lateral ( -- by a trigger BEFORE INSERT (7) or UPDATE (19) FOR EACH ROW; a version is moved by one that names it
+        select bool_or(g.tgtype & 19 = 19 and u.prosrc ~* ('\mnew\."?' || regexp_replace(a.attname, '(\W)', '\\\1', 'g') || '(?!\w)')) as moved,
+          bool_or(g.tgtype & 7 = 7 and {fills}) as filled
+        from pg_trigger g join pg_proc u on u.oid = g.tgfoid join pg_language l on l.oid = u.prolang
+        where g.tgrelid = c.oid and not g.tgisinternal) set_by
     where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
   (select coalesce(json_agg(a.attname order by k.place), '[]')
     from pg_constraint p cross join unnest(p.conkey) with ordinality k (number, place)

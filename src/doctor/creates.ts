@@ -23,7 +23,10 @@ export function checkCreate(client: pg.Client, resource: Resource): Promise<Item
     const { Schema: schema, 'Relation Name': table, Plans = [] } = planned.rows[0]['QUERY PLAN'][0].Plan as QueryPlan;
     const [values] = Plans.filter((plan) => plan['Parent Relationship'] === 'Outer');
     const without = (values?.Output ?? []).flatMap((value, i) => (/^NULL::/.test(value) ? [i + 1] : []));
-    const { rows } = await client.query<{ names: string | null }>(readCheckSql('required'), [schema, table, without]);
+    const { rows } = await client.query<{ names: string | null }>(
+      readCheckSql('required').replace('{fills}', () => readCheckSql('fills')),
+      [schema, table, without],
+    );
     const fault = `a new record leaves ${rows[0]?.names} of ${schema}.${table} without a value, which the table refuses`;
     const advice = `Give the column a default, or a field with "write" and "required", or fill it by "onCreate"; or set "creates" to false, so that there is no POST.`;
     return rows[0]?.names ? [{ ...sumUp('write_view', nameFile([fault], { file }), '', write.view), advice }] : [];

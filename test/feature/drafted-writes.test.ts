@@ -23,7 +23,7 @@ const unknown = shopOf(`
   create table bills ($own, title text, entity_id uuid not null, created_at timestamptz not null default now());
   create table notes ($own, title text, created_by bigint not null references staff, created_at timestamptz not null default now());
   create table receipts ($own, title text, number numeric not null, created_at timestamptz not null default now());
-  create function numbered() returns trigger language plpgsql as $$ begin new.number := 7; return new; end $$;
+  create function numbered() returns trigger language plpgsql as $$ begin new := json_populate_record(new, '{"number": 7}'); return new; end $$;
   create function kept() returns trigger language plpgsql as $$ begin return new; end $$;
   create trigger numbered before insert on receipts for each row execute function numbered();
   create trigger kept before insert on bills for each row execute function kept();

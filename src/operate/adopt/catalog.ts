@@ -2,6 +2,7 @@ import pg from 'pg';
 import { listItems } from '../../base/listed.js';
 import { readProject } from '../../base/paths.js';
 import { isNamed, toSnakeCase } from '../../base/words.js';
+import { readCheckSql } from '../../doctor/finding.js';
 import { alias } from './columns.js';
 import { getDeletedWords, isState, listMarks, mayMark } from './marks.js';
 import { chooseUntaken } from './names.js';
@@ -10,7 +11,10 @@ import { drawSample, quoteLiteral } from './sql.js';
 
 /** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
-  const { rows: tables } = await client.query<Table>(readProject('sql/adopt/tables.sql'), [schema]);
+  const { rows: tables } = await client.query<Table>(
+    readProject('sql/adopt/tables.sql').replace('{fills}', () => readCheckSql('fills')),
+    [schema],
+  );
   if (tables.length === 0) {
     const { rows } = await client.query<{ name: string }>(
       `select distinct schemaname as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema', 'gateway') order by 1`,
