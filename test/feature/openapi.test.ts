@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import type { ApiResponse, OpenApiDocument } from '../../src/serve/openapi/document.js';
 import { loadSettings } from '../../src/settings.js';
 import { type Browser, browserMissing, launchBrowser, openPage, type Page } from '../support/browser.js';
-import { output, programMissing } from '../support/client-tools.js';
+import { output, programMissing, workFolder } from '../support/client-tools.js';
 import { commandLine } from '../support/command-line.js';
 import { codeOf, listNames } from '../support/lists.js';
 import { samplesOf } from '../support/samples.js';
@@ -296,13 +296,14 @@ const curlMissing = programMissing('curl', '--version') || programMissing('jq', 
     const status = `curl() { command curl -s -o /dev/null -w '%{http_code}' "$@"; }`;
     const reads = [...samples].filter(([, sample]) => !sample.includes('-X '));
     t.is(reads.length, 22);
+    const cwd = workFolder({});
     for (const [id, sample] of reads) {
       const [count, env] = [await countOf(id), await envOf(id)];
       if (count === undefined) t.is(await output('sh', ['-c', `${status}\n${sample}`], { env }), '200', id);
-      else t.is((await output('sh', ['-c', sample], { env, cwd: tmpdir() })).trim().split('\n').length, count, id);
+      else t.is((await output('sh', ['-c', sample], { env, cwd })).trim().split('\n').length, count, id);
     }
     const env = { ...(await envOf('listKlanten')), TOKEN: 'wdg_unknown' };
-    const list = output('sh', ['-c', samples.get('listKlanten') as string], { env, cwd: tmpdir() });
+    const list = output('sh', ['-c', samples.get('listKlanten') as string], { env, cwd });
     await t.throwsAsync(list, { message: /token_invalid/ }, 'at once, and with the reason');
   },
 );

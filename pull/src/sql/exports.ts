@@ -105,6 +105,8 @@ function jsonOf(value: string | null, { kind }: ExportColumn): string {
 /** Excel keeps so many digits of a number, and takes so many characters in a text of a formula. */
 const excelDigitsMax = 15;
 const excelTextMax = 255;
+/** Its largest number that can be typed is 9.99999999999999E+307; it takes a longer one for a text, which keeps all digits. */
+const excelWholeMax = 308;
 /** Excel would take the text for a number, a date, a truth value, an error or a formula. */
 const excelReads = /^\s*(?:[=+\-@.,(#\d\p{Sc}]|\p{L}{3,9}\.?[-/ .]?\d|(?:true|false|waar|onwaar)\s*$)|^[\t\r]/iu;
 const excelRuns = /^[=+\-@\t\r]/;
@@ -135,7 +137,7 @@ function rounded(number: string): string {
   ];
   const digits = (whole + part).replace(/^0+/, '');
   const over = digits.length - excelDigitsMax;
-  if (over <= 0) return number;
+  if (over <= 0 || whole.length > excelWholeMax) return number;
   const kept = BigInt(digits.slice(0, excelDigitsMax)) + (Number(digits[excelDigitsMax]) >= 5 ? 1n : 0n);
   const scale = part.length - over;
   if (scale <= 0) return sign + kept + '0'.repeat(-scale);
