@@ -213,7 +213,7 @@ export class ConnectionPool {
       const isHeld = pids?.has(connection.pid as number);
       if (!connection.hasEnded && connection.isGivenUp && isHeld === false) connection.destroy();
       else if (connection.hasEnded && !isHeld) this.#connections.delete(connection);
-      else if (connection.hasEnded) connection.isGivenUp = true;
+      else if (connection.hasEnded) connection.giveUp();
     }
     this.#gate.serve();
   }
@@ -396,7 +396,7 @@ export class ConnectionPool {
   async #isLocked(run: JudgedRun, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
     if (trial === null) return false;
-    trial.isGivenUp = true;
+    trial.giveUp();
     const error = await new Promise<Error | null>((resolve) => {
       trial.start(run, () => resolve(null), resolve, undefined, true);
       trial.endIn(trialMsMax);

@@ -114,21 +114,30 @@ export async function openClient(
   }
 }
 
-/** Pipelines statements. After any error it takes no statement, and closes when those in flight have ended. */
+/**
+ * An open connection takes statements; a closing one closes when those in flight have ended. The server holds work that no client awaits
+ * for one that is given up, and still does so for one that is owed, whose socket has ended.
+ */
+const transitions = {
+  open: { close: 'closing', giveUp: 'given up', end: 'ended' },
+  closing: { close: 'closing', giveUp: 'given up', end: 'ended' },
+  'given up': { close: 'given up', giveUp: 'given up', end: 'owed' },
+  ended: { close: 'ended', giveUp: 'owed', end: 'ended' },
+  owed: { close: 'owed', giveUp: 'owed', end: 'owed' },
+} as const;
+
+/** Pipelines statements. After any error it takes no statement. */
 export class Connection {
   readonly #named: boolean;
   readonly #started = new Set<Started>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
   #endedMs = 0;
-  usable = true;
-  /** It waits for this resource, and no other statement gets it. */
+  #state: keyof typeof transitions = 'open';
+  /** It waits for this resource, which alone changes it, and no other statement gets it. */
   aside: ResourceHealth | null = null;
-  /** The server holds a statement or a transaction that no client awaits. */
-  isGivenUp = false;
-  hasEnded = false;
   #closing: NodeJS.Timeout | undefined;
-  /** The end is reported once. */
+  /** Is called once. */
   onEnd: () => void = () => undefined;
 
   private constructor(
@@ -157,6 +166,18 @@ export class Connection {
     login: Login = new Login(options.session),
   ): Promise<Connection> {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
+  }
+
+  get usable(): boolean {
+    return this.#state === 'open';
+  }
+
+  get isGivenUp(): boolean {
+    return this.#state === 'given up' || this.#state === 'owed';
+  }
+
+  get hasEnded(): boolean {
+    return this.#state === 'ended' || this.#state === 'owed';
   }
 
   /** The server, or a pooler, has announced it. */
@@ -246,7 +267,7 @@ export class Connection {
     });
     const working = work()
       .catch((error) => {
-        this.usable = false;
+        this.#on('close');
         if (error instanceof StatementMixedUp) this.options.names.lose();
         throw this.#withConnectionAge(error as Error);
       })
@@ -284,22 +305,26 @@ export class Connection {
     oldest.isOverdue = isLate && nowMs - Math.max(atMs, this.#endedMs) > statementMsMax / 2;
     if (giveUp === undefined && (isLate || silentMs > stallMsMax || nowMs > endsMs)) this.endOldest();
     if (giveUp !== undefined && isLate && !this.isGivenUp) {
-      this.usable = false;
-      this.isGivenUp = true;
+      this.giveUp();
       giveUp();
     }
     return silentMs > quietMs;
   }
 
+  /** No client awaits what the server holds for it. */
+  giveUp(): void {
+    this.#on('giveUp');
+  }
+
   /** PostgreSQL stops its statements (client_connection_check_interval). */
   destroy(): void {
-    this.usable = false;
+    this.#on('close');
     getStream(this.client).destroy();
   }
 
   /** Closes when it is idle. */
   close(): void {
-    this.usable = false;
+    this.#on('close');
     if (this.#started.size > 0 || this.#closing !== undefined) return;
     this.#closing = setTimeout(() => this.destroy(), closeMsMax).unref(); // a frozen server never closes its end
     this.client.end().catch(() => {});
@@ -311,12 +336,14 @@ export class Connection {
   }
 
   #handleEnd(): void {
-    this.usable = false;
-    this.hasEnded = true;
+    if (this.hasEnded) return;
+    this.#on('end');
     clearTimeout(this.#closing);
-    const { onEnd } = this;
-    this.onEnd = () => {};
-    onEnd();
+    this.onEnd();
+  }
+
+  #on(event: keyof (typeof transitions)['open']): void {
+    this.#state = transitions[this.#state][event];
   }
 }
 
