@@ -52,9 +52,11 @@ export class Heartbeat {
   }
 }
 
-/** Neither call rejects, and both are bounded in time. */
+/** No call rejects, and each ends after about 250 ms. */
 export interface OtherGateways {
+  /** Resolves when they know the write. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
+  /** Is undefined without a write, or an answer in time. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 

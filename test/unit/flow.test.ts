@@ -4,13 +4,7 @@ import fc from 'fast-check';
 import { ConnectionLost } from '../../src/base/errors.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Gate } from '../../src/base/flow/gate.js';
-import {
-  countNext,
-  type Limiter,
-  RateLimiter,
-  type SharedCounter,
-  type SharedWindow,
-} from '../../src/base/flow/rate-limiter.js';
+import { countNext, RateLimiter, type SharedCounter, type SharedWindow } from '../../src/base/flow/rate-limiter.js';
 import type { Connection, Run } from '../../src/postgres/connection.js';
 import { ConnectionPool, enough } from '../../src/postgres/connection-pool.js';
 import { ResourceHealth, ServerHealth } from '../../src/postgres/resource-health.js';
@@ -259,7 +253,7 @@ function gatewaysOf(count: number, quota: number) {
       await turn();
       return { consumed, endsInMs: 60_000 };
     };
-  const limiters: Limiter[] = Array.from({ length: count }, (_, i) => new RateLimiter(quota, count, counterOf(i)));
+  const limiters = Array.from({ length: count }, (_, i) => new RateLimiter(quota, count, counterOf(i)));
   /** Grants of as many requests, of which `together` are made at a time, at the gateways in turn. */
   const spend = async (requests: number, together = 8): Promise<number> => {
     let granted = 0;
@@ -311,7 +305,7 @@ test('a key with a quota of its own has that quota over all gateways, and shares
 
 test('a gateway alone grants no more than it knew to be left', async (t) => {
   const { state, limiters } = gatewaysOf(2, 60);
-  const [busy, idle] = limiters as [Limiter, Limiter];
+  const [busy, idle] = limiters as [RateLimiter, RateLimiter];
   for (let i = 0; i < 55; i++) await busy.consume('key');
   t.like(await idle.consume('key'), { allowed: true, remaining: 4 });
   state.isAway = true;

@@ -7,14 +7,6 @@ export interface RateLimitResult {
   readonly refused: number;
 }
 
-export interface Limiter {
-  /** Keys without their own quota have this one. */
-  readonly quota: number;
-  consume(key: string, ownQuota?: number): RateLimitResult | Promise<RateLimitResult>;
-  /** Counts nothing. */
-  peek(key: string, ownQuota?: number): RateLimitResult | Promise<RateLimitResult>;
-}
-
 export interface Count {
   readonly consumed: number;
   readonly endsInMs: number;
@@ -84,20 +76,22 @@ class Windows {
 }
 
 /** Counts exactly over `gateways` that share a counter; while it is silent each grants its share of the quota. */
-export class RateLimiter implements Limiter {
+export class RateLimiter {
   readonly #windows = new Windows();
 
+  /** Keys without their own quota have `quota`. */
   constructor(
     readonly quota: number,
     private readonly gateways = 1,
     private readonly counter?: SharedCounter,
   ) {}
 
-  consume(key: string, ownQuota = this.quota): ReturnType<Limiter['consume']> {
+  consume(key: string, ownQuota = this.quota): RateLimitResult | Promise<RateLimitResult> {
     return this.#count(key, 1, ownQuota);
   }
 
-  peek(key: string, ownQuota = this.quota): ReturnType<Limiter['peek']> {
+  /** Counts nothing. */
+  peek(key: string, ownQuota = this.quota): RateLimitResult | Promise<RateLimitResult> {
     return this.#count(key, 0, ownQuota);
   }
 

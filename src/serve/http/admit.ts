@@ -5,7 +5,7 @@ import type { Context } from 'koa';
 import { Problem } from '../../base/errors.js';
 import type { LimitName, Observe } from '../../base/events.js';
 import type { Limits } from '../../base/flow/gates.js';
-import { type Limiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
+import { type RateLimiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
 import { getExchange } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './tokens.js';
@@ -59,7 +59,7 @@ function listRateLimitHeaders(counted: readonly Counted[]): string[] {
 }
 
 /** Counts against both limits, unless one refuses: a write that is answered 429 is not counted. */
-async function countWrite(token: Limiter, write: Limiter, access: Access): Promise<Counted[]> {
+async function countWrite(token: RateLimiter, write: RateLimiter, access: Access): Promise<Counted[]> {
   const { tokenId, requestsPerMinute } = access;
   const isAllowed = (await token.peek(tokenId, requestsPerMinute)).allowed;
   const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));

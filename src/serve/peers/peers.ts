@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerStatus } from '../../base/events.js';
 import { drainSocketReads } from '../../base/flow/event-loop.js';
-import { type Count, type Limiter, type LocalWindow, RateLimiter } from '../../base/flow/rate-limiter.js';
-import { formatPosition, parsePosition, type WritePosition } from '../../postgres/wal-position.js';
+import { type Count, type LocalWindow, RateLimiter } from '../../base/flow/rate-limiter.js';
+import type { OtherGateways } from '../../postgres/heartbeat.js';
+import { formatPosition, parsePosition } from '../../postgres/wal-position.js';
 
-export interface Peers {
-  limiter(name: string, quota: number): Limiter;
-  /** Resolves when the other gateways know the write, or after about 250 ms. Never rejects. */
-  publishWrite(workspace: string, position: WritePosition): Promise<void>;
-  /** Is undefined without a write, or an answer within about 250 ms. */
-  lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
+export interface Peers extends OtherGateways {
+  limiter(name: string, quota: number): RateLimiter;
   redis(): ServerStatus | null;
   close(): void;
 }
