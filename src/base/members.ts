@@ -7,3 +7,14 @@ export function getOwn<T>(table: Readonly<Record<string, T>>, name: string): T |
 export function pick<T extends object, K extends keyof T>(from: T, ...names: readonly K[]): Pick<T, K> {
   return Object.fromEntries(names.map((name) => [name, from[name]])) as unknown as Pick<T, K>;
 }
+
+/** Writes "/adres/straat" (RFC 6901). */
+export function toPointer(path: readonly string[]): string {
+  return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** Turns "/a~1b/c", or the fragment "#/a~1b/c", into ["a/b", "c"]. */
+export function splitPointer(pointer: string): string[] {
+  const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return tokens;
+}

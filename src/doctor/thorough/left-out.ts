@@ -1,5 +1,5 @@
+import { splitPointer } from '../../base/members.js';
 import { getPlace, type Leaf, type Part } from '../../resource/definition/resource.js';
-import { splitPointer } from '../../resource/projection/shown-members.js';
 
 /**
  * Finds values of a form that the definition does not show, such as texts beside objects. Members that no pointer names are left out on

@@ -1,18 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
+import { toPointer } from '../../base/members.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Seal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { makeGuardStep, runSteps } from '../../postgres/transaction.js';
 import { makeRecordSchema, mayLackValue } from '../../resource/definition/record-schema.js';
-import {
-  getColumns,
-  getPlace,
-  type Leaf,
-  listLeaves,
-  type Resource,
-  toPointer,
-} from '../../resource/definition/resource.js';
+import { getColumns, getPlace, type Leaf, listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileStatements } from '../../resource/statements/statements.js';

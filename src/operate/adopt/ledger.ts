@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { toPointer } from '../../base/members.js';
 import { listViewConditions } from './above.js';
 import { parseJson, showId } from './columns.js';
 import { getNames } from './names.js';
@@ -150,9 +151,7 @@ export function listOddities({ table, rows, shown, hidden, open, emptied, shownA
 function listLeafPointers(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => listLeafPointers(item, at));
   if (typeof value !== 'object' || value === null) return [at];
-  return Object.entries(value).flatMap(([name, inner]) =>
-    listLeafPointers(inner, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`),
-  );
+  return Object.entries(value).flatMap(([name, inner]) => listLeafPointers(inner, at + toPointer([name])));
 }
 
 export function countEmptied(column: string, texts: readonly string[], show: readonly string[]): Emptied {

@@ -1,5 +1,6 @@
+import { toPointer } from '../../base/members.js';
 import { getType, type JsonSchema } from './field-types.js';
-import { type Field, listLeaves, type Part, type Resource, toPointer } from './resource.js';
+import { type Field, listLeaves, type Part, type Resource } from './resource.js';
 
 export function readSchema(field: Field): JsonSchema {
   return makePartSchema(field, mayLackValue(field));

@@ -1,11 +1,12 @@
 import type { ValidateFunction } from 'ajv';
+import { toPointer } from '../../base/members.js';
 import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
 import { getHead, listCodecColumns } from '../projection/codec.js';
 import { normalizeSpelling } from '../projection/redact.js';
 import { type FieldType, fieldTypes, getType, type JsonSchema } from './field-types.js';
 import { getKind } from './filter-kinds.js';
 import { canFail, makePartSchema, readSchema, writeSchema } from './record-schema.js';
-import { type DefinitionFile, type Field, getPlace, listLeaves, type Part, toPointer } from './resource.js';
+import { type DefinitionFile, type Field, getPlace, listLeaves, type Part } from './resource.js';
 
 // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { toPointer } from '../../base/members.js';
 import type { DiffMemberNames, DiffShape } from '../projection/audit-diff.js';
 import { type Codec, listCodecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
@@ -217,9 +218,4 @@ export function nameRecords(view: string): string {
 export function getPlace([first, second]: readonly string[]): string {
   const group = second === undefined ? '' : `/group${toPointer([second])}`;
   return `/fields${toPointer([first as string])}${group}`;
-}
-
-/** Writes "/adres/straat" (RFC 6901). */
-export function toPointer(path: readonly string[]): string {
-  return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }

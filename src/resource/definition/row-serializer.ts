@@ -1,4 +1,5 @@
 import type { Observe } from '../../base/events.js';
+import { splitPointer, toPointer } from '../../base/members.js';
 import { Row } from '../../postgres/row.js';
 import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
 import { compileCodec } from '../projection/codecs.js';
@@ -7,7 +8,6 @@ import { type ConstantJson, encodeJson, JsonBytes, nullJson } from '../projectio
 import { listChildren, MalformedJson } from '../projection/json-scan.js';
 import { openingList, openingObject, skipBlanks } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
-import { splitPointer } from '../projection/shown-members.js';
 import { getType, type ValueSerializer } from './field-types.js';
 import { makePartWriter, writePart } from './parts.js';
 import { canFail } from './record-schema.js';
@@ -19,7 +19,6 @@ import {
   listLeaves,
   type Part,
   type Resource,
-  toPointer,
   versionColumn,
 } from './resource.js';
 

@@ -2,6 +2,7 @@ import { createContext, Script } from 'node:vm';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../../base/errors.js';
+import { toPointer } from '../../base/members.js';
 import { type FieldTypeRow, fieldTypes, type JsonSchema } from './field-types.js';
 import { createSchema, makePatchSchema } from './record-schema.js';
 import { listLeaves, type Resource } from './resource.js';
@@ -96,12 +97,12 @@ function describeBodyFault(error: ErrorObject, known: ReadonlySet<string>): Fiel
   const { instancePath, keyword, params } = error;
   if (keyword === 'additionalProperties') {
     const name = String(params.additionalProperty);
-    const pointer = `${instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const pointer = instancePath + toPointer([name]);
     return known.has(name)
       ? { pointer, code: 'read_only', detail: 'This field cannot be written.' }
       : { pointer, code: 'unknown_field', detail: 'There is no such field.' };
   }
-  const pointer = keyword === 'required' ? `${instancePath}/${params.missingProperty}` : instancePath;
+  const pointer = keyword === 'required' ? instancePath + toPointer([params.missingProperty]) : instancePath;
   const [code, detail] = codes[keyword]?.(error) ?? ['invalid', 'This is not valid.'];
   return { pointer, code, detail };
 }

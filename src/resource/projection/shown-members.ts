@@ -1,3 +1,4 @@
+import { splitPointer } from '../../base/members.js';
 import type { WordSource } from '../../postgres/row.js';
 import { removeImage } from './images.js';
 import { encodeJson, type JsonBytes, nullJson } from './json-bytes.js';
@@ -48,12 +49,6 @@ function makePlaces(pointers: readonly string[]): Place {
     node.isShown = true;
   }
   return root;
-}
-
-/** Turns "/a~1b/c" into ["a/b", "c"]. */
-export function splitPointer(pointer: string): string[] {
-  const [, ...tokens] = pointer.split('/').map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
-  return tokens;
 }
 
 /** It can be nothing; returns the end. */

@@ -1,3 +1,4 @@
+import { splitPointer } from '../../base/members.js';
 import type { JsonSchema } from '../../resource/definition/field-types.js';
 
 export interface OpenApiDocument {
@@ -74,9 +75,8 @@ export interface ApiResponse {
 /** Follows a reference into the document (RFC 6901 fragment). */
 export function resolve<T extends object>(document: OpenApiDocument, value: T | RefObject): T {
   if (!('$ref' in value) || typeof value.$ref !== 'string') return value as T;
-  const steps = value.$ref.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
   let target: unknown = document;
-  for (const step of steps.slice(1)) target = (target as Record<string, unknown>)[step];
+  for (const step of splitPointer(value.$ref)) target = (target as Record<string, unknown>)[step];
   if (target === undefined) throw new Error(`${value.$ref} points to nothing.`);
   return target as T;
 }

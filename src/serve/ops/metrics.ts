@@ -8,9 +8,10 @@ import {
   Registry,
 } from 'prom-client';
 import { type Event, type EventMetric, events, type Observe, tokenLosses } from '../../base/events.js';
+import { toPointer } from '../../base/members.js';
 import type { Replica } from '../../postgres/replica.js';
 import { canFail } from '../../resource/definition/record-schema.js';
-import { listLeaves, type Resource, toPointer } from '../../resource/definition/resource.js';
+import { listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { decodeReasons } from '../../resource/projection/codec.js';
 import { apiVersion } from '../http/render.js';
 import { lackNames } from './self.js';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { FieldError, FieldErrorCode } from '../../base/errors.js';
+import { toPointer } from '../../base/members.js';
 import { normalizeDecimal } from '../../resource/definition/field-types.js';
-import { toPointer } from '../../resource/definition/resource.js';
 import { findValueEnd, parseString, scanContainer, skipSpace } from '../../resource/projection/json-scan.js';
 
 export const bodyDepthMax = 20;
