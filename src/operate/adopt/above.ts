@@ -4,17 +4,8 @@ import { isPlain } from './indexes.js';
 import { listKeptConditions, listMarks } from './marks.js';
 import { getNames, toSingular } from './names.js';
 import { isPeople, listReferences } from './paths.js';
-import {
-  type Column,
-  type ReferenceStep,
-  type ShownRows,
-  type Subject,
-  type Survey,
-  sharePoint,
-  type Table,
-  type View,
-  type ViewId,
-} from './schema.js';
+import type { Column, ReferenceStep, ShownRows, Subject, Survey, Table, View, ViewId } from './schema.js';
+import { sharePoint } from './schema.js';
 import { getAlias, joinFrom, joinWorkspace, type Points } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
@@ -24,7 +15,7 @@ interface Above {
   readonly table: Table;
   readonly columns: readonly Column[];
   readonly references: readonly Column[];
-  /** Its deletion takes the row with it; otherwise nothing tells whether it does. */
+  /** The deletion of the record takes the row with it; otherwise nothing tells whether it does. */
   readonly takes: boolean;
 }
 

@@ -80,10 +80,10 @@ function listDraftFiles(found: Survey, drafts: readonly Draft[]): (DraftFile | D
   ];
 }
 
-const placesMax = 3;
+const placesMax = 3; // the terminal has one line for a point, the file all of its tables
 const countPointRows = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
 
-/** The first file asks what holds for many tables. */
+/** Moves the points that many tables share into the first file, which asks them once. */
 function mergeSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
   const shared = new Map<string, Point[]>();
   for (const point of files.flatMap((file) => ('sql' in file ? toPoints(file.open) : [])))

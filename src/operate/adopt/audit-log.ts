@@ -32,7 +32,7 @@ export function listDocuments({ columns }: Table, log?: AuditLog): Column[] {
   return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
 }
 
-/** Nearly all diffs must have the shape: a log of years has some of other forms. */
+/** Nine tenths of the diffs must have the shape: a log of years has some of other forms. */
 function findShape(texts: readonly string[]): DiffShape | undefined {
   const diffs = texts
     .flatMap(parseJson)

@@ -4,7 +4,7 @@ import { readProject } from '../../base/paths.js';
 import { isNamed, toSnakeCase } from '../../base/words.js';
 import { readCheckSql } from '../../doctor/finding.js';
 import { alias } from './columns.js';
-import { getDeletedWords, isState, listMarks, mayMark } from './marks.js';
+import { fewMax, getDeletedWords, isState, listMarks, mayMark } from './marks.js';
 import { chooseUntaken } from './names.js';
 import { AdoptRefused, type Column, type Table, type Tenant } from './schema.js';
 import { drawSample, quoteLiteral } from './sql.js';
@@ -80,9 +80,8 @@ function listLabels({ type, labels, isArray }: Column): readonly string[] {
   return [...check.matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) => label.replaceAll("''", "'"));
 }
 
-const rowsMax = 200;
-const sampledMax = 20_000;
-const charactersMax = 20_000;
+const rowsMax = 200; // they come from all of the sampled pages, and each holds a value of every column
+const charactersMax = 20_000; // the beginning of a value shows its form
 
 /** Reads evenly chosen rows of a small table, and some pages of a large one. Values are cut at 20,000 characters. */
 export async function sample(client: pg.Client, table: Table): Promise<void> {
@@ -90,7 +89,7 @@ export async function sample(client: pg.Client, table: Table): Promise<void> {
   if (columns.length === 0) return;
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const query = {
-    text: `select ${columns.map(cut).join(', ')} from ${drawSample(table, sampledMax)}
+    text: `select ${columns.map(cut).join(', ')} from ${drawSample(table)}
       ${order === '' ? '' : `order by md5(${order})`} limit ${rowsMax}`,
     rowMode: 'array' as const,
   };
@@ -115,13 +114,13 @@ export async function readSharedTables(
   for (const table of tables) {
     const column = columnIn(table);
     if (column === undefined || column.notNull) continue;
-    const text = `select from ${drawSample(table, sampledMax)} where ${column.quoted} is null limit 1`;
+    const text = `select from ${drawSample(table)} where ${column.quoted} is null limit 1`;
     if ((await client.query(text).catch(makeRefusal(table))).rows.length > 0) shared.add(table);
   }
   return shared;
 }
 
-const countedMax = 9;
+const countedMax = fewMax + 1; // one more tells that the values are not few
 
 /** Counts the values of columns that may mark rows, among the rows that no other mark hides. Rare values are one count. */
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
@@ -138,7 +137,7 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
   const { rows } = await client.query<{ i: number; value: string | null; rows: number }>(
     `select i, case when value is null or place <= ${countedMax} then value else '…' end as value, sum(rows)::int as rows from (
       select v.i, v.value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by v.i order by count(*) desc, v.value) as place
-      from (select * from ${drawSample(table, sampledMax)}) ${alias}
+      from (select * from ${drawSample(table)}) ${alias}
         cross join lateral (values ${values}) v (i, value)
         where ${['true', ...kept].join(' and ')} group by 1, 2) c group by 1, 2 order by i, min(place)`,
   );

@@ -4,13 +4,13 @@ import { findReasonToLeaveOut } from './columns.js';
 import type { OpenReference } from './guesses.js';
 import { choosePartKeys, findIdColumn } from './keys.js';
 import { isPeople, listReferences, type Reference } from './paths.js';
-import { AdoptRefused, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
+import { AdoptRefused, listKeysTo, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
 
 // Which tables become resources or parts, and the reason and the remedy for the others.
 
-/** Others are resources of their own: each part is a query per record, and `sync` takes no more. */
+/** The most parts of a record: each is a query per record, and `sync` takes no more. Further tables are resources. */
 const partsMax = 8;
-export const draftsMax = 100;
+export const draftsMax = 100; // `serve` starts within two seconds with so many resources
 
 interface ChoiceInput {
   readonly schema: string;
@@ -62,8 +62,7 @@ export function chooseTables(subjects: ChoiceInput): Choice {
 /** Takes the tables that the operator named first, then goes by size and by the tables that refer to them. */
 function chooseImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Table[] {
   const weight = (table: Table): number =>
-    Math.log10(1 + table.rows) +
-    all.filter(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name)).length;
+    Math.log10(1 + table.rows) + new Set(listKeysTo(table, all).map(({ from }) => from)).size;
   const isKept = ({ name }: Table): number => Number(keep.includes(name));
   const ranked = [...tables].sort((a, b) => isKept(b) - isKept(a) || weight(b) - weight(a));
   return tables.filter((table) => ranked.indexOf(table) < draftsMax);
@@ -111,11 +110,11 @@ function suggestRemedy(table: Table, { all, tenant, workspaces, users, open }: C
   const isOptional = ({ columns: [from], table: to }: Reference): boolean => !from?.notNull && workspaces.has(to);
   const optional = keys.find((key) => isOptional(key) && key.table !== users);
   if (optional) return suggestRemedyForNull(optional);
-  for (const other of all) {
-    const key = other.foreignKeys.find((each) => each.table === table.name && each.columns.length === 1);
-    if (key && (workspaces.has(other) || other === tenant.root))
-      return `rows of ${other.quoted} refer to it by ${key.columns[0]}, so show it by a view of your own that joins them, as long as each row is of one workspace`;
-  }
+  const back = listKeysTo(table, all).find(
+    ({ from, key }) => key.columns.length === 1 && (workspaces.has(from) || from === tenant.root),
+  );
+  if (back)
+    return `rows of ${back.from.quoted} refer to it by ${back.key.columns[0]}, so show it by a view of your own that joins them, as long as each row is of one workspace`;
   const guess = keys.find(({ key, table: to }) => key.isGuess && workspaces.has(to))?.key;
   if (guess)
     return `no foreign key proves that its ${guess.columns[0]} leads to ${guess.table}, and its foreign keys lead elsewhere: give it that foreign key and draft again`;
@@ -157,7 +156,7 @@ function findParent(table: Table, { all, tenant, users }: ChoiceInput): Table | 
   const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
   const keys = table.foreignKeys.filter(({ isGuess }) => !isGuess);
   const above = new Set(keys.map((key) => key.table).filter((name) => !isAside(name)));
-  const isReferredTo = all.some(({ foreignKeys }) => foreignKeys.some((key) => key.table === table.name));
+  const isReferredTo = listKeysTo(table, all).length > 0;
   const hasTime = table.columns.some(({ name }) => isNamed('created', name));
   if (above.size !== 1 || isReferredTo || hasTime || isNamed('secretTable', table.name)) return undefined;
   // A person is no record that the rows they wrote are a part of.

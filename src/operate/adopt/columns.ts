@@ -17,25 +17,29 @@ export const alias = 't';
 /** Sync needs the transaction that wrote the row. */
 export const rowXid = 'row_xid';
 
-/** Others are shown as text, as PostgreSQL prints them. */
-const types: Readonly<Record<string, FieldType>> = {
-  uuid: 'uuid',
-  bigint: 'integer',
-  integer: 'integer',
-  smallint: 'integer',
-  text: 'text',
-  'character varying': 'text',
-  character: 'text',
-  enum: 'enum',
-  numeric: 'number',
-  real: 'number',
-  'double precision': 'number',
-  boolean: 'boolean',
-  date: 'date',
-  'timestamp with time zone': 'timestamp',
-  json: 'json',
-  jsonb: 'json',
+/** A column of another type is shown as text, as PostgreSQL prints it. The bytes in an index are those of types with one length. */
+const columnTypes: Readonly<Record<string, readonly [field: FieldType, bytes?: number]>> = {
+  uuid: ['uuid', 16],
+  bigint: ['integer', 8],
+  integer: ['integer', 4],
+  smallint: ['integer', 2],
+  text: ['text'],
+  'character varying': ['text'],
+  character: ['text'],
+  enum: ['enum', 4],
+  numeric: ['number'],
+  real: ['number', 4],
+  'double precision': ['number', 8],
+  boolean: ['boolean', 1],
+  date: ['date', 4],
+  'timestamp with time zone': ['timestamp', 8],
+  json: ['json'],
+  jsonb: ['json'],
 };
+
+export const getFieldType = (type: string): FieldType | undefined => getOwn(columnTypes, type)?.[0];
+export const countBytes = (type: string): number | undefined =>
+  getOwn(columnTypes, type)?.[1] ?? (type === 'timestamp without time zone' ? 8 : undefined);
 
 export function showColumn({ quoted, type, isArray, enumOfDomain, composedOf }: Column): ShownColumn {
   if (composedOf) return { type: 'text', select: writeComposedText(composedOf) };
@@ -43,7 +47,7 @@ export function showColumn({ quoted, type, isArray, enumOfDomain, composedOf }: 
   // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
   if (enumOfDomain !== null) return { type: 'enum', select: `${column}::${enumOfDomain}` };
   if (isArray) return { type: 'json', select: `to_json(${column})` };
-  const known = getOwn(types, type);
+  const known = getFieldType(type);
   if (known !== undefined) return { type: known, select: column };
   if (type === 'inet') return { type: 'text', select: `abbrev(${column})` }; // as PostgreSQL prints it; a cast adds /32
   if (type !== 'timestamp without time zone') return { type: 'text', select: `${column}::text` };
@@ -83,14 +87,14 @@ export function showInsideJson(column: TypeMember & Partial<Column>, isId: boole
         }),
       ),
     };
-  if (isId && getOwn(types, type) === 'integer') return { type: 'bigint' };
-  if (getOwn(types, type) === 'json') return describeFreeJson(values);
+  if (isId && getFieldType(type) === 'integer') return { type: 'bigint' };
+  if (getFieldType(type) === 'json') return describeFreeJson(values);
   if (printedAsTexts.test(type)) return { type: 'text' };
-  const known = type === 'timestamp without time zone' ? 'timestamp' : getOwn(types, type);
+  const known = type === 'timestamp without time zone' ? 'timestamp' : getFieldType(type);
   return known === undefined ? describeFreeJson(values) : { type: known };
 }
 
-/** Without a sample only texts and numbers are shown, and lists of them. */
+/** Shows the members of a sample; without one only texts, numbers and lists of them. */
 function describeFreeJson(values: readonly string[]): Inside {
   const show = listMembers(values);
   return { type: 'json', show: show.length > 0 ? show : [''] };
@@ -105,10 +109,10 @@ function listMembers(values: readonly string[]): string[] {
   return listShownPointers(values.flatMap(parseJson)).sort().slice(0, membersMax);
 }
 
-const membersMax = 500;
-const depthMax = 8;
+const membersMax = 500; // resource.schema.json allows no more of them in `show`
+const depthMax = 8; // a document that repeats itself inside would list its members without end
 
-/** Follows plain values through lists, as `show` reads them. A name that few objects have can be a value of one workspace. */
+/** Follows plain values through lists, as `show` reads them. A name that is long, or in under a tenth of the objects, can be a value. */
 function listShownPointers(values: readonly unknown[], at = ''): string[] {
   const items = values.flatMap((value) => (Array.isArray(value) ? value.flat(Number.POSITIVE_INFINITY) : [value]));
   const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
@@ -155,7 +159,7 @@ export function describeDocuments(table: Table, columns: readonly Column[]): Poi
 /** Puts texts of free form last; if there are several, a mark stands before each hyphen inside them. */
 function writeComposedText(columns: readonly Column[]): string {
   const [only, ...others] = columns;
-  // Beside the workspace itself: PostgreSQL would order no index by a column that it knows to be the same.
+  // The id is the workspace itself here: PostgreSQL would order no index by a column that it knows to be the same.
   if (only?.type === 'text' && others.length === 0) return `${describeTextInKey(only)} || ''`;
   const free = columns.filter(isFreeText);
   const texts = [...columns.filter((column) => !isFreeText(column)), ...free].map((column) => {
@@ -169,7 +173,7 @@ function isFreeText(column: Column): boolean {
   return isTextual(column) || getTypeName(column) === 'citext';
 }
 
-/** Each function in it is immutable. Undefined: no index can have the type, such as an enumerated one. */
+/** Writes immutable functions alone. Undefined: no index can have the type, such as an enumerated one. */
 export function describeTextInKey(column: Column): string | undefined {
   const { type, isArray, quoted } = column;
   const value = `${alias}.${quoted}`;
@@ -181,11 +185,11 @@ export function describeTextInKey(column: Column): string | undefined {
 }
 
 export function isTextual({ type }: Column): boolean {
-  return getOwn(types, type) === 'text';
+  return getFieldType(type) === 'text';
 }
 
 export function isInteger({ type }: Column): boolean {
-  return getOwn(types, type) === 'integer';
+  return getFieldType(type) === 'integer';
 }
 
 function isNumber(column: Column): boolean {
@@ -196,7 +200,7 @@ export function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(getTypeName(column));
 }
 
-/** Its texts can also begin as JSON, YAML, XML or a printed hstore do. */
+/** Recognizes documents by the type, or by texts that begin as JSON, YAML, XML or a printed hstore do. */
 export function holdsDocuments(column: Column): boolean {
   const isText =
     isTextual(column) &&
@@ -331,7 +335,7 @@ export function guessColumnForm(column: Column): Form {
   return guessForm(column.values, column.type === 'bytea');
 }
 
-/** Its values are known by how they begin. */
+/** The codec whose values are known by how they begin. */
 export const preset = 'aes-256-gcm';
 
 function isPreset(values: readonly string[]): boolean {

@@ -2,8 +2,7 @@ import { isNamed, toSnakeCase } from '../../base/words.js';
 import { describeAbove, listViewConditions } from './above.js';
 import { planLogWrite } from './audit-log.js';
 import { alias, describeLeftOut, isDocument, isLogText, isTextual, rowXid } from './columns.js';
-import { describeCrossings } from './crossings.js';
-import { planFields, type ViewColumn } from './fields.js';
+import { describeCrossings, planFields, type ViewColumn } from './fields.js';
 import { guessPoints } from './guesses.js';
 import { isPlain } from './indexes.js';
 import { describeId } from './keys.js';
@@ -14,16 +13,8 @@ import { getNames, toSingular } from './names.js';
 import { draftParts, draftSync } from './parts.js';
 import { describePath } from './paths.js';
 import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
-import {
-  type DraftFile,
-  joinFrom,
-  joinWorkspace,
-  nameAs,
-  type Points,
-  toPoints,
-  writePolicies,
-  writeWhere,
-} from './sql.js';
+import type { DraftFile, Points } from './sql.js';
+import { joinFrom, joinWorkspace, nameAs, toPoints, writePolicies, writeWhere } from './sql.js';
 import { planWrite } from './write.js';
 
 export interface Draft {
@@ -31,12 +22,12 @@ export interface Draft {
   readonly name: string;
   readonly columns: readonly ViewColumn[];
   readonly definition: Readonly<Record<string, unknown>>;
-  /** They include proposals of indexes and views of its parts. */
+  /** The view, proposals of indexes, and views of the parts. */
   readonly files: readonly DraftFile[];
-  /** Its writes are entries of the app's audit log. */
+  /** Writes to the resource are entries of the app's audit log. */
   readonly isLogged: boolean;
   readonly ledger: Ledger;
-  /** They are not drafted, because each needs an index. */
+  /** Filters that are not drafted, because each needs an index. */
   readonly unindexed: readonly string[];
 }
 
@@ -189,7 +180,7 @@ function suggestNotNull({ table, id }: Subject, first: ViewColumn | undefined): 
   return isSet && sharePoint(text, table, `alter table ${table.quoted} alter column ${first.of.quoted} set not null`);
 }
 
-/** It holds beside the policies of the draft. */
+/** Names restrictive policies, which hold beside the policies of the draft. */
 function describeRestrictingPolicies({ quoted, policies }: Table): string[] {
   return policies
     .filter(({ restricts }) => restricts)

@@ -1,4 +1,6 @@
+import type pg from 'pg';
 import { areRandom } from '../../doctor/thorough/forms.js';
+import type { Judged, ShownColumn } from './columns.js';
 import {
   describeDocuments,
   findReasonNotToShow,
@@ -7,10 +9,8 @@ import {
   isMoments,
   isPersonal,
   isTextual,
-  type Judged,
   judgeColumns,
   preset,
-  type ShownColumn,
   showColumn,
   showId,
   showInsideJson,
@@ -18,7 +18,8 @@ import {
 } from './columns.js';
 import type { IndexKey } from './indexes.js';
 import { chooseUntaken, getNames, toCamelCase } from './names.js';
-import { type Column, type Point, type Subject, type Survey, sharePoint } from './schema.js';
+import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePoint } from './schema.js';
+import { drawSample, joinFrom, joinWorkspace } from './sql.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 
@@ -75,19 +76,12 @@ export function planFields(subject: Subject, survey: Survey, skipped: readonly (
 
 /** Warns of random values that no name and no form tells to be secrets; what other tables name is an id. */
 function describeRandomId({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point[] {
-  const isNamedBy = ({ name }: Column): boolean =>
-    tables.some(({ foreignKeys }) =>
-      foreignKeys.some((key) => key.table === table.name && key.references.includes(name)),
-    );
+  const named = listKeysTo(table, tables).flatMap(({ key }) => key.references);
+  const isText = (column: Column): boolean => isTextual(column) && !column.isArray && column !== log?.entityId;
   const names = columns
-    .filter(
-      (column) =>
-        isTextual(column) && !column.isArray && !column.isWanted && !isPersonal(column) && column !== log?.entityId,
-    )
-    .filter(
-      (column) =>
-        !column.refers && !isNamedBy(column) && guessColumnForm(column).kind === 'plain' && areRandom(column.values),
-    )
+    .filter((column) => isText(column) && !column.isWanted && !column.refers && !isPersonal(column))
+    .filter((column) => !named.includes(column.name) && guessColumnForm(column).kind === 'plain')
+    .filter(({ values }) => areRandom(values))
     .map(({ name }) => name)
     .join(', ');
   const all =
@@ -177,4 +171,41 @@ function describeDiff({ log }: Subject): FieldJson {
       ? 'Fields that changed, with old and new value.'
       : 'OPEN: no sampled value has a shape that the gateway reads, so no change is shown; describe it with the key diff.',
   };
+}
+
+/** A reference that some rows of so many have to another workspace is named; one of few rows is for `check` to find. */
+const crossingRowsMax = 1000;
+
+/** Finds columns that refer to records of another workspace, such as an author who moved: a client cannot read such a record. */
+export async function countCrossings(
+  client: pg.Client,
+  subject: Subject,
+  survey: Pick<Survey, 'subjects'>,
+): Promise<Set<string>> {
+  const { table } = subject;
+  const references = table.columns.flatMap((column) => {
+    const reference = findReferenceOf(subject, survey, column);
+    return reference?.isById && !reference.target.id.composedOf ? [{ column, target: reference.target }] : [];
+  });
+  if (references.length === 0) return new Set();
+  const sampledRows = `(select * from ${drawSample(table, crossingRowsMax)} limit ${crossingRowsMax})`;
+  const others = references.map(
+    ({ target }, i) =>
+      // An id can be unique within its workspace alone.
+      `coalesce(bool_or((select bool_and(${joinWorkspace(target)}::text <> s.own) ${joinFrom(target.table.quoted, target)}
+        where t.${target.id.quoted} = s.r${i})), false)`,
+  );
+  const { rows } = await client.query<boolean[]>({
+    text: `select ${others.join(', ')} from (select ${joinWorkspace(subject)}::text as own,
+      ${references.map(({ column }, i) => `t.${column.quoted} as r${i}`).join(', ')} ${joinFrom(sampledRows, subject)}) s`,
+    rowMode: 'array',
+  });
+  return new Set(references.flatMap(({ column }, i) => (rows[0]?.[i] ? [column.name] : [])));
+}
+
+export function describeCrossings({ table, crossings }: Subject): Point | false {
+  const names = [...crossings].join(', ');
+  const remedy =
+    'is its workspace the right one? The field has no "references", because clients cannot read such a record.';
+  return crossings.size > 0 && sharePoint(`A row refers to a record of another workspace: ${remedy}`, table, names);
 }

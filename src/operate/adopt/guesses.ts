@@ -1,13 +1,14 @@
 import type pg from 'pg';
 import { toSnakeCase } from '../../base/words.js';
 import { toSingular } from './names.js';
-import { type Column, type ForeignKey, findColumn, type Point, sharePoint, type Table, type Tenant } from './schema.js';
+import type { Column, ForeignKey, Point, Table, Tenant } from './schema.js';
+import { findColumn, listKeysTo, provesAll, sharePoint } from './schema.js';
 import { drawSample } from './sql.js';
 import { findMostFrequent, isSameKind } from './tenant.js';
 
 // References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.
 
-const rowsMax = 200;
+const rowsMax = 200; // values to look for: a column that refers to something else misses most of them
 
 export async function addGuessedKeys(client: pg.Client, tables: readonly Table[]): Promise<Table[]> {
   const guesses: Guess[] = [];
@@ -37,10 +38,8 @@ export async function addGuessedKeys(client: pg.Client, tables: readonly Table[]
 }
 
 function listRowNames(name: string, tables: readonly Table[]): ReadonlySet<string> {
-  const keys = tables.flatMap(({ foreignKeys }) =>
-    foreignKeys.filter(({ table, columns }) => table === name && columns.length === 1),
-  );
-  return new Set(keys.map(({ references }) => references[0] as string));
+  const keys = listKeysTo({ name }, tables).filter(({ key }) => key.columns.length === 1);
+  return new Set(keys.map(({ key }) => key.references[0] as string));
 }
 
 function isNamedByKey({ name, primaryKey }: Table, tables: readonly Table[]): boolean {
@@ -84,8 +83,8 @@ function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
       [name, toSingular(name)].includes(toSingular(toSnakeCase(each.name))),
     );
     if (!target || others.length > 0 || target.primaryKey.length !== 1) return [];
-    const unique = target.indexes.flatMap(({ isUnique, condition, columns }) =>
-      isUnique && !condition && columns.length === 1 ? columns : [],
+    const unique = target.indexes.flatMap((index) =>
+      provesAll(index) && index.columns.length === 1 ? index.columns : [],
     );
     return [...new Set([target.primaryKey[0], ...unique])].flatMap((name) => {
       const to = findColumn(target, name ?? undefined);

@@ -1,6 +1,5 @@
-import { getOwn } from '../../base/members.js';
 import { shortenName } from '../migrate/indexes.js';
-import { alias } from './columns.js';
+import { alias, countBytes } from './columns.js';
 import { listIndexConditions, listPrintedConditions } from './marks.js';
 import type { Column, Index, Table } from './schema.js';
 import type { DraftFile } from './sql.js';
@@ -19,7 +18,10 @@ export function isPlain({ of, select }: IndexKey): boolean {
   return select === makePlainKey(of).select;
 }
 
-/** The first `fixed` keys have one value each, the others are an order. None if an index of the table, also of kept rows, serves it. */
+/**
+ * Proposes an index whose first `fixed` keys have one value each; the others are an order. None if an index of the table, also of kept
+ * rows, serves it.
+ */
 export function proposeIndex(
   table: Table,
   name: string,
@@ -47,12 +49,6 @@ export function proposeIndex(
   ];
 }
 
-/** These types have one length. */
-const widths: Readonly<Record<string, number>> = {
-  ...{ boolean: 1, smallint: 2, integer: 4, date: 4, real: 4, enum: 4, bigint: 8, 'double precision': 8, uuid: 16 },
-  ...{ 'timestamp with time zone': 8, 'timestamp without time zone': 8 },
-};
-
 /** Each entry has 12 bytes beside its keys, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
 function estimateIndexBytes({ rows }: Table, keys: readonly IndexKey[]): number {
   const width = keys.reduce(
@@ -64,7 +60,7 @@ function estimateIndexBytes({ rows }: Table, keys: readonly IndexKey[]): number 
 
 function estimateWidth({ type, values }: Column): number {
   const sampled = values.reduce((sum, value) => sum + Buffer.byteLength(value), 0) / Math.max(1, values.length);
-  return getOwn(widths, type) ?? (Math.ceil(sampled) || 16) + 1;
+  return countBytes(type) ?? (Math.ceil(sampled) || 16) + 1;
 }
 
 /** Writes "8 kB" or "34 MB". */

@@ -1,14 +1,7 @@
 import { describeTextInKey, findReasonToLeaveOut, isInteger } from './columns.js';
-import {
-  type Column,
-  type ForeignKey,
-  findColumn,
-  type Index,
-  type Subject,
-  type Table,
-  type Tenant,
-  type WorkspaceOf,
-} from './schema.js';
+import { listReferences, type Reference } from './paths.js';
+import type { Column, Subject, Table, Tenant, WorkspaceOf } from './schema.js';
+import { findColumn, provesAll } from './schema.js';
 
 // A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 
@@ -31,7 +24,7 @@ export function findIdColumn(table: Table, tenant: Tenant, others: readonly stri
 
 function isIdentity(table: Table, column: Column | undefined, beside: readonly string[]): boolean {
   if (column === undefined || !isFitForId(column)) return false;
-  // Over partitions no index proves it: values that the database makes are taken, and UUIDs.
+  // Over partitions no index proves an id: values that the database makes are taken, and UUIDs.
   const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
   return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
 }
@@ -44,16 +37,12 @@ function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonl
   );
 }
 
-function provesAll({ isUnique, condition }: Index): boolean {
-  return isUnique && condition === null;
-}
-
-/** Clients may see it, and an index can have its text. */
+/** Clients may see such a column, and an index can have its text. */
 function isFitForId(column: Column): boolean {
   return describeTextInKey(column) !== undefined && findReasonToLeaveOut(column) === undefined;
 }
 
-/** PostgreSQL proves it for each partition alone. */
+/** Says that PostgreSQL proves an id for each partition alone. */
 export function describeId(table: Table, id: Column, tenant: Tenant): string | false {
   return (
     id.composedOf === undefined &&
@@ -82,23 +71,12 @@ function composeId(table: Table, beside: readonly string[]): Column | undefined 
 function composeColumns(columns: readonly Column[]): Column {
   const names = columns.map(({ quoted }) => quoted).join(', ');
   const [first] = columns as [Column, ...Column[]];
-  const { computed, isVirtual } = { computed: true, isVirtual: columns.some((column) => column.isVirtual) };
   return {
     ...first,
     ...{ name: names, quoted: names, inView: 'id', type: 'text', enumOfDomain: null, length: null, notNull: true },
-    ...{
-      made: false,
-      computed,
-      isVirtual,
-      madeOf: [],
-      refers: false,
-      moved: false,
-      filled: false,
-      sequence: null,
-      comment: null,
-    },
-    composedOf: columns,
-    ...{ labels: [], values: [], counts: [] },
+    ...{ made: false, computed: true, madeOf: [], refers: false, moved: false, filled: false, sequence: null },
+    ...{ comment: null, labels: [], values: [], counts: [], composedOf: columns },
+    isVirtual: columns.some((column) => column.isVirtual),
   };
 }
 
@@ -107,8 +85,9 @@ export interface PartKeys extends WorkspaceOf {
   readonly id: Column;
 }
 
-export function getReferenceTo(table: Table, part: Table): ForeignKey {
-  return part.foreignKeys.find((key) => key.table === table.name) as ForeignKey;
+/** Follows the first foreign key of a part, which has one to the table. */
+export function getReferenceTo(table: Table, part: Table): Reference {
+  return listReferences(part, [table])[0] as Reference;
 }
 
 /** Is undefined if sync could not distinguish the parts, or find their records. */
@@ -119,26 +98,14 @@ export function choosePartKeys(
   tenant: Tenant,
 ): PartKeys | undefined {
   const { columns, references } = getReferenceTo(table, part);
-  const links = (id.composedOf ?? [id]).map(({ name }) => findColumn(part, columns[references.indexOf(name)]));
-  const partId = findIdColumn(part, tenant, columns);
-  const ownTenant = tenant.columnIn(part);
+  const links = (id.composedOf ?? [id]).map((column) => columns[references.indexOf(column)]);
+  const names = columns.map(({ name }) => name);
+  const [partId, ownTenant] = [findIdColumn(part, tenant, names), tenant.columnIn(part)];
   const [link] = links;
   if (link === undefined || links.includes(undefined) || partId === undefined) return undefined;
-  if (ownTenant)
-    return {
-      tenant: ownTenant,
-      steps: [],
-      rivals: [],
-      link: id.composedOf ? composeColumns(links as Column[]) : link,
-      id: partId,
-    };
+  const keys = { id: partId, link: id.composedOf ? composeColumns(links as Column[]) : link, rivals: [] };
+  if (ownTenant) return { ...keys, tenant: ownTenant, steps: [] };
   // A step compares one column.
   if (id.composedOf) return undefined;
-  return {
-    tenant: workspace.tenant,
-    steps: [{ from: link, table, to: id }, ...workspace.steps],
-    rivals: [],
-    link,
-    id: partId,
-  };
+  return { ...keys, tenant: workspace.tenant, steps: [{ from: link, table, to: id }, ...workspace.steps] };
 }

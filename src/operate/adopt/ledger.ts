@@ -3,21 +3,11 @@ import { toPointer } from '../../base/members.js';
 import { listViewConditions } from './above.js';
 import { parseJson, showId } from './columns.js';
 import { getNames } from './names.js';
-import {
-  type Cause,
-  type Emptied,
-  type Hiding,
-  type Ledger,
-  type Point,
-  type Subject,
-  sharePoint,
-  type View,
-} from './schema.js';
-import { drawSample, joinFrom, joinWorkspace } from './sql.js';
+import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from './schema.js';
+import { sharePoint } from './schema.js';
+import { drawSample, joinFrom, joinWorkspace, sampledRowsMax } from './sql.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
-
-const rowsMax = 20_000;
 
 /** Counts rows as the draft would show them, or as the view does. */
 export async function countLedger(
@@ -30,7 +20,7 @@ export async function countLedger(
   const causes = [...listCauses(subject), ...(view?.taken ?? [])];
   const ofDraft = shown.open.filter(({ by }) => !view?.open.some((each) => each.by === by));
   const opens = [...ofDraft, ...(view?.open ?? [])];
-  const sampledRows = `(select * from ${drawSample(table, rowsMax)})`;
+  const sampledRows = `(select * from ${drawSample(table)})`;
   const rows = joinFrom(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
   const isShown = view
     ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
@@ -48,7 +38,7 @@ export async function countLedger(
   return {
     table: table.quoted,
     rows: sum(groups),
-    ...(table.rows > rowsMax && { sampledOf: Math.round(table.rows) }),
+    ...(table.rows > sampledRowsMax && { sampledOf: Math.round(table.rows) }),
     ...(table.policies.length > 0 && { policies: table.policies.map(({ name }) => name) }),
     shown: sum(seen),
     hidden: tallyCauses(unseen, (group) => causeOf(group)[0] ?? otherwise),

@@ -2,11 +2,11 @@ import { isNamed } from '../../base/words.js';
 import { parameterNames } from '../../resource/definition/filter-kinds.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
 import { type IndexKey, isPlain, listUsableIndexes, makePlainKey, proposeIndex } from './indexes.js';
-import type { Column, Index, Subject, Survey } from './schema.js';
+import { type Column, type Index, provesAll, type Subject, type Survey } from './schema.js';
 import type { DraftFile } from './sql.js';
 
-const filtersMax = 16;
-const lookUpsMax = 2;
+const filtersMax = 16; // resource.schema.json allows no more
+const lookUpsMax = 2; // each may need an index of its own
 const since =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
@@ -27,9 +27,7 @@ export function planListDraft(view: string, name: string, subject: Subject, surv
   // A row has the key of the way to its workspace for itself, so the index of that key finds it.
   const isAlone =
     subject.steps.length > 0 &&
-    table.indexes.some(
-      ({ isUnique, condition, columns }) => isUnique && !condition && columns.join() === getLead(subject).name,
-    );
+    table.indexes.some((index) => provesAll(index) && index.columns.join() === getLead(subject).name);
   const propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number): DraftFile[] =>
     isAlone ? [] : proposeIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
   const allFilters = [
@@ -114,8 +112,8 @@ function planPeriods(
 /** Clients look records up by a unique index. */
 function isLookUp({ of, field }: ViewColumn, { table, id, tenant, log }: Subject): boolean {
   const isSame = (name: string | null): boolean => name === of.name || name === tenant.name;
-  const isKey = ({ isUnique, condition, columns }: Index): boolean =>
-    isUnique && condition === null && columns.includes(of.name) && columns.every(isSame);
+  const isKey = (index: Index): boolean =>
+    provesAll(index) && index.columns.includes(of.name) && index.columns.every(isSame);
   const isFit = ['uuid', 'bigint', 'text', 'integer'].includes(String(field.type)) && of !== id && of !== tenant;
   return log === undefined && isFit && !of.refers && table.indexes.some(isKey);
 }

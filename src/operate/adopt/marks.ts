@@ -120,12 +120,12 @@ export function describeGone(rows: string, table: Table): string | false {
   return names.length > 0 && `${rows} count as gone by ${names.join(', ')}: their tokens are refused.`;
 }
 
-const shortMax = 30;
-const fewMax = 8;
+const shortMax = 30; // characters: longer texts are sentences of users, not words of the app
+export const fewMax = 8; // a person can decide about so many values at a glance
 const numberedText =
   'Numbers tell these states, and rows with each are shown: leave out by a condition those that mean deleted or that clients must not see. `check --rows` then names the rows that refer to them.';
 
-/** It may mark rows, by its name, or by one of the few short values that it has or may have. */
+/** Recognizes a column that may mark rows, by its name, or by one of the few short values that it has or may have. */
 export function mayMark(column: Column): boolean {
   const { name } = column;
   if (isDocument(column)) return false;

@@ -5,16 +5,8 @@ import { findIdColumn } from './keys.js';
 import { listPresentConditions } from './marks.js';
 import { toSingular } from './names.js';
 import { listSteps } from './paths.js';
-import {
-  type Column,
-  findColumn,
-  type Owners,
-  type ReferenceStep,
-  type Survey,
-  type Table,
-  type Tenant,
-  type WorkspaceOf,
-} from './schema.js';
+import type { Column, Owners, ReferenceStep, Survey, Table, Tenant, WorkspaceOf } from './schema.js';
+import { findColumn } from './schema.js';
 import { joinFrom, joinWorkspace, nameAs, quoteLiteral, writeWhere } from './sql.js';
 
 // Users who may have tokens: of one workspace, or members of several.

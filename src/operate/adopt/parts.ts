@@ -20,6 +20,7 @@ import { makePlainKey, proposeIndex } from './indexes.js';
 import { choosePartKeys, getReferenceTo, type PartKeys } from './keys.js';
 import { getMarkColumns, listDeletedPoints, listKeptConditions } from './marks.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from './names.js';
+import { listSteps } from './paths.js';
 import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from './schema.js';
 import { type DraftFile, joinFrom, joinWorkspace, nameAs, type Points } from './sql.js';
 
@@ -28,7 +29,7 @@ export interface PartDraft extends ViewColumn {
   readonly open: Points;
 }
 
-/** The subqueries are correlated, so they run for the rows of a page alone. */
+/** Writes correlated subqueries, which run for the rows of a page alone. */
 export function draftParts(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
   const takenColumns = new Set(columns.map(({ name }) => name));
   const takenMembers = new Set(columns.map(({ member }) => member));
@@ -36,12 +37,9 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
     const name = chooseUntaken(shortenPartName(part, subject.table), takenColumns);
     const key = getReferenceTo(subject.table, part);
     const tenant = survey.tenant.columnIn(part);
-    const conditions = key.columns.map(
-      (column, i) =>
-        `p.${findColumn(part, column)?.quoted} = ${alias}.${findColumn(subject.table, key.references[i])?.quoted}`,
-    );
+    const conditions = key.columns.map(({ quoted }, i) => `p.${quoted} = ${alias}.${key.references[i]?.quoted}`);
     const workspace = joinWorkspace(subject.shown.way);
-    if (tenant && !key.columns.includes(tenant.name)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
+    if (tenant && !key.columns.includes(tenant)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
     conditions.push(...listKeptConditions(part, 'p'));
     const { shown, leftOut } = judgePartColumns(part, subject.table, survey.tenant);
     const id = choosePartKeys(part, subject, subject, survey.tenant)?.id;
@@ -64,7 +62,7 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
       };
       return [member, json] as const;
     });
-    const isLoose = key.columns.some((column) => findColumn(part, column)?.notNull === false);
+    const isLoose = key.columns.some(({ notNull }) => !notNull);
     const others = isLoose ? '; rows without such a record are shown nowhere' : '';
     return {
       part,
@@ -91,10 +89,10 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
   });
 }
 
-/** The record has them itself: its workspace, and its key. */
+/** Returns the columns of which the record above has the values itself: the workspace, and its key. */
 function getPartKeys(part: Table, above: Table, tenant: Column | undefined): Column[] {
   const { columns } = getReferenceTo(above, part);
-  return part.columns.filter((column) => column === tenant || columns.includes(column.name));
+  return part.columns.filter((column) => column === tenant || columns.includes(column));
 }
 
 /** Judges the columns that a list in the record above shows. */
@@ -117,10 +115,9 @@ export function findReasonWithoutColumns(part: Table, above: Table, tenant: Tena
   return `a list in ${above.quoted} would show no column of it${reasons && `: ${reasons}`}`;
 }
 
-function findReferenceBy(part: Table, { name }: Column, { subjects }: Survey): Subject | undefined {
-  const keys = part.foreignKeys.filter(({ columns }) => columns.length === 1 && columns[0] === name);
+function findReferenceBy(part: Table, column: Column, { subjects }: Survey): Subject | undefined {
   return subjects.find(({ table, id }) =>
-    keys.some((key) => key.table === table.name && key.references[0] === id.name),
+    listSteps(part, [table]).some(({ from, to }) => from === column && to === id),
   );
 }
 
@@ -142,7 +139,7 @@ function shortenPartName(part: Table, { name }: Table): string {
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
 }
 
-/** See docs/understand/sync.md. */
+/** What a copy needs to find changed parts (docs/understand/sync.md). */
 export interface SyncDraft {
   readonly sync: Readonly<Record<string, unknown>>;
   readonly files: readonly DraftFile[];

@@ -1,20 +1,11 @@
 import { isNamed } from '../../base/words.js';
-import {
-  type Column,
-  type ForeignKey,
-  findColumn,
-  type ReferenceStep,
-  type Subject,
-  sharePoint,
-  type Table,
-  type Tenant,
-  type WorkspaceOf,
-} from './schema.js';
+import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, WorkspaceOf } from './schema.js';
+import { findColumn, listKeysTo, provesAll, sharePoint } from './schema.js';
 import type { Points } from './sql.js';
 
 // How rows of a table without a column of the workspace belong to one: by required references.
 
-const stepsMax = 4;
+const stepsMax = 4; // each is a join in every list
 
 export function isPeople({ name, columns }: Table): boolean {
   const has = (purpose: 'email' | 'secret'): boolean => columns.some((column) => isNamed(purpose, column.name));
@@ -82,7 +73,7 @@ function findToldTables(tables: readonly Table[], columnIn: Tenant['columnIn']):
   return new Set(others.filter(({ name }) => reached.has(name)));
 }
 
-/** Both tables of the foreign key are known. */
+/** A foreign key between two known tables. */
 export interface Reference {
   readonly key: ForeignKey;
   readonly table: Table;
@@ -122,18 +113,13 @@ function listRequiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[
 
 /** Takes keys of other tables, of which a unique index allows one row for each row of this table. */
 function listKeysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
-  return tables.flatMap((referring) =>
-    referring.foreignKeys.flatMap((key): ReferenceKey[] => {
-      if (key.table !== table.name || referring === table || key.isGuess || key.columns.length !== 1) return [];
-      const [from, to] = [findColumn(table, key.references[0]), findColumn(referring, key.columns[0])];
-      const isOfOne = referring.indexes.some(
-        ({ isUnique, condition, columns }) => isUnique && condition === null && columns.join() === to?.name,
-      );
-      return from && to && isOfOne
-        ? [{ step: { from, table: referring, to, isBack: true }, isOfPerson: isPeople(referring) }]
-        : [];
-    }),
-  );
+  return listKeysTo(table, tables).flatMap(({ from: referring, key }): ReferenceKey[] => {
+    if (referring === table || key.isGuess || key.columns.length !== 1) return [];
+    const [from, to] = [findColumn(table, key.references[0]), findColumn(referring, key.columns[0])];
+    const isOfOne = referring.indexes.some((index) => provesAll(index) && index.columns.join() === to?.name);
+    if (!from || !to || !isOfOne) return [];
+    return [{ step: { from, table: referring, to, isBack: true }, isOfPerson: isPeople(referring) }];
+  });
 }
 
 /** Names a column of the row, or a column of the other table with that table's name. */

@@ -101,7 +101,7 @@ async function readSource(client: pg.Client, name: string): Promise<Source | und
   };
 }
 
-const valuesMax = 1000;
+const valuesMax = 1000; // a member that `show` lacks is in many values, or the operator left it out
 
 async function readEmptied(client: pg.Client, resource: Resource): Promise<Emptied[]> {
   const emptied: Emptied[] = [];

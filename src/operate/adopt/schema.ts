@@ -15,36 +15,36 @@ export interface Column {
   readonly inView: string;
   /** PostgreSQL's format_type without a length; a domain has its base type, and "enum" means every enumerated type. */
   readonly type: string;
-  /** An id that is no column is composed of these. */
+  /** Columns of which an id is composed that is no column itself. */
   readonly composedOf?: readonly Column[];
-  /** A domain over an enumerated type names it here, as SQL writes it. */
+  /** The enumerated type below a domain, as SQL writes it. */
   readonly enumOfDomain: string | null;
-  /** A varchar or char has a length; null is no bound. */
+  /** The bound of a varchar or char; null is no bound. */
   readonly length: number | null;
   readonly notNull: boolean;
   /** A default, an identity or a generation makes the value. */
   readonly made: boolean;
   /** The column is generated, or an identity that is always generated. */
   readonly computed: boolean;
-  /** Each read computes it, so no index can have it. */
+  /** Each read computes the value, so no index can have the column. */
   readonly isVirtual: boolean;
-  /** The expression of a generated column reads it. */
+  /** Columns that the expression of a generated column reads. */
   readonly madeOf: readonly string[];
   /** The column is part of a foreign key to a table of any schema. */
   readonly refers: boolean;
-  /** A BEFORE UPDATE trigger of the app moves it. */
+  /** A BEFORE UPDATE trigger of the app moves the value. */
   readonly moved: boolean;
-  /** A BEFORE INSERT trigger of the app fills it. */
+  /** A BEFORE INSERT trigger of the app may fill the column. */
   readonly filled: boolean;
-  /** A serial has one; an identity needs no privilege on its own. */
+  /** The sequence of a serial; an identity needs no privilege on its own. */
   readonly sequence: string | null;
   readonly isArray: boolean;
   /** A composite type, or array of one, has members; any other type has null. */
   readonly members: readonly TypeMember[] | null;
-  /** The operator wants it shown whatever it seems to hold. */
+  /** The operator wants the column shown whatever it seems to hold. */
   readonly isWanted?: true;
   readonly comment: string | null;
-  /** Its enumerated type or a CHECK allows these; empty allows any. */
+  /** Values that the enumerated type or a CHECK allows; empty allows any. */
   readonly labels: readonly string[];
   /** The sample holds no NULL; only forms and words of logs get into a draft. */
   readonly values: string[];
@@ -66,7 +66,7 @@ export interface ForeignKey {
   readonly cascades: boolean;
   /** The key is ON DELETE SET NULL or SET DEFAULT. */
   readonly survives: boolean;
-  /** Only the name of the column says so. */
+  /** Only the name of the column tells the reference. */
   readonly isGuess?: true;
 }
 
@@ -75,8 +75,13 @@ export interface Index {
   readonly columns: readonly (string | null)[];
   readonly descending: readonly boolean[];
   readonly isUnique: boolean;
-  /** PostgreSQL prints it so. */
+  /** The condition of a partial index as PostgreSQL prints it. */
   readonly condition: string | null;
+}
+
+/** Is false for an index on some rows only. */
+export function provesAll({ isUnique, condition }: Index): boolean {
+  return isUnique && condition === null;
 }
 
 export interface Table {
@@ -87,22 +92,22 @@ export interface Table {
   readonly comment: string | null;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
-  /** Other tables name its rows by this column, and none does by the primary key. */
+  /** The column by which other tables name the rows, where none does by the primary key. */
   readonly named?: string | undefined;
-  /** Another table inherits from it. */
+  /** Another table inherits from this one. */
   readonly isInherited: boolean;
   /** An empty list means no partitions. */
   readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
-  /** No replica has its rows. */
+  /** No replica has the rows of an unlogged table. */
   readonly isUnlogged: boolean;
-  /** They run on INSERT and UPDATE. */
+  /** Functions of triggers that run on INSERT and UPDATE. */
   readonly triggers: readonly {
     readonly name: string;
     /** The trigger has the rights of the role that writes. */
     readonly asCaller: boolean;
-    /** It reads them, and they must be set. */
+    /** Settings that the function reads, and that must be set. */
     readonly parameters: readonly string[];
   }[];
   readonly rowSecurity: boolean;
@@ -110,7 +115,7 @@ export interface Table {
   readonly policies: readonly {
     readonly name: string;
     readonly restricts: boolean;
-    /** These roles of the app may read the table. */
+    /** Roles of the app that may read the table. */
     readonly apps: string | null;
   }[];
 }
@@ -119,12 +124,20 @@ export function findColumn(table: Table, name: string | undefined): Column | und
   return table.columns.find((column) => column.name === name);
 }
 
+/** Lists the foreign keys that lead to a table, with the tables that have them. */
+export function listKeysTo(
+  { name }: Pick<Table, 'name'>,
+  tables: readonly Table[],
+): { readonly from: Table; readonly key: ForeignKey }[] {
+  return tables.flatMap((from) => from.foreignKeys.flatMap((key) => (key.table === name ? [{ from, key }] : [])));
+}
+
 export interface AuditLog {
   readonly entity: Column;
   readonly entityId: Column;
   readonly action: Column;
   readonly diff: Column;
-  /** It is absent if no value of the sample has a shape that the gateway reads. */
+  /** The shape of the diff; absent: no value of the sample has one that the gateway reads. */
   readonly shape?: DiffShape;
   readonly entities: readonly string[];
 }
@@ -132,7 +145,7 @@ export interface AuditLog {
 export interface Tenant {
   /** The table has a row per workspace; absent: none was found. */
   readonly root?: Table;
-  /** It need not be the primary key. */
+  /** The column that others name; it need not be the primary key. */
   readonly rootId?: Column;
   readonly columnIn: (table: Table) => Column | undefined;
   readonly column: string;
@@ -140,12 +153,12 @@ export interface Tenant {
   readonly isSure: boolean;
 }
 
-/** The reference is required. */
+/** A required reference to a row of another table. */
 export interface ReferenceStep {
   readonly from: Column;
   readonly table: Table;
   readonly to: Column;
-  /** No foreign key says so. */
+  /** No foreign key tells the reference. */
   readonly isGuess?: true;
   /** The other row refers to this one. */
   readonly isBack?: true;
@@ -154,25 +167,25 @@ export interface ReferenceStep {
 export interface WorkspaceOf {
   /** The column is in the table of the row, or in the table of the last step. */
   readonly tenant: Column;
-  /** They are empty if the table has the column. */
+  /** The steps to the table with the column; empty: the table itself has it. */
   readonly steps: readonly ReferenceStep[];
-  /** They are worth the same. */
+  /** Other ways to a workspace that are worth the same. */
   readonly rivals: readonly WorkspaceOf[];
 }
 
-/** A resource is drafted of it. */
+/** A table of which a resource is drafted. */
 export interface Subject extends WorkspaceOf {
   readonly table: Table;
   readonly id: Column;
   readonly log?: AuditLog;
-  /** An audit log has them beside the diff. */
+  /** Documents that an audit log has beside the diff. */
   readonly documents: readonly Column[];
-  /** They refer to records of other workspaces in a sample. */
+  /** Columns that refer to records of other workspaces in a sample. */
   readonly crossings: ReadonlySet<string>;
-  /** Each record shows them as lists. */
+  /** Tables whose rows each record shows as lists. */
   readonly parts: readonly Table[];
   readonly shown: ShownRows;
-  /** A subject has it once it has been counted. */
+  /** The ledger of a subject whose rows have been counted. */
   readonly ledger?: Ledger;
 }
 
@@ -185,7 +198,7 @@ export interface Hiding {
 }
 
 export interface ShownRows {
-  /** It leads to the workspace through views of records above. */
+  /** The way to the workspace, through views of records above. */
   readonly way: { readonly tenant: Column | undefined; readonly steps: readonly ReferenceStep[] };
   readonly own: readonly Hiding[];
   readonly above: readonly Hiding[];
@@ -193,11 +206,11 @@ export interface ShownRows {
   readonly open: readonly Hiding[];
 }
 
-/** One cause hides these rows, or should hide them although they are shown. */
+/** Rows that one cause hides, or should hide although they are shown. */
 export interface Cause {
   readonly by: string;
   readonly rows: number;
-  /** It names three of them. */
+  /** The ids of three of the rows. */
   readonly ids: readonly string[];
 }
 
@@ -206,7 +219,7 @@ export interface ViewId {
   readonly name: string;
   /** The alias of the table stands before the column. */
   readonly id: string;
-  /** Row-level security adds them where it binds the owner of the view. */
+  /** Conditions that row-level security adds where it binds the owner of the view. */
   readonly policies: string | null;
 }
 
@@ -221,15 +234,15 @@ export interface View extends ViewId {
 export interface Ledger {
   readonly table: string;
   readonly rows: number;
-  /** If only some pages were counted, the whole table has about so many rows. */
+  /** The estimated rows of the whole table, if only some pages were counted. */
   readonly sampledOf?: number;
-  /** They hide rows from the role of ADMIN_URL, which are not counted. */
+  /** Policies that hide rows from the role of ADMIN_URL, which are not counted. */
   readonly policies?: readonly string[];
   readonly shown: number;
   readonly hidden: readonly Cause[];
-  /** Only a view that exists has them. */
+  /** Rows that a view of the database shows, and should not. */
   readonly shownAlthough: readonly Cause[];
-  /** They are shown although the record that they refer to is not; nothing tells whether it takes them with it. */
+  /** Shown rows whose record above is not shown; nothing tells whether it takes them with it. */
   readonly open: readonly Cause[];
   readonly emptied: readonly Emptied[];
 }
@@ -242,13 +255,13 @@ export interface Emptied {
   readonly part: number;
 }
 
-/** They make users owners of workspaces. */
+/** The table that makes users owners of workspaces. */
 export interface Owners extends WorkspaceOf {
-  /** It holds the users, their memberships, or the workspaces. */
+  /** The table of the users, of their memberships, or of the workspaces. */
   readonly table: Table;
-  /** It is absent if the table holds the users. */
+  /** The reference to the user; absent: the table holds the users. */
   readonly user?: Pick<ReferenceStep, 'from' | 'to'>;
-  /** It leads to a table with the names of roles. */
+  /** The step to a table with the names of roles. */
   readonly role?: ReferenceStep & { readonly name: Column };
 }
 
@@ -262,7 +275,7 @@ export interface Survey {
   /** A sentence about schemas with the same tables; it can be empty. */
   readonly twins: string;
   readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
-  /** These workspaces lack an owner who may have tokens made. */
+  /** Workspaces that lack an owner who may have tokens made. */
   readonly ownerless?: { readonly rows: number; readonly of: number; readonly ids: readonly string[] } | undefined;
   /** Filters that need an index of their own are drafted too. */
   readonly allFilters: boolean;
@@ -271,15 +284,15 @@ export interface Survey {
 /** A guess that can hurt is put before the operator. */
 export interface Point {
   readonly text: string;
-  /** About so many rows are concerned. */
+  /** The number of rows that the point is about. */
   readonly rows?: number;
   /** Many tables share the decision: it is asked once for the schema, and noted in each file. */
   readonly of?: string;
-  /** The first has the most rows. */
+  /** The tables that the point is about, the one with the most rows first. */
   readonly places?: readonly string[];
 }
 
-/** Many tables decide it alike; `names` are those in this one. */
+/** Makes a point that many tables decide alike; `names` are the columns or tables in this one. */
 export function sharePoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
   return { text, rows, of: names === '' ? name : `${name} (${names})` };
 }

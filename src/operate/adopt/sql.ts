@@ -26,7 +26,7 @@ export function printFile({ about, open = [], sql }: DraftFile): string {
   return `${comments.join('')}${sql}\n`;
 }
 
-/** With the first places, or all. */
+/** Writes the point with its first places, or all. */
 export function formatPoint({ text, places = [] }: Point, placesMax = Number.POSITIVE_INFINITY): string {
   if (places.length === 0) return text;
   const others = places.length - placesMax;
@@ -50,8 +50,11 @@ export function nameAs(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;
 }
 
+/** Of a table with more rows some pages are read, so that a draft costs about the same for any size. */
+export const sampledRowsMax = 20_000;
+
 /** Reads the same pages of a table at each call, enough for about so many rows. */
-export function drawSample({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMax: number): string {
+export function drawSample({ quoted, rows }: Pick<Table, 'quoted' | 'rows'>, rowsMax = sampledRowsMax): string {
   return `${quoted} tablesample system (${Math.min(100, (100 * rowsMax) / Math.max(rows, 1))}) repeatable (0)`;
 }
 

@@ -3,7 +3,7 @@ import { addHidings } from './above.js';
 import { findAuditLog, listDocuments } from './audit-log.js';
 import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './catalog.js';
 import { chooseTables, readOtherRelations } from './choice.js';
-import { countCrossings } from './crossings.js';
+import { countCrossings } from './fields.js';
 import { addGuessedKeys, openReferences } from './guesses.js';
 import { findIdColumn } from './keys.js';
 import { countLedger } from './ledger.js';
@@ -16,11 +16,11 @@ import { findTenant } from './tenant.js';
 export interface SurveyOptions {
   readonly schema: string;
   readonly tenantColumn?: string | undefined;
-  /** These columns are shown whatever they seem to hold, as TABLE.COLUMN. */
+  /** Columns, as TABLE.COLUMN, that are shown whatever they seem to hold. */
   readonly show?: readonly string[] | undefined;
   /** If it is absent, all that can be are resources. */
   readonly only?: readonly string[] | undefined;
-  /** They go before others if there are more than a gateway has resources. */
+  /** Tables that go before others if there are more than a gateway has resources. */
   readonly keep?: readonly string[] | undefined;
   readonly allFilters?: boolean | undefined;
 }

@@ -1,17 +1,11 @@
-import { getOwn } from '../../base/members.js';
 import { isNamed, toSnakeCase } from '../../base/words.js';
+import { getFieldType } from './columns.js';
 import { findWorkspaces, isPeople, mapKeys } from './paths.js';
-import { AdoptRefused, type Column, type ForeignKey, findColumn, type Table, type Tenant } from './schema.js';
+import type { Column, ForeignKey, Table, Tenant } from './schema.js';
+import { AdoptRefused, findColumn, listKeysTo } from './schema.js';
 
-/** `check` tries the wall with these, by the kind of their values. */
-const tenantKinds: Readonly<Record<string, string>> = {
-  uuid: 'uuid',
-  bigint: 'integer',
-  integer: 'integer',
-  smallint: 'integer',
-  text: 'text',
-  'character varying': 'text',
-};
+/** `check` can try the wall with workspaces of these types. */
+const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
 
 /** Integers of any width are one kind, and texts of any length. */
 export function isSameKind(a: Column, b: Column): boolean {
@@ -19,7 +13,7 @@ export function isSameKind(a: Column, b: Column): boolean {
 }
 
 function getTypeKind({ type }: Column): string {
-  return getOwn(tenantKinds, type) ?? type;
+  return (workspaceTypes.includes(type) && getFieldType(type)) || type;
 }
 
 /** Goes by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
@@ -36,9 +30,9 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
     getTypeKind,
   );
   if (sample === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
-  if (getOwn(tenantKinds, sample.type) === undefined)
+  if (!workspaceTypes.includes(sample.type))
     throw new AdoptRefused(
-      `The column "${column}" is of type ${sample.type}; a workspace is ${Object.keys(tenantKinds).join(', ')}.`,
+      `The column "${column}" is of type ${sample.type}; a workspace is ${workspaceTypes.join(', ')}.`,
     );
   const columnIn = makeColumnFinder(column, sample, listed);
   const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
@@ -49,6 +43,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
     );
   const next = candidates.filter(({ table }) => table !== listed?.table);
   const [rival] = named === undefined && listed !== undefined ? next : [];
+  // A quarter is more than the name gives, so the rival has nearly as many tables.
   const isClose = rival !== undefined && rival.score > (listed as RootCandidate).score - 0.25;
   const isMost = count * 2 >= tables.length - 1;
   return {
@@ -65,7 +60,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
   };
 }
 
-/** One of so many tables at least must lead to a workspace. */
+/** A fifth of the tables must lead to a workspace: in an app with fewer, another column divides its rows. */
 const fewest = 5;
 
 interface WorkspaceRoot {
@@ -111,7 +106,7 @@ function findColumnLike(table: Table, name: string): Column | undefined {
   return findColumn(table, name) ?? table.columns.find((column) => toSnakeCase(column.name) === toSnakeCase(name));
 }
 
-/** Puts the likeliest first: by tables with its column, by those that lead to it, and by name. */
+/** Puts the likeliest first: by the share of tables with its column, and of those that lead to it. A name outweighs a few tables. */
 function listCandidates(tables: readonly Table[]): RootCandidate[] {
   const keys = mapKeys(tables);
   return tables
@@ -122,10 +117,9 @@ function listCandidates(tables: readonly Table[]): RootCandidate[] {
       const { length: count } = tables.filter((other) => columnIn(other) !== undefined);
       const isOf = isNamed('workspaces', table.name) || isNamed('workspaceColumn', root.column);
       const share = count / tables.length;
+      // A table that is no list of workspaces by its name divides most rows; groups, such as shops, can lack shared tables.
       const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
-      const hasPeople = tables.some(
-        (each) => isPeople(each) && each.foreignKeys.some((key) => key.table === table.name),
-      );
+      const hasPeople = listKeysTo(table, tables).some(({ from }) => isPeople(from));
       const isEnough = (share >= enough && tables.length >= 4) || (hasPeople && count >= 4);
       // Most rows name the user who made them, but they belong to that user's workspace.
       if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
@@ -137,13 +131,10 @@ function listCandidates(tables: readonly Table[]): RootCandidate[] {
 }
 
 function findWorkspaceRoot(table: Table, tables: readonly Table[]): WorkspaceRoot | undefined {
-  const keys = tables.flatMap(({ foreignKeys }) =>
-    foreignKeys.flatMap(({ table: to, columns, references }) =>
-      to === table.name && columns.length === 1 ? [{ column: columns[0] as string, id: references[0] as string }] : [],
-    ),
-  );
-  const column = findMostFrequent(keys.map((key) => key.column));
-  const id = findColumn(table, findMostFrequent(keys.filter((key) => key.column === column).map((key) => key.id)));
+  const keys = listKeysTo(table, tables).flatMap(({ key }) => (key.columns.length === 1 ? [key] : []));
+  const column = findMostFrequent(keys.map(({ columns }) => columns[0]));
+  const ofColumn = keys.filter(({ columns }) => columns[0] === column);
+  const id = findColumn(table, findMostFrequent(ofColumn.map(({ references }) => references[0])));
   return column === undefined || id === undefined ? undefined : { table, column, id };
 }
 

@@ -12,7 +12,7 @@ export interface WriteDraft {
   readonly rules: ReadonlyMap<string, FieldJson>;
   readonly write: Readonly<Record<string, unknown>>;
   readonly version: string;
-  /** They hold the version, if no column of the table is one. */
+  /** The column of the version, if no column of the table is one. */
   readonly columns: readonly ViewColumn[];
   /** No field shows them. */
   readonly items: readonly string[];
@@ -31,7 +31,7 @@ interface Stamp {
 }
 
 const rowVersion = 'row_version';
-const charactersMax = 10_000;
+const charactersMax = 10_000; // a text without a length of its own gets some pages
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
@@ -159,7 +159,7 @@ function writePoints({ table, id }: Subject, written: Written, isLogged: boolean
   ];
 }
 
-/** Each row has xmin, which serves as its version. */
+/** Makes a version of xmin, which each row has. */
 function versionByTransaction(of: Column): ViewColumn {
   const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
