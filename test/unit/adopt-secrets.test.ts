@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { areRandom } from '../../src/doctor/thorough/forms.js';
-import { findReasonNotToShow, findReasonToLeaveOut } from '../../src/operate/adopt/columns.js';
+import { findReasonNotToShow, findReasonToLeaveOut } from '../../src/operate/adopt/columns/columns.js';
 import { column } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

@@ -4,15 +4,19 @@ import { listItems } from '../../base/listed.js';
 import { projectRoot } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { openMark } from '../../resource/definition/resource.js';
-import { planLogWrite } from './audit-log.js';
-import { draftsMax } from './choice.js';
+import { count, formatSize } from './columns/indexes.js';
 import { type Draft, makeDraft } from './draft.js';
 import { makeKeyIdsFile, makeTokensFile } from './files.js';
-import { count, formatSize } from './indexes.js';
-import { formatLedger } from './ledger.js';
+import { formatLedger } from './hiding/ledger.js';
 import { AdoptRefused, type Point, type Survey } from './schema.js';
 import { type DraftFile, formatPoint, printFile, toPoints } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
+import { draftsMax } from './tables/choice.js';
+import { planLogWrite } from './writing/audit-log.js';
+
+// The public face of this folder: `adopt` writes drafts, and `countShown` in rows.ts compares views with a draft of today. survey.ts reads
+// the app, draft.ts makes the files of a resource. tables/ tells whose rows a table has, columns/ what clients see of a row, hiding/ which
+// rows they see, writing/ what they change.
 
 export interface AdoptOptions extends SurveyOptions {
   readonly out: string;

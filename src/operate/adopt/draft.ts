@@ -1,21 +1,21 @@
 import { isNamed, toSnakeCase } from '../../base/words.js';
-import { describeAbove, listViewConditions } from './above.js';
-import { planLogWrite } from './audit-log.js';
-import { alias, describeLeftOut, isDocument, isLogText, isTextual, rowXid } from './columns.js';
-import { describeCrossings, planFields, type ViewColumn } from './fields.js';
-import { guessPoints } from './guesses.js';
-import { isPlain } from './indexes.js';
-import { describeId } from './keys.js';
-import { countEmptied, formatLedger, listOddities } from './ledger.js';
-import { getLead, planListDraft } from './lists.js';
-import { getMarkColumns, listDeletedPoints } from './marks.js';
+import { alias, describeLeftOut, isDocument, isLogText, isTextual, rowXid } from './columns/columns.js';
+import { describeCrossings, planFields, type ViewColumn } from './columns/fields.js';
+import { isPlain } from './columns/indexes.js';
+import { getLead, planListDraft } from './columns/lists.js';
+import { draftParts, draftSync } from './columns/parts.js';
+import { describeAbove, listViewConditions } from './hiding/above.js';
+import { countEmptied, formatLedger, listOddities } from './hiding/ledger.js';
+import { getMarkColumns, listDeletedPoints } from './hiding/marks.js';
 import { getNames, toSingular } from './names.js';
-import { draftParts, draftSync } from './parts.js';
-import { describePath } from './paths.js';
 import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
 import { joinFrom, joinWorkspace, nameAs, toPoints, writePolicies, writeWhere } from './sql.js';
-import { planWrite } from './write.js';
+import { guessPoints } from './tables/guesses.js';
+import { describeId } from './tables/keys.js';
+import { describePath } from './tables/paths.js';
+import { planLogWrite } from './writing/audit-log.js';
+import { planWrite } from './writing/write.js';
 
 export interface Draft {
   readonly subject: Subject;

@@ -1,11 +1,11 @@
 import { readProject } from '../../base/paths.js';
 import { isNamed } from '../../base/words.js';
-import { preset } from './columns.js';
-import type { ViewColumn } from './fields.js';
-import { describeGone, listPresentConditions } from './marks.js';
-import { writeOwnersSql } from './owners.js';
+import { preset } from './columns/columns.js';
+import type { ViewColumn } from './columns/fields.js';
+import { describeGone, listPresentConditions } from './hiding/marks.js';
 import type { Subject, Survey } from './schema.js';
 import { type DraftFile, nameAs, type Points, quoteLiteral, writePolicies, writeWhere } from './sql.js';
+import { writeOwnersSql } from './tables/owners.js';
 
 /** Drafts tokens.sql: workspaces and owners are the app's. */
 export function makeTokensFile(surveyed: Survey): DraftFile {

@@ -4,11 +4,11 @@ import { type Item, sumUp, warn } from '../../doctor/finding.js';
 import { listNodes, type QueryPlan } from '../../doctor/scans.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
-import { listFollowed } from './above.js';
-import { countEmptied, countLedger, formatLedger, listOddities } from './ledger.js';
+import { listFollowed } from './hiding/above.js';
+import { countEmptied, countLedger, formatLedger, listOddities } from './hiding/ledger.js';
 import { AdoptRefused, type Emptied, type Ledger, type Survey, type Table, type ViewId } from './schema.js';
 import { type SurveyOptions, survey } from './survey.js';
-import { findMostFrequent } from './tenant.js';
+import { findMostFrequent } from './tables/tenant.js';
 
 export type ResourceLedger = Ledger & { readonly resource: string };
 

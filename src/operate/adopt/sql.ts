@@ -1,5 +1,5 @@
 import { type PolicyCommand, testPolicy } from '../../doctor/policies.js';
-import { alias } from './columns.js';
+import { alias } from './columns/columns.js';
 import type { Point, ShownRows, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
@@ -50,7 +50,7 @@ export function nameAs(expression: string, name: string): string {
   return expression.replace(/^\w+\./, '') === name ? expression : `${expression} as ${name}`;
 }
 
-/** Of a table with more rows some pages are read, so that a draft costs about the same for any size. */
+/** A table with more rows is read by some pages, so that a draft costs about the same for any size. */
 export const sampledRowsMax = 20_000;
 
 /** Reads the same pages of a table at each call, enough for about so many rows. */

@@ -1,17 +1,17 @@
 import type pg from 'pg';
-import { addHidings } from './above.js';
-import { findAuditLog, listDocuments } from './audit-log.js';
-import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './catalog.js';
-import { chooseTables, readOtherRelations } from './choice.js';
-import { countCrossings } from './fields.js';
-import { addGuessedKeys, openReferences } from './guesses.js';
-import { findIdColumn } from './keys.js';
-import { countLedger } from './ledger.js';
-import { countOwnerless, findOwners, findUsers } from './owners.js';
-import { findReasonWithoutColumns } from './parts.js';
-import { findWorkspaces } from './paths.js';
+import { countCrossings } from './columns/fields.js';
+import { findReasonWithoutColumns } from './columns/parts.js';
+import { addHidings } from './hiding/above.js';
+import { countLedger } from './hiding/ledger.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
-import { findTenant } from './tenant.js';
+import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
+import { chooseTables, readOtherRelations } from './tables/choice.js';
+import { addGuessedKeys, openReferences } from './tables/guesses.js';
+import { findIdColumn } from './tables/keys.js';
+import { countOwnerless, findOwners, findUsers } from './tables/owners.js';
+import { findWorkspaces } from './tables/paths.js';
+import { findTenant } from './tables/tenant.js';
+import { findAuditLog, listDocuments } from './writing/audit-log.js';
 
 export interface SurveyOptions {
   readonly schema: string;

@@ -1,13 +1,13 @@
 import type pg from 'pg';
-import { isNamed, toSnakeCase } from '../../base/words.js';
-import { alias, isTextual } from './columns.js';
+import { isNamed, toSnakeCase } from '../../../base/words.js';
+import { alias, isTextual } from '../columns/columns.js';
+import { listPresentConditions } from '../hiding/marks.js';
+import { toSingular } from '../names.js';
+import type { Column, Owners, ReferenceStep, Survey, Table, Tenant, WorkspaceOf } from '../schema.js';
+import { findColumn } from '../schema.js';
+import { joinFrom, joinWorkspace, nameAs, quoteLiteral, writeWhere } from '../sql.js';
 import { findIdColumn } from './keys.js';
-import { listPresentConditions } from './marks.js';
-import { toSingular } from './names.js';
 import { listSteps } from './paths.js';
-import type { Column, Owners, ReferenceStep, Survey, Table, Tenant, WorkspaceOf } from './schema.js';
-import { findColumn } from './schema.js';
-import { joinFrom, joinWorkspace, nameAs, quoteLiteral, writeWhere } from './sql.js';
 
 // Users who may have tokens: of one workspace, or members of several.
 

@@ -1,6 +1,12 @@
-import { toSnakeCase } from '../../base/words.js';
-import { shortenName } from '../migrate/indexes.js';
-import { listDocuments } from './audit-log.js';
+import { toSnakeCase } from '../../../base/words.js';
+import { shortenName } from '../../migrate/indexes.js';
+import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../hiding/marks.js';
+import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
+import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from '../schema.js';
+import { type DraftFile, joinFrom, joinWorkspace, nameAs, type Points } from '../sql.js';
+import { choosePartKeys, getReferenceTo, type PartKeys } from '../tables/keys.js';
+import { listSteps } from '../tables/paths.js';
+import { listDocuments } from '../writing/audit-log.js';
 import {
   alias,
   describeDocuments,
@@ -17,12 +23,6 @@ import {
 } from './columns.js';
 import type { Fields, ViewColumn } from './fields.js';
 import { makePlainKey, proposeIndex } from './indexes.js';
-import { choosePartKeys, getReferenceTo, type PartKeys } from './keys.js';
-import { getMarkColumns, listDeletedPoints, listKeptConditions } from './marks.js';
-import { chooseUntaken, getNames, toCamelCase, toSingular } from './names.js';
-import { listSteps } from './paths.js';
-import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from './schema.js';
-import { type DraftFile, joinFrom, joinWorkspace, nameAs, type Points } from './sql.js';
 
 export interface PartDraft extends ViewColumn {
   readonly part: Table;
@@ -139,7 +139,7 @@ function shortenPartName(part: Table, { name }: Table): string {
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
 }
 
-/** What a copy needs to find changed parts (docs/understand/sync.md). */
+/** A copy finds changed parts by these (docs/understand/sync.md). */
 export interface SyncDraft {
   readonly sync: Readonly<Record<string, unknown>>;
   readonly files: readonly DraftFile[];

@@ -1,7 +1,7 @@
-import { isNamed } from '../../base/words.js';
-import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, WorkspaceOf } from './schema.js';
-import { findColumn, listKeysTo, provesAll, sharePoint } from './schema.js';
-import type { Points } from './sql.js';
+import { isNamed } from '../../../base/words.js';
+import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
+import { findColumn, listKeysTo, provesAll, sharePoint } from '../schema.js';
+import type { Points } from '../sql.js';
 
 // How rows of a table without a column of the workspace belong to one: by required references.
 

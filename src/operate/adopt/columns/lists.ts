@@ -1,9 +1,9 @@
-import { isNamed } from '../../base/words.js';
-import { parameterNames } from '../../resource/definition/filter-kinds.js';
+import { isNamed } from '../../../base/words.js';
+import { parameterNames } from '../../../resource/definition/filter-kinds.js';
+import { type Column, type Index, provesAll, type Subject, type Survey } from '../schema.js';
+import type { DraftFile } from '../sql.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
 import { type IndexKey, isPlain, listUsableIndexes, makePlainKey, proposeIndex } from './indexes.js';
-import { type Column, type Index, provesAll, type Subject, type Survey } from './schema.js';
-import type { DraftFile } from './sql.js';
 
 const filtersMax = 16; // resource.schema.json allows no more
 const lookUpsMax = 2; // each may need an index of its own

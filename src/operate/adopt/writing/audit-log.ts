@@ -1,8 +1,8 @@
-import { isNamed } from '../../base/words.js';
-import type { DiffShape } from '../../resource/projection/audit-diff.js';
-import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parseJson } from './columns.js';
-import type { AuditLog, Column, Survey, Table } from './schema.js';
-import { type DraftFile, nameAs, writePolicies, writeSequenceGrant } from './sql.js';
+import { isNamed } from '../../../base/words.js';
+import type { DiffShape } from '../../../resource/projection/audit-diff.js';
+import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parseJson } from '../columns/columns.js';
+import type { AuditLog, Column, Survey, Table } from '../schema.js';
+import { type DraftFile, nameAs, writePolicies, writeSequenceGrant } from '../sql.js';
 
 /** Recognizes a log by the names of its columns and the shape of a JSON value. */
 export function findAuditLog({ columns }: Table): AuditLog | undefined {

@@ -1,5 +1,8 @@
 import type pg from 'pg';
-import { areRandom } from '../../doctor/thorough/forms.js';
+import { areRandom } from '../../../doctor/thorough/forms.js';
+import { chooseUntaken, getNames, toCamelCase } from '../names.js';
+import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePoint } from '../schema.js';
+import { drawSample, joinFrom, joinWorkspace } from '../sql.js';
 import type { Judged, ShownColumn } from './columns.js';
 import {
   describeDocuments,
@@ -17,9 +20,6 @@ import {
   writeMoment,
 } from './columns.js';
 import type { IndexKey } from './indexes.js';
-import { chooseUntaken, getNames, toCamelCase } from './names.js';
-import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePoint } from './schema.js';
-import { drawSample, joinFrom, joinWorkspace } from './sql.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
-import { shortenName } from '../migrate/indexes.js';
+import { shortenName } from '../../migrate/indexes.js';
+import { listIndexConditions, listPrintedConditions } from '../hiding/marks.js';
+import type { Column, Index, Table } from '../schema.js';
+import type { DraftFile } from '../sql.js';
 import { alias, countBytes } from './columns.js';
-import { listIndexConditions, listPrintedConditions } from './marks.js';
-import type { Column, Index, Table } from './schema.js';
-import type { DraftFile } from './sql.js';
 
 /** A key is a column of the table, or an expression of a view over it. */
 export interface IndexKey {

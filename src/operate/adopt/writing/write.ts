@@ -1,12 +1,12 @@
-import { isNamed, toSnakeCase } from '../../base/words.js';
-import { parameterNames } from '../../resource/definition/filter-kinds.js';
+import { isNamed, toSnakeCase } from '../../../base/words.js';
+import { parameterNames } from '../../../resource/definition/filter-kinds.js';
+import { alias, isInteger, isTextual } from '../columns/columns.js';
+import type { FieldJson, Fields, ViewColumn } from '../columns/fields.js';
+import { isPlain } from '../columns/indexes.js';
+import { AdoptRefused, type Column, type Subject, type Survey, sharePoint, type Table } from '../schema.js';
+import { nameAs, type Points, writeSequenceGrant } from '../sql.js';
+import { namesOwner } from '../tables/owners.js';
 import type { LogWrite } from './audit-log.js';
-import { alias, isInteger, isTextual } from './columns.js';
-import type { FieldJson, Fields, ViewColumn } from './fields.js';
-import { isPlain } from './indexes.js';
-import { namesOwner } from './owners.js';
-import { AdoptRefused, type Column, type Subject, type Survey, sharePoint, type Table } from './schema.js';
-import { nameAs, type Points, writeSequenceGrant } from './sql.js';
 
 export interface WriteDraft {
   readonly rules: ReadonlyMap<string, FieldJson>;

@@ -1,11 +1,11 @@
 import type pg from 'pg';
-import { toPointer } from '../../base/members.js';
+import { toPointer } from '../../../base/members.js';
+import { parseJson, showId } from '../columns/columns.js';
+import { getNames } from '../names.js';
+import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from '../schema.js';
+import { sharePoint } from '../schema.js';
+import { drawSample, joinFrom, joinWorkspace, sampledRowsMax } from '../sql.js';
 import { listViewConditions } from './above.js';
-import { parseJson, showId } from './columns.js';
-import { getNames } from './names.js';
-import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from './schema.js';
-import { sharePoint } from './schema.js';
-import { drawSample, joinFrom, joinWorkspace, sampledRowsMax } from './sql.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
 

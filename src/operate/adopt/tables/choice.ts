@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { isNamed, toSnakeCase } from '../../base/words.js';
-import { findReasonToLeaveOut } from './columns.js';
+import { isNamed, toSnakeCase } from '../../../base/words.js';
+import { findReasonToLeaveOut } from '../columns/columns.js';
+import { AdoptRefused, listKeysTo, type Survey, type Table, type Tenant, type WorkspaceOf } from '../schema.js';
 import type { OpenReference } from './guesses.js';
 import { choosePartKeys, findIdColumn } from './keys.js';
 import { isPeople, listReferences, type Reference } from './paths.js';
-import { AdoptRefused, listKeysTo, type Survey, type Table, type Tenant, type WorkspaceOf } from './schema.js';
 
 // Which tables become resources or parts, and the reason and the remedy for the others.
 

@@ -1,7 +1,7 @@
-import { describeTextInKey, findReasonToLeaveOut, isInteger } from './columns.js';
+import { describeTextInKey, findReasonToLeaveOut, isInteger } from '../columns/columns.js';
+import type { Column, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
+import { findColumn, provesAll } from '../schema.js';
 import { listReferences, type Reference } from './paths.js';
-import type { Column, Subject, Table, Tenant, WorkspaceOf } from './schema.js';
-import { findColumn, provesAll } from './schema.js';
 
 // A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 

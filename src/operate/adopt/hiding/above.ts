@@ -1,12 +1,12 @@
-import { toSnakeCase } from '../../base/words.js';
-import { alias, showId } from './columns.js';
-import { isPlain } from './indexes.js';
+import { toSnakeCase } from '../../../base/words.js';
+import { alias, showId } from '../columns/columns.js';
+import { isPlain } from '../columns/indexes.js';
+import { getNames, toSingular } from '../names.js';
+import type { Column, ReferenceStep, ShownRows, Subject, Survey, Table, View, ViewId } from '../schema.js';
+import { sharePoint } from '../schema.js';
+import { getAlias, joinFrom, joinWorkspace, type Points } from '../sql.js';
+import { isPeople, listReferences } from '../tables/paths.js';
 import { listKeptConditions, listMarks } from './marks.js';
-import { getNames, toSingular } from './names.js';
-import { isPeople, listReferences } from './paths.js';
-import type { Column, ReferenceStep, ShownRows, Subject, Survey, Table, View, ViewId } from './schema.js';
-import { sharePoint } from './schema.js';
-import { getAlias, joinFrom, joinWorkspace, type Points } from './sql.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
 

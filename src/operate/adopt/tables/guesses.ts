@@ -1,9 +1,9 @@
 import type pg from 'pg';
-import { toSnakeCase } from '../../base/words.js';
-import { toSingular } from './names.js';
-import type { Column, ForeignKey, Point, Table, Tenant } from './schema.js';
-import { findColumn, listKeysTo, provesAll, sharePoint } from './schema.js';
-import { drawSample } from './sql.js';
+import { toSnakeCase } from '../../../base/words.js';
+import { toSingular } from '../names.js';
+import type { Column, ForeignKey, Point, Table, Tenant } from '../schema.js';
+import { findColumn, listKeysTo, provesAll, sharePoint } from '../schema.js';
+import { drawSample } from '../sql.js';
 import { findMostFrequent, isSameKind } from './tenant.js';
 
 // References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.

@@ -1,11 +1,11 @@
-import { getOwn } from '../../base/members.js';
-import { isNamed, type Purpose, toSnakeCase } from '../../base/words.js';
-import { areAddresses, findSecret, isPersonalDocument } from '../../doctor/thorough/contents.js';
-import { type Form, guessForm, isSealedDocument } from '../../doctor/thorough/forms.js';
-import type { FieldType } from '../../resource/definition/field-types.js';
-import { holdsImage } from '../../resource/projection/images.js';
-import { toCamelCase, toSingular } from './names.js';
-import { type Column, type Point, sharePoint, type Table, type TypeMember } from './schema.js';
+import { getOwn } from '../../../base/members.js';
+import { isNamed, type Purpose, toSnakeCase } from '../../../base/words.js';
+import { areAddresses, findSecret, isPersonalDocument } from '../../../doctor/thorough/contents.js';
+import { type Form, guessForm, isSealedDocument } from '../../../doctor/thorough/forms.js';
+import type { FieldType } from '../../../resource/definition/field-types.js';
+import { holdsImage } from '../../../resource/projection/images.js';
+import { toCamelCase, toSingular } from '../names.js';
+import { type Column, type Point, sharePoint, type Table, type TypeMember } from '../schema.js';
 
 export interface ShownColumn {
   readonly type: FieldType;
@@ -17,7 +17,7 @@ export const alias = 't';
 /** Sync needs the transaction that wrote the row. */
 export const rowXid = 'row_xid';
 
-/** A column of another type is shown as text, as PostgreSQL prints it. The bytes in an index are those of types with one length. */
+/** A column of another type is shown as text, as PostgreSQL prints it. Bytes in an index are known of types with one length. */
 const columnTypes: Readonly<Record<string, readonly [field: FieldType, bytes?: number]>> = {
   uuid: ['uuid', 16],
   bigint: ['integer', 8],

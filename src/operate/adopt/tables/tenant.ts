@@ -1,8 +1,8 @@
-import { isNamed, toSnakeCase } from '../../base/words.js';
-import { getFieldType } from './columns.js';
+import { isNamed, toSnakeCase } from '../../../base/words.js';
+import { getFieldType } from '../columns/columns.js';
+import type { Column, ForeignKey, Table, Tenant } from '../schema.js';
+import { AdoptRefused, findColumn, listKeysTo } from '../schema.js';
 import { findWorkspaces, isPeople, mapKeys } from './paths.js';
-import type { Column, ForeignKey, Table, Tenant } from './schema.js';
-import { AdoptRefused, findColumn, listKeysTo } from './schema.js';
 
 /** `check` can try the wall with workspaces of these types. */
 const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
