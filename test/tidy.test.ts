@@ -193,12 +193,16 @@ test('a name that lives longer than three lines says what it is', (t) => {
   t.deepEqual(wrong, []);
 });
 
-const namesInSrc = (pattern: RegExp): string[] =>
-  src.flatMap(({ code }) => [...code.matchAll(pattern)].map(([, name = '']) => name));
+const namesIn = (files: readonly Source[], pattern: RegExp): string[] =>
+  files.flatMap(({ code }) => [...code.matchAll(pattern)].map(([, name = '']) => name));
 
 test('the name of a type has one meaning in src, and the name of a function begins with a verb', (t) => {
-  const types = namesInSrc(/^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm);
-  const functions = namesInSrc(/^(?:export )?(?:async )?(?:function\*? |const (?=\w+[^=]*= (?:async )?\(.*=>))(\w+)/gm);
+  const types = namesIn(src, /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm);
+  const written = all.filter(({ path }) => ofProgram.test(path));
+  const functions = namesIn(
+    written,
+    /^(?:export )?(?:async )?(?:function\*? |const (?=\w+[^=]*= (?:async )?\(.*=>))(\w+)/gm,
+  );
   const verbs = words(readFileSync(join(projectRoot, 'test/support/verbs.txt'), 'utf8'));
   const repeated = types.filter((name, i) => types.indexOf(name) !== i);
   const withoutVerb = functions.filter((name) => !verbs.includes(name.replace(/[^a-z].*/, '')));

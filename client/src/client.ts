@@ -11,7 +11,7 @@ export class ApiError extends Error {
     readonly requestId: string | null,
     readonly errors: readonly Fault[],
   ) {
-    super([`${status} ${code}: ${detail}`, ...errors.map((each) => `${whereOf(each)} ${each.detail}`)].join(' '));
+    super([`${status} ${code}: ${detail}`, ...errors.map((each) => `${describeWhere(each)} ${each.detail}`)].join(' '));
   }
 }
 
@@ -24,7 +24,7 @@ export interface Fault {
   readonly detail: string;
 }
 
-const whereOf = ({ pointer, parameter, header }: Fault): string => pointer ?? parameter ?? header ?? '';
+const describeWhere = ({ pointer, parameter, header }: Fault): string => pointer ?? parameter ?? header ?? '';
 
 /** No answer came, although the request was repeated. A change may have happened: `repeat` the request later. */
 export class NoAnswer extends Error {
@@ -106,7 +106,7 @@ const pauseMsMax = 30_000;
 const conflictsMax = 10;
 
 /** Makes a client, which repeats a request with the same key after 429, 503 and lost answers. */
-export function workspaceClient(options: ClientOptions): Client {
+export function makeWorkspaceClient(options: ClientOptions): Client {
   const send = (request: Request): Promise<Reply> => sendUntilAnswered(options, request);
   const versioned = async <T>(request: Request): Promise<Versioned<T>> => {
     const { body, etag } = await send(request);
@@ -119,7 +119,7 @@ export function workspaceClient(options: ClientOptions): Client {
   return {
     async *listAll<T>(list: string, query: Query = {}) {
       for (let cursor: string | undefined; ; ) {
-        const path = `${list}${queryText({ perPage: 1000, ...query, cursor })}`;
+        const path = `${list}${writeQuery({ perPage: 1000, ...query, cursor })}`;
         const { data, pagination } = (await send({ method: 'GET', path })).body as Page<T>;
         yield* data;
         if (pagination.nextCursor === null) return;
@@ -150,7 +150,7 @@ interface Page<T> {
   readonly pagination: { readonly nextCursor: string | null; readonly complete: boolean };
 }
 
-function queryText(query: Query): string {
+function writeQuery(query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   return `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }
@@ -183,8 +183,8 @@ async function sendOnce({ base, token, signal, dryRun }: ClientOptions, request:
   const sent = { method, headers, ...(body && { body: JSON.stringify(body) }), ...(signal && { signal }) };
   const reply = await fetch(url, sent).catch(lost);
   const text = await reply.text().catch(lost); // a page that cannot be finished breaks off
-  if (reply.ok) return { body: parsed(text) ?? lost(new Error('it is no JSON')), etag: reply.headers.get('etag') };
-  const problem = parsed(text) as Partial<ApiError & { detail: string }> | undefined;
+  if (reply.ok) return { body: parseJson(text) ?? lost(new Error('it is no JSON')), etag: reply.headers.get('etag') };
+  const problem = parseJson(text) as Partial<ApiError & { detail: string }> | undefined;
   const { code = 'unknown', detail = text.slice(0, 300), requestId = null, errors = [] } = problem ?? {};
   const passes = [429, 502, 503].includes(reply.status) || code === 'idempotency_in_progress';
   if (!passes) throw new ApiError(reply.status, code, detail, requestId, errors);
@@ -192,7 +192,7 @@ async function sendOnce({ base, token, signal, dryRun }: ClientOptions, request:
   throw new Passing(`${reply.status} ${code}: ${detail}`, Number.isFinite(seconds) ? seconds * 1000 : null);
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

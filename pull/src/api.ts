@@ -47,7 +47,7 @@ const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
  * silent for a minute, 429 and 5xx; 500 for some minutes. Waits as Retry-After says, up to an hour, else twice as long each time, up to 30
  * s. After a 401 the token is read once more.
  */
-export function api(
+export function makeApi(
   base: string,
   readToken: () => string,
   signal: AbortSignal,
@@ -65,7 +65,7 @@ export function api(
         return await wanted;
       } catch (error) {
         signal.throwIfAborted();
-        throw new Broken(reasonOf(error as Error));
+        throw new Broken(getReason(error as Error));
       } finally {
         clearTimeout(late);
         clearTimeout(silent);
@@ -75,8 +75,8 @@ export function api(
     const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
     const reply = await answered(fetch(base + path, { headers, signal: within, redirect: 'manual' }));
     try {
-      await judge(path, reply, () => wholeText(textOf(reply, answered)));
-      return await take(textOf(reply, answered), reply.headers);
+      await judge(path, reply, () => readWholeText(getText(reply, answered)));
+      return await take(getText(reply, answered), reply.headers);
     } finally {
       stalled.abort();
     }
@@ -100,14 +100,14 @@ export function api(
   };
   const dated: Api['dated'] = (path) =>
     stream(path, async (chunks, reply) => {
-      const text = await wholeText(chunks);
+      const text = await readWholeText(chunks);
       if (!/[}\]]\s*$/.test(text)) throw new Broken('its reply is not whole');
-      return { body: parsed(text), dataAsOf: momentIn(reply.get('data-as-of')) };
+      return { body: parseAnswer(text), dataAsOf: findMoment(reply.get('data-as-of')) };
     });
   return { stream, dated, json: async (path) => (await dated(path)).body };
 }
 
-function parsed(text: string): unknown {
+function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -116,7 +116,7 @@ function parsed(text: string): unknown {
 }
 
 /** The member of an answer, which every gateway gives. Throws Refused. */
-export function memberOf<T>(body: unknown, name: string): T {
+export function getMember<T>(body: unknown, name: string): T {
   const value = (body as Record<string, unknown> | null)?.[name];
   if (typeof value === 'object' && value !== null) return value as T;
   throw new Refused(200, `The server at --base answers without ${name}, as a gateway does not.`);
@@ -139,26 +139,26 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
   if (reply.status >= 300 && reply.status < 400)
     throw new Refused(
       reply.status,
-      `The server redirects ${place} to ${plain(reply.headers.get('location') ?? 'nowhere')}: give that address as --base.`,
+      `The server redirects ${place} to ${stripControls(reply.headers.get('location') ?? 'nowhere')}: give that address as --base.`,
     );
   const type = reply.headers.get('content-type') ?? 'application/json';
   if (reply.ok && !type.includes('json'))
-    throw new Refused(reply.status, `The server at --base answers with ${plain(type)}, as a gateway does not.`);
+    throw new Refused(reply.status, `The server at --base answers with ${stripControls(type)}, as a gateway does not.`);
   if (reply.ok) return;
   const passes = passing.has(reply.status);
   const body = await (passes ? text().catch(() => '') : text()); // 504 of a proxy is temporary, 504 of the gateway is not
   if (!passes || body.includes('"code":"query_timeout"'))
-    throw new Refused(reply.status, `${place}: ${reply.status} ${detailOf(body)}`);
-  const detail = detailOf(body).replace(/[.;]+$/, '');
+    throw new Refused(reply.status, `${place}: ${reply.status} ${getDetail(body)}`);
+  const detail = getDetail(body).replace(/[.;]+$/, '');
   throw new Later(
     `it answers ${reply.status}${detail && ` (${detail})`}`,
     reply.status,
-    retryAfterMs(reply.headers.get('retry-after')),
+    getRetryAfterMs(reply.headers.get('retry-after')),
   );
 }
 
 /** Yields the text of a body, while it comes. */
-async function* textOf(reply: Response, answered: <V>(wanted: Promise<V>) => Promise<V>): AsyncGenerator<string> {
+async function* getText(reply: Response, answered: <V>(wanted: Promise<V>) => Promise<V>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = reply.body?.getReader();
   if (reader === undefined) return;
@@ -175,7 +175,7 @@ async function* textOf(reply: Response, answered: <V>(wanted: Promise<V>) => Pro
   }
 }
 
-async function wholeText(chunks: AsyncIterable<string>): Promise<string> {
+async function readWholeText(chunks: AsyncIterable<string>): Promise<string> {
   let text = '';
   for await (const chunk of chunks) {
     text += chunk;
@@ -185,32 +185,32 @@ async function wholeText(chunks: AsyncIterable<string>): Promise<string> {
 }
 
 /** Writes a moment as every destination takes it. */
-function momentIn(value: string | null): string | null {
+function findMoment(value: string | null): string | null {
   const ms = Date.parse(value ?? '');
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 
 /** Reads seconds or a date (RFC 9110, section 10.2.3); null when it is absent or past. */
-function retryAfterMs(value: string | null, nowMs = Date.now()): number | null {
+function getRetryAfterMs(value: string | null, nowMs = Date.now()): number | null {
   if (value === null) return null;
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;
   return ms > 0 ? Math.min(ms, retryAfterMsMax) : null;
 }
 
-function reasonOf(error: Error): string {
+function getReason(error: Error): string {
   const { code, message } = (error.cause ?? error) as { code?: string; message: string };
-  return code === undefined ? plain(message) : `the connection failed (${code})`;
+  return code === undefined ? stripControls(message) : `the connection failed (${code})`;
 }
 
-function detailOf(body: string): string {
+function getDetail(body: string): string {
   try {
-    return plain(String((JSON.parse(body) as { detail?: unknown }).detail ?? ''));
+    return stripControls(String((JSON.parse(body) as { detail?: unknown }).detail ?? ''));
   } catch {
     return '';
   }
 }
 
 /** Puts text of the server into one line, without control characters. */
-export function plain(text: string, lengthMax = 300): string {
+export function stripControls(text: string, lengthMax = 300): string {
   return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, lengthMax);
 }

@@ -20,7 +20,7 @@ export interface ChangeFiles {
 }
 
 /** Stands in when `--changes` is absent. */
-export function noChangeFiles(number: number): ChangeFiles {
+export function skipChangeFiles(number: number): ChangeFiles {
   const nothing = async (): Promise<void> => undefined;
   const file = {
     upserts: nothing,
@@ -37,7 +37,7 @@ const nameForm = /^(\d{10})-.+\.ndjson(\.part)?$/;
 /**
  * Numbered files in a folder, NUMBER-RESOURCE.ndjson, each a change a line: {"change":"upsert","record":…} or {"change":"delete","id":…}.
  */
-export async function changeFiles(folder: string, committed: number): Promise<ChangeFiles> {
+export async function openChangeFiles(folder: string, committed: number): Promise<ChangeFiles> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const present = (await readdir(folder)).map((name) => ({ name, number: Number(nameForm.exec(name)?.[1] ?? 0) }));
   // A kill leaves one file at most that was not committed.

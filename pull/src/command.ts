@@ -1,5 +1,5 @@
 import type { Display } from './display.js';
-import { inWords } from './errors.js';
+import { describeError } from './errors.js';
 import { isClear, parse, UsageError, usage } from './options.js';
 import { keepCopy } from './run.js';
 
@@ -17,7 +17,7 @@ export async function runCommand(
       return 0;
     }
     if (command.does === 'status') {
-      const { statusText } = await import('./sql/status.js');
+      const { writeStatus: statusText } = await import('./sql/status.js');
       const { text, isFresh } = await statusText(command, command.maxAgeMs);
       screen.print(text);
       return isFresh ? 0 : 1;
@@ -28,7 +28,7 @@ export async function runCommand(
     return 0;
   } catch (error) {
     signal.throwIfAborted();
-    screen.note(inWords(error));
+    screen.note(describeError(error));
     return error instanceof UsageError ? 2 : 1;
   }
 }

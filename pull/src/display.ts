@@ -1,5 +1,5 @@
 import { Bar } from 'cli-progress';
-import { plain } from './api.js';
+import { stripControls } from './api.js';
 import type { PassProgress, PassReport } from './pass.js';
 
 /** `pull` shows a bar and sentences on a terminal, otherwise a JSON line for each pass on stdout. */
@@ -24,29 +24,29 @@ const toldAgainMs = 30_000;
 const gapMsMax = 15_000;
 const noteLengthMax = 3000;
 
-export function display({ out, err }: Outlets, isTerminal = process.stdout.isTTY === true): Display {
+export function openDisplay({ out, err }: Outlets, isTerminal = process.stdout.isTTY === true): Display {
   let bar: Bar | null = null;
-  const isTold = waitsTold();
+  const isTold = tellWaits();
   const clear = (): void => {
     bar?.stop();
     bar = null;
   };
   const note = (sentence: string): void => {
     clear();
-    err(`${plain(sentence, noteLengthMax)}\n`);
+    err(`${stripControls(sentence, noteLengthMax)}\n`);
   };
   return {
     onPage: isTerminal
       ? ({ resource, records, recordsLeft }) => {
           if (recordsLeft === null) return;
-          bar ??= started(resource, records + recordsLeft);
+          bar ??= tellStart(resource, records + recordsLeft);
           bar.setTotal(records + recordsLeft);
           bar.update(records);
         }
       : undefined,
     passed: (report) => {
       clear();
-      out(`${isTerminal ? sentenceOf(report) : JSON.stringify(report)}\n`);
+      out(`${isTerminal ? getSentence(report) : JSON.stringify(report)}\n`);
     },
     waiting: (reason, waitMs, whom = 'gateway') => {
       if (isTold(waitMs))
@@ -58,7 +58,7 @@ export function display({ out, err }: Outlets, isTerminal = process.stdout.isTTY
 }
 
 /** Decides which waits are told. */
-export function waitsTold(now = () => performance.now()): (waitMs: number) => boolean {
+export function tellWaits(now = () => performance.now()): (waitMs: number) => boolean {
   let [firstMs, lastMs, toldMs] = Array<number>(3).fill(Number.NEGATIVE_INFINITY) as [number, number, number];
   return (waitMs) => {
     const nowMs = now();
@@ -71,7 +71,7 @@ export function waitsTold(now = () => performance.now()): (waitMs: number) => bo
   };
 }
 
-function started(resource: string, total: number): Bar {
+function tellStart(resource: string, total: number): Bar {
   const bar = new Bar({
     format: `${resource} {bar} {value} of {total} records, {eta_formatted} left`,
     clearOnComplete: true,
@@ -80,7 +80,7 @@ function started(resource: string, total: number): Bar {
   return bar;
 }
 
-function sentenceOf({ resource, whole, records, deleted, repaired, seconds }: PassReport): string {
+function getSentence({ resource, whole, records, deleted, repaired, seconds }: PassReport): string {
   const kind = whole ? 'records, all of them' : 'changed records';
   const more = [...(deleted > 0 ? [`${deleted} deleted`] : []), ...(repaired > 0 ? [`${repaired} repaired`] : [])];
   return `${resource}: ${[`${records} ${kind}`, ...more].join(', ')}, in ${seconds} s`;

@@ -8,7 +8,7 @@
  * - Anything else without a single type is a column of JSON.
  */
 
-import { free, joined, shortened, snake } from './names.js';
+import { chooseFree, joinNames, shortenName, toSnake } from './names.js';
 
 type Schema = { readonly [keyword: string]: unknown };
 export type OpenApiDocument = Schema;
@@ -71,7 +71,7 @@ export const workspaceColumn = 'workspace_id';
 export const stateTable = 'pull_state';
 export const statusTable = 'pull_status';
 
-const own = (value: object, name: string): unknown =>
+const getOwn = (value: object, name: string): unknown =>
   Object.hasOwn(value, name) ? (value as Schema)[name] : undefined;
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -85,10 +85,10 @@ export interface TableOptions {
 }
 
 /** Puts resources before those they refer to, so no reference dangles after a run. */
-export function resourcesOf(document: OpenApiDocument, options: TableOptions = { hasWorkspace: false }): Resource[] {
-  const paths = Object.keys(objectAt(document, document, ['paths']));
+export function listResources(document: OpenApiDocument, options: TableOptions = { hasWorkspace: false }): Resource[] {
+  const paths = Object.keys(getObject(document, document, ['paths']));
   const names = paths.flatMap((path) => /^\/sync\/([^/{}]+)$/.exec(path)?.[1] ?? []);
-  const resources = names.map((name) => resourceOf(document, name, options));
+  const resources = names.map((name) => readResource(document, name, options));
   const ordered: Resource[] = [];
   const place = (resource: Resource, above: readonly string[]): void => {
     if (ordered.includes(resource) || above.includes(resource.name)) return;
@@ -118,52 +118,52 @@ export function refuseTwins(resources: readonly Resource[]): void {
     }
 }
 
-function resourceOf(document: Schema, name: string, { hasWorkspace }: TableOptions): Resource {
-  const operation = objectAt(document, document, ['paths', `/sync/${name}`, 'get']);
-  const page = objectAt(document, operation, ['responses', '200', 'content', 'application/json', 'schema']);
-  const record = objectAt(document, page, ['properties', 'data', 'items']);
+function readResource(document: Schema, name: string, { hasWorkspace }: TableOptions): Resource {
+  const operation = getObject(document, document, ['paths', `/sync/${name}`, 'get']);
+  const page = getObject(document, operation, ['responses', '200', 'content', 'application/json', 'schema']);
+  const record = getObject(document, page, ['properties', 'data', 'items']);
   const added = hasWorkspace ? [workspaceColumn] : [];
   const taken = new Set([versionColumn, hashColumn, ...added]);
   const columns: Column[] = [];
   const parts: PartTable[] = [];
   const references: Reference[] = [];
-  const tableName = free(snake(name), new Set([stateTable, statusTable]));
-  const recordName = snake(String(record['x-record'] ?? name));
+  const tableName = chooseFree(toSnake(name), new Set([stateTable, statusTable]));
+  const recordName = toSnake(String(record['x-record'] ?? name));
   const add = (path: readonly string[], given: unknown, isRequired: boolean): void => {
-    const schema = follow(document, given);
-    if (!isObject(schema) || path.length > groupsMax) throw unfit(name);
-    const elements = path.length === 1 ? elementsOf(document, schema) : null;
-    const inner = typesOf(schema).join() === 'object' ? own(schema, 'properties') : undefined;
+    const schema = followReference(document, given);
+    if (!isObject(schema) || path.length > groupsMax) throw makeUnfit(name);
+    const elements = path.length === 1 ? listElements(document, schema) : null;
+    const inner = listTypes(schema).join() === 'object' ? getOwn(schema, 'properties') : undefined;
     if (elements !== null) {
       const member = path[0] as string;
       parts.push({
-        ...partOf(shortened(`${recordName}_id`), elements, added),
-        name: joined([tableName, member]),
+        ...readPart(shortenName(`${recordName}_id`), elements, added),
+        name: joinNames([tableName, member]),
         comment: String(schema.description ?? ''),
         member,
       });
     } else if (isObject(inner)) {
-      const required = isRequired && !isNullable(schema) ? requiredOf(schema) : [];
+      const required = isRequired && !isNullable(schema) ? listRequired(schema) : [];
       for (const [member, each] of Object.entries(inner)) add([...path, member], each, required.includes(member));
     } else {
-      const column = columnOf(free(joined(path), taken), path, schema, isRequired);
+      const column = readColumn(chooseFree(joinNames(path), taken), path, schema, isRequired);
       columns.push(path.join() === 'id' ? { ...column, kind: 'text', isRequired: true } : column);
-      const reference = own(schema, 'x-references');
+      const reference = getOwn(schema, 'x-references');
       if (typeof reference === 'string') references.push({ column: column.name, resource: reference });
     }
   };
-  const required = requiredOf(record);
-  for (const [member, schema] of Object.entries(objectAt(document, record, ['properties'])))
+  const required = listRequired(record);
+  for (const [member, schema] of Object.entries(getObject(document, record, ['properties'])))
     if (member !== 'syncVersion') add([member], schema, required.includes(member));
-  if (!columns.some(({ path }) => path.join() === 'id')) throw unfit(name);
+  if (!columns.some(({ path }) => path.join() === 'id')) throw makeUnfit(name);
   const table = { name: tableName, comment: String(record.description ?? ''), columns };
-  return { name, table, parts, references, perPageMax: perPageMaxOf(document, operation) };
+  return { name, table, parts, references, perPageMax: getPerPageMax(document, operation) };
 }
 
 const groupsMax = 4;
 
 /** Takes the columns of all variants of the elements, required if each variant requires them. */
-function partOf(
+function readPart(
   owner: string,
   variants: readonly Schema[],
   added: readonly string[],
@@ -171,16 +171,16 @@ function partOf(
   const taken = new Set([owner, 'position', ...added]);
   const members = new Map<string, Schema[]>();
   for (const variant of variants)
-    for (const [member, schema] of Object.entries(own(variant, 'properties') as Schema))
+    for (const [member, schema] of Object.entries(getOwn(variant, 'properties') as Schema))
       members.set(member, [...(members.get(member) ?? []), schema as Schema]);
   const references: Reference[] = [];
   const columns = [...members].map(([member, schemas]): Column => {
-    const isRequired = variants.every((variant) => requiredOf(variant).includes(member));
-    const made = schemas.map((schema) => columnOf('', [member], schema, isRequired));
+    const isRequired = variants.every((variant) => listRequired(variant).includes(member));
+    const made = schemas.map((schema) => readColumn('', [member], schema, isRequired));
     const [first] = made as [Column];
     const isOne = made.every(({ kind }) => kind === first.kind);
-    const name = free(snake(member), taken);
-    const reference = schemas.map((schema) => own(schema, 'x-references')).find((each) => typeof each === 'string');
+    const name = chooseFree(toSnake(member), taken);
+    const reference = schemas.map((schema) => getOwn(schema, 'x-references')).find((each) => typeof each === 'string');
     if (typeof reference === 'string') references.push({ column: name, resource: reference });
     return {
       ...first,
@@ -194,54 +194,57 @@ function partOf(
   return { owner, columns, references };
 }
 
-function columnOf(name: string, path: readonly string[], schema: Schema, isRequired: boolean): Column {
-  const kind = kindOf(schema);
+function readColumn(name: string, path: readonly string[], schema: Schema, isRequired: boolean): Column {
+  const kind = chooseKind(schema);
   return {
     name,
     path,
     kind,
     // Any type includes null.
-    isRequired: isRequired && !isNullable(schema) && typesOf(schema).length > 0,
-    digits: kind === 'number' ? digitsIn(schema) : null,
-    comment: meaningOf(schema),
+    isRequired: isRequired && !isNullable(schema) && listTypes(schema).length > 0,
+    digits: kind === 'number' ? countDigits(schema) : null,
+    comment: getMeaning(schema),
   };
 }
 
 /** Says what a column means by the document: people, dbt and assistants read it. */
-function meaningOf(schema: Schema): string {
-  const values = own(schema, 'enum');
+function getMeaning(schema: Schema): string {
+  const values = getOwn(schema, 'enum');
   const listed = Array.isArray(values) ? values.filter((value) => value !== null).join(', ') : '';
-  const [example] = [own(schema, 'examples')].flat();
-  const reference = own(schema, 'x-references');
+  const [example] = [getOwn(schema, 'examples')].flat();
+  const reference = getOwn(schema, 'x-references');
   return [
     String(schema.description ?? ''),
     ...(listed === '' ? [] : [`One of: ${listed}.`]),
     ...(listed === '' && typeof example === 'string' ? [`For example ${example}.`] : []),
-    ...(typeof reference === 'string' ? [`Refers to the id in ${snake(reference)}.`] : []),
+    ...(typeof reference === 'string' ? [`Refers to the id in ${toSnake(reference)}.`] : []),
   ]
     .filter((sentence) => sentence !== '')
     .join(' ');
 }
 
 /** Returns the zone in which the days of the API begin; null: the document does not say. */
-export function timeZoneOf(document: OpenApiDocument): string | null {
-  const zone = own(document, 'x-time-zone');
+export function getTimeZone(document: OpenApiDocument): string | null {
+  const zone = getOwn(document, 'x-time-zone');
   return typeof zone === 'string' && /^[A-Za-z0-9_+/-]{1,64}$/.test(zone) ? zone : null;
 }
 
 /** Returns the schemas of elements that are objects with known members; their references are followed. */
-function elementsOf(document: Schema, schema: Schema): Schema[] | null {
-  if (!typesOf(schema).includes('array')) return null;
-  const items = follow(document, own(schema, 'items'));
+function listElements(document: Schema, schema: Schema): Schema[] | null {
+  if (!listTypes(schema).includes('array')) return null;
+  const items = followReference(document, getOwn(schema, 'items'));
   if (!isObject(items)) return null;
-  const variants = own(items, 'properties') === undefined ? (own(items, 'anyOf') ?? own(items, 'oneOf')) : [items];
+  const variants =
+    getOwn(items, 'properties') === undefined ? (getOwn(items, 'anyOf') ?? getOwn(items, 'oneOf')) : [items];
   if (!Array.isArray(variants) || variants.length === 0) return null;
   const found: Schema[] = [];
   for (const each of variants) {
-    const variant = follow(document, each);
-    const members = isObject(variant) ? own(variant, 'properties') : undefined;
+    const variant = followReference(document, each);
+    const members = isObject(variant) ? getOwn(variant, 'properties') : undefined;
     if (!isObject(variant) || !isObject(members)) return null;
-    const followed = Object.entries(members).map(([member, given]) => [member, follow(document, given)] as const);
+    const followed = Object.entries(members).map(
+      ([member, given]) => [member, followReference(document, given)] as const,
+    );
     // `true` is a schema of anything.
     found.push({
       ...variant,
@@ -251,28 +254,29 @@ function elementsOf(document: Schema, schema: Schema): Schema[] | null {
   return found;
 }
 
-function perPageMaxOf(document: Schema, operation: Schema): number {
-  const parameters = own(operation, 'parameters');
+function getPerPageMax(document: Schema, operation: Schema): number {
+  const parameters = getOwn(operation, 'parameters');
   for (const each of Array.isArray(parameters) ? parameters : []) {
-    const parameter = follow(document, each);
+    const parameter = followReference(document, each);
     if (!isObject(parameter) || parameter.name !== 'perPage') continue;
-    const maximum = Number(own(objectAt(document, parameter, ['schema']), 'maximum'));
+    const maximum = Number(getOwn(getObject(document, parameter, ['schema']), 'maximum'));
     if (maximum >= 1) return maximum;
   }
   return 1000;
 }
 
-const typesOf = ({ type }: Schema): unknown[] => [type].flat().filter((each) => each !== 'null' && each !== undefined);
+const listTypes = ({ type }: Schema): unknown[] =>
+  [type].flat().filter((each) => each !== 'null' && each !== undefined);
 const isNullable = ({ type }: Schema): boolean => [type].flat().includes('null');
 
-function requiredOf(schema: Schema): readonly unknown[] {
-  const required = own(schema, 'required');
+function listRequired(schema: Schema): readonly unknown[] {
+  const required = getOwn(schema, 'required');
   return Array.isArray(required) ? required : [];
 }
 
-function kindOf(schema: Schema): Kind {
-  const types = typesOf(schema);
-  if (types.length !== 1) return own(schema, 'const') === true ? 'boolean' : 'json';
+function chooseKind(schema: Schema): Kind {
+  const types = listTypes(schema);
+  if (types.length !== 1) return getOwn(schema, 'const') === true ? 'boolean' : 'json';
   if (types[0] === 'string')
     return schema.format === 'date-time' ? 'timestamp' : schema.format === 'date' ? 'date' : 'text';
   const plain: readonly unknown[] = ['integer', 'number', 'boolean'];
@@ -280,7 +284,7 @@ function kindOf(schema: Schema): Kind {
 }
 
 /** Returns the digits that `multipleOf`, `minimum` and `maximum` allow; null without all of them. */
-function digitsIn(schema: Schema): Digits | null {
+function countDigits(schema: Schema): Digits | null {
   const [step, from, to] = [
     schema.multipleOf,
     schema.minimum ?? schema.exclusiveMinimum,
@@ -294,32 +298,32 @@ function digitsIn(schema: Schema): Digits | null {
 }
 
 /** Follows references into the document on the path. */
-function objectAt(document: Schema, from: unknown, path: readonly string[]): Schema {
-  let value = follow(document, from);
+function getObject(document: Schema, from: unknown, path: readonly string[]): Schema {
+  let value = followReference(document, from);
   for (const step of path) {
-    if (!isObject(value)) throw unfit(path.join('/'));
-    value = follow(document, own(value, step));
+    if (!isObject(value)) throw makeUnfit(path.join('/'));
+    value = followReference(document, getOwn(value, step));
   }
-  if (!isObject(value)) throw unfit(path.join('/'));
+  if (!isObject(value)) throw makeUnfit(path.join('/'));
   return value;
 }
 
 const referencesMax = 20;
 
 /** Resolves a reference into the document (RFC 6901); other values stay. */
-function follow(document: Schema, from: unknown): unknown {
+function followReference(document: Schema, from: unknown): unknown {
   let value = from;
   for (let i = 0; isObject(value) && typeof value.$ref === 'string'; i++) {
     if (i === referencesMax)
       throw new UnfitDocument('The document of the gateway has a reference that leads to itself.');
     const steps = value.$ref.split('/').slice(1);
     const named = steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
-    value = named.reduce<unknown>((at, step) => (isObject(at) ? own(at, step) : undefined), document);
+    value = named.reduce<unknown>((at, step) => (isObject(at) ? getOwn(at, step) : undefined), document);
   }
   return value;
 }
 
-function unfit(place: string): UnfitDocument {
+function makeUnfit(place: string): UnfitDocument {
   return new UnfitDocument(
     `The server at --base does not describe ${place} as a gateway does: give the address of a workspace data gateway.`,
   );

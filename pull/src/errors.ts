@@ -36,7 +36,7 @@ export const canPass = (error: unknown): boolean =>
   error instanceof Unusable ? error.canPass : error instanceof UsageError || isLostConnection(error);
 
 /** Puts the error in words that an operator can act on. */
-export function inWords(error: unknown): string {
+export function describeError(error: unknown): string {
   const { code, message } = error as Coded;
   const said = [Refused, Unusable, UsageError, UnfitDocument, ResourcesFailed].some((kind) => error instanceof kind);
   if (said) return message;

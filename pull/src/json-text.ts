@@ -61,7 +61,7 @@ export class PageText {
     const isInRecord = (): boolean => this.#depth >= recordDepth || this.#isBehind;
     let start = 0;
     for (let at = 0; !this.#isBehind; ) {
-      at = this.#isInText ? this.#endOfText(chunk, at) : nextMark(chunk, at);
+      at = this.#isInText ? this.#endOfText(chunk, at) : findNextMark(chunk, at);
       if (at === chunk.length) break;
       const mark = chunk[at++];
       if (mark === '"') this.#isInText = !this.#isInText;
@@ -99,7 +99,7 @@ export class PageText {
   }
 }
 
-function nextMark(text: string, from: number): number {
+function findNextMark(text: string, from: number): number {
   for (let at = from; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === 0x22 || code === 0x7b || code === 0x7d || code === 0x5b || code === 0x5d) return at;
@@ -129,7 +129,7 @@ export function endOfValue(text: string, start: number): number {
     return at;
   }
   for (let depth = 0; ; ) {
-    at = nextMark(text, at);
+    at = findNextMark(text, at);
     const mark = text[at];
     if (mark === undefined) throw new Broken('its reply is no JSON');
     if (mark === '"') at = endOfString(text, at);
@@ -146,7 +146,7 @@ const isEnd = (code: number): boolean => code === 0x2c || code === 0x7d || code 
 const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 /** Skips white space. */
-export function afterSpace(text: string, from: number): number {
+export function skipSpace(text: string, from: number): number {
   let at = from;
   while (isSpace(text.charCodeAt(at))) at++;
   return at;

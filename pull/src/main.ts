@@ -1,5 +1,5 @@
 import { runCommand } from './command.js';
-import { display } from './display.js';
+import { openDisplay } from './display.js';
 
 process.umask(0o077); // copies hold personal data
 
@@ -17,7 +17,7 @@ let isUnread = false;
 process.stdout.on('error', () => {
   isUnread = true; // a reader that went away, such as `head`, ends no run
 });
-const screen = display({
+const screen = openDisplay({
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
 });

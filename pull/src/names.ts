@@ -4,26 +4,26 @@ import { createHash } from 'node:crypto';
 const nameLengthMax = 63;
 
 /** Turns `createdAt` into `created_at`. A name that is too long ends with a hash of all of it. */
-export function snake(name: string): string {
+export function toSnake(name: string): string {
   const made = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/[^A-Za-z0-9_]/g, '_')
     .toLowerCase();
-  return shortened(made === '' ? '_' : made);
+  return shortenName(made === '' ? '_' : made);
 }
 
 /** Cuts a long name and ends it with a hash of all of it. */
-export function shortened(name: string): string {
+export function shortenName(name: string): string {
   if (name.length <= nameLengthMax) return name;
   return `${name.slice(0, nameLengthMax - 9)}_${createHash('sha256').update(name).digest('hex').slice(0, 8)}`;
 }
 
-export const joined = (parts: readonly string[]): string => shortened(parts.map(snake).join('_'));
+export const joinNames = (parts: readonly string[]): string => shortenName(parts.map(toSnake).join('_'));
 
 /** Takes the name, with a number after it if another has it. */
-export function free(name: string, taken: Set<string>): string {
+export function chooseFree(name: string, taken: Set<string>): string {
   let found = name;
-  for (let i = 2; taken.has(found); i++) found = shortened(`${name}_${i}`);
+  for (let i = 2; taken.has(found); i++) found = shortenName(`${name}_${i}`);
   taken.add(found);
   return found;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { plain } from './api.js';
+import { stripControls } from './api.js';
 import { type ExportFormat, exportFormats } from './destination.js';
 
 export const usage = `Usage: workspace-data-pull --base URL --token-file FILE --to DEST [options]
@@ -88,43 +88,44 @@ const known = {
   help: flag,
 } as const;
 
-function valuesOf(args: readonly string[]) {
+function parseValues(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: known }).values;
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
 }
-type Values = ReturnType<typeof valuesOf>;
+type Values = ReturnType<typeof parseValues>;
 
 /** Throws UsageError. */
 export function parse(args: readonly string[]): Command {
-  const values = valuesOf(args);
+  const values = parseValues(args);
   if (values.help) return { does: 'help' };
-  if (values.status) return statusOf(values);
+  if (values.status) return parseStatus(values);
   if (values['max-age'] !== undefined) throw new UsageError('--max-age goes with --status.');
   const { base, 'token-file': tokenFile, format = 'parquet' } = values;
   if (base === undefined || tokenFile === undefined || values.to === undefined)
     throw new UsageError('Give --base, --token-file and --to.');
-  if (!isFormat(format)) throw new UsageError(`--format is ${listed(exportFormats)}, not "${plain(format)}".`);
+  if (!isFormat(format))
+    throw new UsageError(`--format is ${joinWords(exportFormats)}, not "${stripControls(format)}".`);
   if (values.format !== undefined && values.export === undefined) throw new UsageError('--format goes with --export.');
   const named = values.resources?.split(',').map((name) => name.trim());
   const resources = named === undefined ? null : [...new Set(named)];
   if (resources?.includes('')) throw new UsageError('Give --resources the names of resources, separated by commas.');
-  tokenOf(tokenFile);
+  readToken(tokenFile);
   for (const name of ['export', 'changes', 'dbt'] as const)
     if (values[name] === '') throw new UsageError(`Give --${name} a path.`);
   const options: Options = {
-    ...targetOf(values),
-    base: baseOf(base),
-    token: () => tokenOf(tokenFile),
+    ...parseTarget(values),
+    base: parseBase(base),
+    token: () => readToken(tokenFile),
     hasWorkspace: values['workspace-column'] ?? false,
     resources,
     exportTo: values.export ?? null,
     format,
     changesTo: values.changes ?? null,
     dbtTo: values.dbt ?? null,
-    everyMs: values.every === undefined ? null : durationMsOf('--every', values.every, timerMsMax),
+    everyMs: values.every === undefined ? null : parseDurationMs('--every', values.every, timerMsMax),
     verify: values.verify ?? false,
     allowDeletions: values['allow-deletions'] ?? false,
     isReplaced: values.replace ?? false,
@@ -135,20 +136,20 @@ export function parse(args: readonly string[]): Command {
 /** Options that `--status` takes beside itself. */
 const statusOptions: ReadonlySet<string> = new Set(['status', 'to', 'schema', 'max-age']);
 
-function statusOf(values: Values): Command {
+function parseStatus(values: Values): Command {
   const others = Object.keys(values).filter((name) => !statusOptions.has(name));
   if (others.length > 0) throw new UsageError(`--status does not go with --${others.join(', --')}.`);
   const maxAge = values['max-age'];
   return {
     does: 'status',
-    ...targetOf(values),
-    maxAgeMs: maxAge === undefined ? null : durationMsOf('--max-age', maxAge),
+    ...parseTarget(values),
+    maxAgeMs: maxAge === undefined ? null : parseDurationMs('--max-age', maxAge),
   };
 }
 
 export const isDatabase = (to: string): boolean => /^postgres(ql)?:\/\//.test(to);
 
-function targetOf({ to, schema }: Values): Target {
+function parseTarget({ to, schema }: Values): Target {
   if (to === undefined) throw new UsageError('Give --to.');
   if (to === '' || (!isDatabase(to) && (/^[a-z][a-z0-9+.-]*:\/\//i.test(to) || to.endsWith('/'))))
     throw new UsageError('--to is postgres://… or a DuckDB file, such as copy.duckdb.');
@@ -168,10 +169,10 @@ function targetOf({ to, schema }: Values): Target {
 }
 
 const isFormat = (format: string): format is ExportFormat => (exportFormats as readonly string[]).includes(format);
-const listed = (words: readonly string[]): string => `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+const joinWords = (words: readonly string[]): string => `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 
 /** Returns origin and path of the gateway, with or without /api/v1. fetch quotes the password of an address that it refuses. */
-function baseOf(base: string): string {
+function parseBase(base: string): string {
   const address = /^https?:/.test(base) && URL.canParse(base) ? new URL(base) : null;
   if (address === null || address.search + address.hash !== '')
     throw new UsageError('--base is the address of a gateway, such as https://data.example.com.');
@@ -187,22 +188,22 @@ export function isClear(base: string): boolean {
 }
 
 /** Reads the token. Throws for a text that no header can hold, because the error of fetch would quote it. */
-function tokenOf(file: string): string {
+function readToken(file: string): string {
   let found: string;
   try {
     found = readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new UsageError(`The token file ${plain(file)} cannot be read: ${(error as { code?: string }).code}.`);
+    throw new UsageError(`The token file ${stripControls(file)} cannot be read: ${(error as { code?: string }).code}.`);
   }
   if (/^[\x21-\x7e]{16,512}$/.test(found)) return found;
-  throw new UsageError(`The token file ${plain(file)} must hold one token and nothing else.`);
+  throw new UsageError(`The token file ${stripControls(file)} must hold one token and nothing else.`);
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** A timer of Node.js waits for 2 ** 31 - 1 ms at most. */
 const timerMsMax = 24 * 86_400_000;
 
-function durationMsOf(option: string, duration: string, msMax = Number.POSITIVE_INFINITY): number {
+function parseDurationMs(option: string, duration: string, msMax = Number.POSITIVE_INFINITY): number {
   const [, number = '', unit = ''] = /^(\d{1,6}(?:\.\d{1,3})?)([smhd])$/.exec(duration) ?? [];
   const ms = Math.round(Number(number) * (unitMs[unit] ?? 0));
   if (ms >= 1000 && ms <= msMax) return ms;

@@ -1,4 +1,4 @@
-import { type Api, memberOf, Refused } from './api.js';
+import { type Api, getMember, Refused } from './api.js';
 import type { ChangeFile, ChangeFiles } from './changes.js';
 import { type Copy, type Groups, OutOfMemory, type Progress, Widened } from './destination.js';
 import type { Resource } from './document.js';
@@ -60,7 +60,7 @@ const lossesMax = 3;
 const beginning: Progress = { since: null, cursor: null };
 
 /** Brings the copy of a resource up to date, from its progress on, and compares it. With `verify` nothing is read before that. */
-export async function pass(
+export async function runPass(
   deps: PassDeps,
   copy: Copy,
   resource: Resource,
@@ -199,8 +199,8 @@ class Reader {
 
   /** The ids of some groups that the gateway no longer has, and the number of those that it has in another version. */
   async #difference(prefixes: readonly string[], since: string): Promise<{ gone: string[]; stale: number }> {
-    const answer = await this.#deps.api.json(`${this.#path}/ids?${queryOf(prefixes, since)}`);
-    const data = memberOf<{ id: string; syncVersion: string }[]>(answer, 'data');
+    const answer = await this.#deps.api.json(`${this.#path}/ids?${writeQuery(prefixes, since)}`);
+    const data = getMember<{ id: string; syncVersion: string }[]>(answer, 'data');
     const here = await this.#copy.versions(prefixes);
     const present = new Set(data.map(({ id }) => id));
     return {
@@ -211,7 +211,7 @@ class Reader {
 
   /** Reads every record of some groups. */
   async #groups(prefixes: readonly string[], since: string): Promise<void> {
-    for (let from = queryOf(prefixes, since); ; ) {
+    for (let from = writeQuery(prefixes, since); ; ) {
       const { nextCursor } = await this.#page(`&${from}`, () => ({ since, cursor: null }));
       if (nextCursor === null) return;
       from = `prefix=${prefixes.join(',')}&cursor=${encodeURIComponent(nextCursor)}`;
@@ -228,9 +228,9 @@ class Reader {
       try {
         return await this.#deps.api.stream(`${this.#path}?perPage=${this.#perPage}${query}`, async (chunks) => {
           const page = new PageText(chunks, this.#perPage);
-          const pagination = (): Pagination => memberOf(page.rest(), 'pagination');
+          const pagination = (): Pagination => getMember(page.rest(), 'pagination');
           const stored = await this.#inFile((file) =>
-            this.#copy.store(noted(page.slices(), file, read), async () => ({
+            this.#copy.store(noteRecord(page.slices(), file, read), async () => ({
               ...progress(pagination()),
               changeFiles: await file.seal(),
             })),
@@ -266,7 +266,7 @@ class Reader {
   async #theirs(depth: number, since: string | null): Promise<{ groups: Groups; dataAsOf: string | null }> {
     const of = since === null ? '' : `&since=${encodeURIComponent(since)}`;
     const { body, dataAsOf } = await this.#deps.api.dated(`${this.#path}/digest?depth=${depth}${of}`);
-    const data = memberOf<{ prefix: string; count: number; hash: string }[]>(body, 'data');
+    const data = getMember<{ prefix: string; count: number; hash: string }[]>(body, 'data');
     return { groups: new Map(data.map(({ prefix, count, hash }) => [prefix, `${count} ${hash}`])), dataAsOf };
   }
 
@@ -279,7 +279,7 @@ class Reader {
 
 const countIn = (groups: Groups): number => Number.parseInt(groups.get('') ?? '0', 10);
 
-const queryOf = (prefixes: readonly string[], since: string): string =>
+const writeQuery = (prefixes: readonly string[], since: string): string =>
   `prefix=${prefixes.join(',')}&since=${encodeURIComponent(since)}`;
 
 function isSame(one: Groups, other: Groups): boolean {
@@ -287,7 +287,7 @@ function isSame(one: Groups, other: Groups): boolean {
 }
 
 /** Writes each slice into the file too, and counts it. */
-async function* noted(
+async function* noteRecord(
   slices: AsyncIterable<string[]>,
   file: ChangeFile,
   read: { records: number },

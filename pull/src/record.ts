@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Broken, Refused } from './api.js';
 import type { Column, Kind, Resource, Table } from './document.js';
-import { afterSpace, endOfString, endOfValue } from './json-text.js';
-import { canonical, textOf } from './values.js';
+import { endOfString, endOfValue, skipSpace } from './json-text.js';
+import { canonical, formatText } from './values.js';
 
 /** The canonical texts of a row, in the order of the columns. */
 export type Row = (string | null)[];
@@ -45,7 +45,7 @@ export class Flattener {
       table,
       columns: table.columns,
       kinds: table.columns.map((column) => kindOf(table, column)),
-      members: membersOf(table.columns),
+      members: listMembers(table.columns),
     });
     this.#resource = resource;
     this.#main = layoutOf(resource.table);
@@ -88,20 +88,20 @@ export class Flattener {
         `${layout.table.name}: ${text.slice(start, start + 40)} is no object, as the document says.`,
       );
     }
-    let at = afterSpace(text, start + 1);
+    let at = skipSpace(text, start + 1);
     while (text[at] !== '}') {
       const nameEnd = endOfString(text, at);
-      const member = members.get(textOf(text.slice(at, nameEnd)));
-      at = afterSpace(text, nameEnd);
+      const member = members.get(formatText(text.slice(at, nameEnd)));
+      at = skipSpace(text, nameEnd);
       if (text[at] !== ':') throw new Broken('its reply is no JSON');
-      at = afterSpace(text, at + 1);
+      at = skipSpace(text, at + 1);
       const end = endOfValue(text, at);
       if (member?.group !== undefined) this.#object(text, at, layout, member.group, row, undefined, offset);
       else if (member?.part !== undefined) onPart?.(member.part, at);
       else if (member?.column !== undefined)
         row[offset + member.column] = this.#value(text.slice(at, end), layout, member.column);
-      at = afterSpace(text, end);
-      if (text[at] === ',') at = afterSpace(text, at + 1);
+      at = skipSpace(text, end);
+      if (text[at] === ',') at = skipSpace(text, at + 1);
     }
   }
 
@@ -121,28 +121,28 @@ export class Flattener {
         200,
         `${layout.table.name}: ${text.slice(start, start + 40)} is no array, as the document says.`,
       );
-    for (let at = afterSpace(text, start + 1); text[at] !== ']'; ) {
+    for (let at = skipSpace(text, start + 1); text[at] !== ']'; ) {
       const row: Row = [null, String(rows.length + 1), ...new Array(layout.columns.length).fill(null)];
       this.#object(text, at, layout, layout.members, row, undefined, 2);
       rows.push(row);
-      at = afterSpace(text, endOfValue(text, at));
-      if (text[at] === ',') at = afterSpace(text, at + 1);
+      at = skipSpace(text, endOfValue(text, at));
+      if (text[at] === ',') at = skipSpace(text, at + 1);
     }
     return rows;
   }
 
   /** sql-copy.ts computes the same hash from what is stored. */
   #hashOf(row: Row, parts: readonly Row[][]): string {
-    const own = rowText(row, [...this.#main.kinds, 'text'], 0);
+    const own = writeRowText(row, [...this.#main.kinds, 'text'], 0);
     const hashes = parts.map((rows, i) => {
       const kinds = (this.#parts[i] as Layout).kinds;
-      return partHash(rows.map((each) => md5(`${each[1]}|${rowText(each, kinds, 2)}`)));
+      return hashPart(rows.map((each) => hashMd5(`${each[1]}|${writeRowText(each, kinds, 2)}`)));
     });
-    return md5([md5(own).toString('hex'), ...hashes].join('|')).toString('hex');
+    return hashMd5([hashMd5(own).toString('hex'), ...hashes].join('|')).toString('hex');
   }
 }
 
-function membersOf(columns: readonly Column[]): Map<string, Member> {
+function listMembers(columns: readonly Column[]): Map<string, Member> {
   const root = new Map<string, Member>();
   for (const [column, { path }] of columns.entries()) {
     let members = root;
@@ -156,13 +156,13 @@ function membersOf(columns: readonly Column[]): Map<string, Member> {
   return root;
 }
 
-const md5 = (text: string): Buffer => createHash('md5').update(text).digest();
+const hashMd5 = (text: string): Buffer => createHash('md5').update(text).digest();
 
 /** The hash of a text of so many bytes stands for it. */
 export const longTextBytes = 1000;
 
 /** The text differs whenever a value differs: values of other kinds than these contain no `|`. */
-function rowText(row: Row, kinds: readonly Kind[], offset: number): string {
+function writeRowText(row: Row, kinds: readonly Kind[], offset: number): string {
   let text = '';
   for (const [i, kind] of kinds.entries()) {
     const value = row[offset + i] as string | null;
@@ -170,7 +170,7 @@ function rowText(row: Row, kinds: readonly Kind[], offset: number): string {
     if (value === null) text += '-';
     else if (isFree(kind)) {
       const bytes = Buffer.byteLength(value);
-      text += bytes > longTextBytes ? `#${md5(value).toString('hex')}` : `${bytes}:${value}`;
+      text += bytes > longTextBytes ? `#${hashMd5(value).toString('hex')}` : `${bytes}:${value}`;
     } else text += value;
   }
   return text;
@@ -180,7 +180,7 @@ function rowText(row: Row, kinds: readonly Kind[], offset: number): string {
 export const isFree = (kind: Kind): boolean => kind === 'text' || kind === 'json';
 
 /** Number of rows and XOR of their hashes; nothing without rows. */
-function partHash(hashes: readonly Buffer[]): string {
+function hashPart(hashes: readonly Buffer[]): string {
   if (hashes.length === 0) return '';
   let [high, low] = [0, 0];
   for (const hash of hashes) [high, low] = [high ^ hash.readUInt32BE(0), low ^ hash.readUInt32BE(4)];

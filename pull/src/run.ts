@@ -3,22 +3,22 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Api, api, memberOf, plain, Refused } from './api.js';
-import { type ChangeFiles, changeFiles, noChangeFiles } from './changes.js';
+import { type Api, getMember, makeApi, Refused, stripControls } from './api.js';
+import { type ChangeFiles, openChangeFiles, skipChangeFiles } from './changes.js';
 import { type Destination, type Known, OutOfMemory, Unusable } from './destination.js';
 import type { Display } from './display.js';
 import {
+  getTimeZone,
+  listResources,
   type OpenApiDocument,
   type Resource,
   refuseTwins,
-  resourcesOf,
-  timeZoneOf,
   UnfitDocument,
 } from './document.js';
-import { canPass, inWords, isOfOneResource, ResourcesFailed } from './errors.js';
+import { canPass, describeError, isOfOneResource, ResourcesFailed } from './errors.js';
 import { isDatabase, type Options, UsageError } from './options.js';
-import { pass } from './pass.js';
-import { fileOf, replaceFile } from './sql/exports.js';
+import { runPass } from './pass.js';
+import { nameFile, replaceFile } from './sql/exports.js';
 
 /** Passes over resources whose references lead nowhere, in one run. */
 const danglingPassesMax = 3;
@@ -36,7 +36,7 @@ export async function keepCopy(
   for (let isReplaced = options.isReplaced, wasOpen = false, pauseMs = 1000; ; ) {
     try {
       // Made in each run: the token can be another one.
-      const client = api(`${options.base}/api/v1`, options.token, signal, screen.waiting, firstPauseMs);
+      const client = makeApi(`${options.base}/api/v1`, options.token, signal, screen.waiting, firstPauseMs);
       await runOnce(client, { ...options, isReplaced }, screen, signal, () => {
         [wasOpen, isReplaced, pauseMs] = [true, false, 1000];
       });
@@ -76,12 +76,12 @@ async function runOnce(
   // Asked in each run: a gateway that was started again may have further members.
   const document = (await client.json('/openapi.json')) as OpenApiDocument;
   const token = (await client.json('/token')) as TokenInfo;
-  const resources = chosenOf(document, token, options, screen);
+  const resources = chooseResources(document, token, options, screen);
   const tokenExpiresAt = typeof token.expiresAt === 'string' ? token.expiresAt : null;
   warnOfExpiry(tokenExpiresAt, screen);
   let { isReplaced } = options;
   const claim = async (destination: Destination): Promise<void> => {
-    const timeZone = timeZoneOf(document);
+    const timeZone = getTimeZone(document);
     await destination.claim(
       { workspaceId: token.workspaceId, base: options.base, tokenExpiresAt, timeZone },
       isReplaced,
@@ -113,7 +113,7 @@ const expiryDaysMin = 7;
 function warnOfExpiry(expiresAt: string | null, screen: Display): void {
   const leftMs = Date.parse(expiresAt ?? '') - Date.now();
   if (leftMs < expiryDaysMin * 86_400_000)
-    screen.note(`The access token ends at ${plain(expiresAt ?? '')}: ask for a new one.`);
+    screen.note(`The access token ends at ${stripControls(expiresAt ?? '')}: ask for a new one.`);
 }
 
 /** DuckDB gives its buffers so much; what it needs beside them comes on top. */
@@ -121,8 +121,8 @@ const memoryMbUsual = 128;
 
 async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: number): Promise<Destination> {
   if (isDatabase(to))
-    return (await import('./sql/postgres.js')).postgresDestination(to, schema, hasWorkspace, memoryMb);
-  return (await import('./sql/duckdb.js')).duckdbDestination(to, hasWorkspace, memoryMb);
+    return (await import('./sql/postgres.js')).openPostgresDestination(to, schema, hasWorkspace, memoryMb);
+  return (await import('./sql/duckdb.js')).openDuckdbDestination(to, hasWorkspace, memoryMb);
 }
 
 /** The path of a run: a pass of each resource → what refers to deleted records again → the files. Resources fail apart. */
@@ -157,8 +157,8 @@ class Run {
     const opened = this.#resources.filter((resource) => !this.#failed.has(resource));
     const changes =
       changesTo === null
-        ? noChangeFiles(this.#destination.changeFiles)
-        : await changeFiles(changesTo, this.#destination.changeFiles);
+        ? skipChangeFiles(this.#destination.changeFiles)
+        : await openChangeFiles(changesTo, this.#destination.changeFiles);
     await this.#pass(opened, changes);
     await this.#settleReferences(opened, changes, known);
     if (exportTo !== null) await this.#export(opened, exportTo, known);
@@ -173,7 +173,7 @@ class Run {
       await work();
     } catch (error) {
       if (!isApart || this.#signal.aborted || !isOfOneResource(error)) throw error;
-      const reason = inWords(error);
+      const reason = describeError(error);
       this.#failed.add(resource);
       this.#screen.note(`${resource.name}: ${reason}`);
       await this.#destination.noteFailure(resource.name, reason);
@@ -188,7 +188,7 @@ class Run {
       await this.#apart(resource, true, async () => {
         const copy = await this.#destination.open(resource);
         if (verify && copy.progress.since === null) note(`There is no whole copy of ${resource.name} yet: it is read.`);
-        passed(await pass(deps, copy, resource, { verify, allowDeletions: allowDeletions || isReplaced }));
+        passed(await runPass(deps, copy, resource, { verify, allowDeletions: allowDeletions || isReplaced }));
       });
   }
 
@@ -251,13 +251,13 @@ class Run {
         for (const { name } of [resource.table, ...resource.parts]) written.add(name);
       });
     const old = [...known.values()].flatMap(({ tables }) => tables).filter((table) => !written.has(table));
-    const files = old.map((table) => join(folder, fileOf(table, format))).filter((file) => existsSync(file));
+    const files = old.map((table) => join(folder, nameFile(table, format))).filter((file) => existsSync(file));
     if (files.length > 0) this.#screen.note(`Of an earlier run, and not written by this one: ${files.join(', ')}.`);
   }
 
   async #writeDbt(resources: readonly Resource[], file: string): Promise<void> {
     const { to, schema, hasWorkspace } = this.#options;
-    const { dbtSources } = await import('./sql/dbt.js');
+    const { writeDbtSources: dbtSources } = await import('./sql/dbt.js');
     const text = dbtSources(resources, isDatabase(to) ? schema : 'main', hasWorkspace);
     await mkdir(dirname(file), { recursive: true });
     await replaceFile(dirname(file), basename(file), (part) => writeFile(part, text));
@@ -271,18 +271,18 @@ interface TokenInfo {
 }
 
 /** Takes those that the token may read if `--resources` is absent, and names the others. */
-function chosenOf(
+function chooseResources(
   document: OpenApiDocument,
   token: TokenInfo,
   { resources, hasWorkspace }: Options,
   screen: Display,
 ): Resource[] {
-  const all = resourcesOf(document, { hasWorkspace });
+  const all = listResources(document, { hasWorkspace });
   if (all.length === 0)
     throw new UnfitDocument(
       'The server at --base describes no resource that can be copied: give the address of a workspace data gateway.',
     );
-  const scopes = memberOf<string[]>(token, 'scopes');
+  const scopes = getMember<string[]>(token, 'scopes');
   const unknown = resources?.filter((name) => !all.some((each) => each.name === name)) ?? [];
   if (unknown.length > 0)
     throw new UsageError(

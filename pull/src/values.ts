@@ -5,17 +5,17 @@ import type { Digits, Kind } from './document.js';
  * kind cannot hold the value.
  */
 export const canonical: Readonly<Record<Kind, (json: string) => string | undefined>> = {
-  text: (json) => (json.startsWith('"') ? textOf(json) : undefined),
-  timestamp: (json) => (json.startsWith('"') ? momentOf(textOf(json)) : undefined),
-  date: (json) => (json.startsWith('"') ? dateOf(textOf(json)) : undefined),
-  integer: plainNumber,
-  number: plainNumber,
+  text: (json) => (json.startsWith('"') ? formatText(json) : undefined),
+  timestamp: (json) => (json.startsWith('"') ? parseMoment(formatText(json)) : undefined),
+  date: (json) => (json.startsWith('"') ? parseDate(formatText(json)) : undefined),
+  integer: expandNumber,
+  number: expandNumber,
   boolean: (json) => (json === 'true' || json === 'false' ? json : undefined),
-  json: storable,
+  json: makeStorable,
 };
 
 /** Widens a column for a value that its kind cannot hold: any text for moments and dates, otherwise the JSON that came. */
-export const wider = (kind: Kind, json: string): Kind =>
+export const widenKind = (kind: Kind, json: string): Kind =>
   (kind === 'timestamp' || kind === 'date') && json.startsWith('"') ? 'text' : 'json';
 
 const unstorable = /\\u(0000|[dD][89a-fA-F])/;
@@ -23,13 +23,13 @@ const unstorable = /\\u(0000|[dD][89a-fA-F])/;
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
 
 /** Puts U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */
-function storable(json: string): string {
+function makeStorable(json: string): string {
   if (!unstorable.test(json)) return json;
   return json.replace(escapes, (each) => (each.length === 6 && unstorable.test(each) ? '\\ufffd' : each));
 }
 
-export function textOf(json: string): string {
-  return json.includes('\\') ? (JSON.parse(storable(json)) as string) : json.slice(1, -1);
+export function formatText(json: string): string {
+  return json.includes('\\') ? (JSON.parse(makeStorable(json)) as string) : json.slice(1, -1);
 }
 
 const numberForm = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,5}))?$/;
@@ -38,7 +38,7 @@ const numberForm = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,5}))?$/;
 const [wholeMax, scaleMax] = [131_072, 16_383];
 
 /** A number without exponent, sign of zero and zeros at its end. */
-function plainNumber(json: string): string | undefined {
+function expandNumber(json: string): string | undefined {
   const [, sign = '', whole, part = '', exponent = '0'] = numberForm.exec(json) ?? [];
   if (whole === undefined) return undefined;
   const shift = Number(exponent);
@@ -56,7 +56,7 @@ function plainNumber(json: string): string | undefined {
 }
 
 /** The number has no exponent. */
-export function digitsOf(plain: string): Digits {
+export function countValueDigits(plain: string): Digits {
   const start = plain.startsWith('-') ? 1 : 0;
   const point = plain.indexOf('.');
   return point < 0
@@ -68,25 +68,25 @@ const momentForm = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|
 const minuteMs = 60_000;
 
 /** Writes a moment in UTC as the API does, with microseconds only if it has some (RFC 3339). */
-function momentOf(text: string): string | undefined {
+function parseMoment(text: string): string | undefined {
   const [, date, time, part = '', zone] = momentForm.exec(text) ?? [];
   if (date === undefined || /[^0]/.test(part.slice(6))) return undefined;
   const local = `${date}T${time}.000Z`;
   const localMs = Date.parse(local);
   if (Number.isNaN(localMs) || new Date(localMs).toISOString() !== local) return undefined;
-  const utc = new Date(localMs - offsetMsOf(zone as string)).toISOString();
+  const utc = new Date(localMs - parseOffsetMs(zone as string)).toISOString();
   if (!/^(?!0000)\d{4}-/.test(utc)) return undefined;
   const micros = part.padEnd(6, '0').slice(0, 6);
   return `${utc.slice(0, 19)}.${micros.endsWith('000') ? micros.slice(0, 3) : micros}Z`;
 }
 
-function offsetMsOf(zone: string): number {
+function parseOffsetMs(zone: string): number {
   if (zone.length === 1) return 0;
   const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6));
   return (zone.startsWith('-') ? -minutes : minutes) * minuteMs;
 }
 
-function dateOf(text: string): string | undefined {
+function parseDate(text: string): string | undefined {
   if (!/^(?!0000)\d{4}-\d\d-\d\d$/.test(text)) return undefined;
   const ms = Date.parse(`${text}T00:00:00.000Z`);
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text) ? text : undefined;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
 import pg from 'pg';
-import { shortened } from '../../pull/src/names.js';
+import { shortenName } from '../../pull/src/names.js';
 import { duckdbTexts, exportedTexts, formats, postgresTexts, type TextRow } from '../support/pull/copied-values.js';
 import { pullInProcess } from '../support/pull/copy.js';
 import { record, syncServer } from '../support/pull/sync-server.js';
@@ -299,5 +299,5 @@ const tables: Readonly<Record<string, string>> = {
   pull_state: 'pull_state_2',
   Orders: 'orders',
 };
-const tableOf = (name: string): string => tables[name] ?? (name.length > 63 ? shortened(name) : name);
-const partOf = (table: string): string => shortened(`${table}_delen`);
+const tableOf = (name: string): string => tables[name] ?? (name.length > 63 ? shortenName(name) : name);
+const partOf = (table: string): string => shortenName(`${table}_delen`);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
-import { resourcesOf } from '../../pull/src/document.js';
+import { listResources } from '../../pull/src/document.js';
 import { PageText } from '../../pull/src/json-text.js';
 import { readProject } from '../../src/base/paths.js';
 import { makeToken } from '../../src/serve/http/token-format.js';
@@ -132,7 +132,7 @@ test.serial('http to another host is named before the token is sent', async (t) 
 test('tables and columns are named by one rule, and referring resources come first', async (t) => {
   const { client } = t.context as TestContext;
   const document = (await client.get('/openapi.json')).json<Record<string, unknown>>();
-  const resources = resourcesOf(document);
+  const resources = listResources(document);
   const names = resources.map(({ name }) => name);
   t.true(
     names.indexOf('werkbonnen') < names.indexOf('installaties') &&

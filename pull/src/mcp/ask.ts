@@ -19,7 +19,7 @@ export interface Answered {
 let before: Promise<unknown> = Promise.resolve();
 
 /** The answer of the copy. Rejects with NotAnswered. */
-export function ask(tool: Tool, file: string, argument = ''): Promise<Answered> {
+export function askCopy(tool: Tool, file: string, argument = ''): Promise<Answered> {
   const mine = before.then(() => askAlone([tool, file, argument]));
   before = mine.catch(() => undefined);
   return mine;

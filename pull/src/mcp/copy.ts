@@ -1,7 +1,7 @@
 import { type DuckDBResult, JsonDuckDBValueConverter, StatementType } from '@duckdb/node-api';
 import { OutOfMemory } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
-import { quoted } from '../sql/dialect.js';
+import { quoteName } from '../sql/dialect.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 
 /** Bounds of one question, of all that leaves; ask.ts bounds its time. */
@@ -64,7 +64,7 @@ async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Pr
   }
 }
 
-async function ageOf({ session }: OpenDuckdb): Promise<Age> {
+async function getAge({ session }: OpenDuckdb): Promise<Age> {
   const [age] = await session.rows<Age>(
     `select strftime(min(data_as_of), '%Y-%m-%dT%H:%M:%SZ') as data_as_of, any_value(time_zone) as time_zone,
        cast(greatest(0, floor(extract(epoch from current_timestamp - min(data_as_of)))) as integer) as age_seconds
@@ -73,7 +73,7 @@ async function ageOf({ session }: OpenDuckdb): Promise<Age> {
   return age ?? { data_as_of: null, age_seconds: null, time_zone: null };
 }
 
-function tablesOf(file: string): Promise<Age & { tables: CopiedTable[] }> {
+function listTables(file: string): Promise<Age & { tables: CopiedTable[] }> {
   return open(file, async (copy) => {
     const { session } = copy;
     const found = await session.rows<{ name: string; description: string | null }>(
@@ -83,15 +83,15 @@ function tablesOf(file: string): Promise<Age & { tables: CopiedTable[] }> {
     );
     const tables: CopiedTable[] = [];
     for (const { name, description } of found) {
-      const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main.${quoted(name)}`);
+      const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main.${quoteName(name)}`);
       tables.push({ name, description, rows: Number(row?.rows) });
     }
-    return { ...(await ageOf(copy)), tables };
+    return { ...(await getAge(copy)), tables };
   });
 }
 
 /** Rejects with NotAnswered if there is no table of that name. */
-function columnsOf(file: string, table: string): Promise<Age & { table: string; columns: CopiedColumn[] }> {
+function listColumns(file: string, table: string): Promise<Age & { table: string; columns: CopiedColumn[] }> {
   return open(file, async (copy) => {
     const columns = await copy.session.rows<CopiedColumn>(
       `select column_name as name, data_type as type, not is_nullable as required, comment as description
@@ -100,7 +100,7 @@ function columnsOf(file: string, table: string): Promise<Age & { table: string; 
     );
     if (columns.length === 0)
       throw new NotAnswered(`There is no table "${table}". list_tables names those that exist.`);
-    return { ...(await ageOf(copy)), table, columns };
+    return { ...(await getAge(copy)), table, columns };
   });
 }
 
@@ -109,7 +109,7 @@ const questions = /^\s*(?:\(|(?:select|with|from|values|describe|show|summarize)
 const comments = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+/;
 
 /** Runs one SELECT. Rejects with NotAnswered, whose message says why. */
-function query(file: string, sql: string): Promise<Answer> {
+function runQuery(file: string, sql: string): Promise<Answer> {
   return open(file, async (copy) => {
     const { connection } = copy;
     const refused = new NotAnswered('Only SELECT is answered: the copy is read only.');
@@ -118,42 +118,42 @@ function query(file: string, sql: string): Promise<Answer> {
     if (statements.count !== 1) throw new NotAnswered('Give exactly one statement.');
     const statement = await statements.prepare(0);
     if (statement.statementType !== StatementType.SELECT) throw refused;
-    const age = await ageOf(copy);
+    const age = await getAge(copy);
     const result = await statement.stream();
     const columns = result.columnNames();
     const length = JSON.stringify(columns).length;
     if (length > bounds.characters)
       throw new NotAnswered('The names of the columns are too long: give them shorter ones.');
-    return { ...age, columns, ...(await shownOf(result, length)) };
+    return { ...age, columns, ...(await showCell(result, length)) };
   });
 }
 
 /** Reads row by row: a thousand rows of large values would take gigabytes at once. */
-async function shownOf(result: DuckDBResult, lengthBefore: number): Promise<Pick<Answer, 'rows' | 'cut'>> {
+async function showCell(result: DuckDBResult, lengthBefore: number): Promise<Pick<Answer, 'rows' | 'cut'>> {
   const rows: (readonly unknown[])[] = [];
   let characters = lengthBefore;
   for await (const chunk of result)
     for (let at = 0; at < chunk.rowCount; at++) {
-      if (rows.length === bounds.rows) return { rows, cut: cutOf(rows.length, 'aggregate, or add a condition') };
+      if (rows.length === bounds.rows) return { rows, cut: describeCut(rows.length, 'aggregate, or add a condition') };
       const row = chunk.convertRowValues(at, JsonDuckDBValueConverter);
       characters += JSON.stringify(row).length;
       if (characters > bounds.characters)
-        return { rows, cut: cutOf(rows.length, `an answer has at most ${bounds.characters} characters`) };
+        return { rows, cut: describeCut(rows.length, `an answer has at most ${bounds.characters} characters`) };
       rows.push(row);
     }
   return { rows, cut: null };
 }
 
-const cutOf = (shown: number, reason: string): string => `Only the first ${shown} rows: ${reason}.`;
+const describeCut = (shown: number, reason: string): string => `Only the first ${shown} rows: ${reason}.`;
 
-const answers = { list_tables: tablesOf, describe_table: columnsOf, query };
+const answers = { list_tables: listTables, describe_table: listColumns, query: runQuery };
 
 export type Tool = keyof typeof answers;
 
 /** The process says first that the copy is open, and then the answer or why there is none. */
 export type Message = 'begun' | { readonly answer: string; readonly rows: number } | { readonly refusal: string };
 
-function messageOf(answer: object): Message {
+function getMessage(answer: object): Message {
   const text = JSON.stringify(answer);
   if (text.length > 2 * bounds.characters) return { refusal: `An answer has at most ${bounds.characters} characters.` };
   const { rows, tables, columns } = answer as Readonly<Record<string, readonly unknown[] | undefined>>;
@@ -164,7 +164,7 @@ function messageOf(answer: object): Message {
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 process.once('message', async ([tool, file, argument]: [Tool, string, string]) => {
   const message = await answers[tool](file, argument).then(
-    messageOf,
+    getMessage,
     (error: Error): Message => ({
       refusal: error.message.slice(0, bounds.refusal),
     }),

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
-import { ask, NotAnswered } from './ask.js';
+import { askCopy, NotAnswered } from './ask.js';
 import type { Tool } from './copy.js';
 
 // An MCP server over stdio (Model Context Protocol): assistants ask a verified copy, so they need no token and put no load on the database.
@@ -24,13 +24,13 @@ Exit codes: 0 done, 2 usage error.
 type Result = { content: { type: 'text'; text: string }[]; isError?: true };
 
 /** Asks the copy, and notes the question in the log. A reason without an answer is an error of the tool, which the assistant can act on. */
-async function answered({ copy, log }: Settings, tool: Tool, argument?: string): Promise<Result> {
+async function answerCall({ copy, log }: Settings, tool: Tool, argument?: string): Promise<Result> {
   const note = (outcome: object): void => {
     const line = { at: new Date().toISOString(), tool, ...(argument !== undefined && { argument }), ...outcome };
     if (log !== null) appendFileSync(log, `${JSON.stringify(line)}\n`, { mode: 0o600 });
   };
   try {
-    const { answer, rows } = await ask(tool, copy, argument);
+    const { answer, rows } = await askCopy(tool, copy, argument);
     note({ rows });
     return { content: [{ type: 'text', text: answer }] };
   } catch (error) {
@@ -42,7 +42,7 @@ async function answered({ copy, log }: Settings, tool: Tool, argument?: string):
 
 const readOnly = { annotations: { readOnlyHint: true, openWorldHint: false } };
 
-function serverOf(settings: Settings): McpServer {
+function makeServer(settings: Settings): McpServer {
   const server = new McpServer(
     { name: 'workspace-data', version: '1.0.0' },
     {
@@ -58,7 +58,7 @@ function serverOf(settings: Settings): McpServer {
         'The tables of the copy with descriptions and numbers of rows. A table RECORDS_LIST has the items of a list, with the id of their record.',
       inputSchema: z.object({}),
     },
-    () => answered(settings, 'list_tables'),
+    () => answerCall(settings, 'list_tables'),
   );
   server.registerTool(
     'describe_table',
@@ -68,7 +68,7 @@ function serverOf(settings: Settings): McpServer {
         'The columns of a table: name, type, whether it always has a value, and description with all values of a state and the table that it refers to.',
       inputSchema: z.object({ table: z.string().describe('A name that list_tables gave') }),
     },
-    ({ table }) => answered(settings, 'describe_table', table),
+    ({ table }) => answerCall(settings, 'describe_table', table),
   );
   server.registerTool(
     'query',
@@ -78,7 +78,7 @@ function serverOf(settings: Settings): McpServer {
         'Runs one SELECT in the SQL of DuckDB. At most 1,000 rows come back; `cut` says when rows are missing, so count and sum in SQL.',
       inputSchema: z.object({ sql: z.string().describe('One SELECT statement') }),
     },
-    ({ sql }) => answered(settings, 'query', sql),
+    ({ sql }) => answerCall(settings, 'query', sql),
   );
   return server;
 }
@@ -88,7 +88,7 @@ interface Settings {
   readonly log: string | null;
 }
 
-function settingsFrom(args: readonly string[]): Settings | null {
+function readSettings(args: readonly string[]): Settings | null {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({ args: [...args], options: { copy: text, log: text, help: { type: 'boolean' } } });
   if (values.help) return null;
@@ -100,9 +100,9 @@ function settingsFrom(args: readonly string[]): Settings | null {
 }
 
 try {
-  const settings = settingsFrom(process.argv.slice(2));
+  const settings = readSettings(process.argv.slice(2));
   if (settings === null) process.stdout.write(usage);
-  else await serverOf(settings).connect(new StdioServerTransport());
+  else await makeServer(settings).connect(new StdioServerTransport());
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\nTry: workspace-data-mcp --help\n`);
   process.exitCode = 2;

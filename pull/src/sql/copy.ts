@@ -9,26 +9,34 @@ import {
 } from '../destination.js';
 import { type Column, hashColumn, type Kind, type Resource, versionColumn } from '../document.js';
 import { type FlatRecord, Flattener, type Row } from '../record.js';
-import { wider } from '../values.js';
-import { type Dialect, inTransaction, literal, quoted, rowText, type Session, type Value } from './dialect.js';
+import { widenKind } from '../values.js';
+import {
+  type Dialect,
+  quoteLiteral,
+  quoteName,
+  runInTransaction,
+  type Session,
+  type Value,
+  writeRow,
+} from './dialect.js';
 import { Shape } from './shape.js';
 import { CopyState, type Place } from './state.js';
 import {
-  idColumnOf,
-  indexOn,
+  getIdColumn,
+  getType,
   isTable,
   makeTables,
+  nameIndex,
+  planTables,
   requireValues,
-  tablesOf,
-  typeOf,
   type WholeTable,
 } from './tables.js';
 
 /** Makes or changes the tables first. Throws Unusable. */
-export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
+export async function makeSqlCopy(place: Place, resource: Resource): Promise<Copy> {
   const { session, dialect } = place;
   const state = new CopyState(place, resource);
-  const tables = tablesOf(resource, place.hasWorkspace);
+  const tables = planTables(resource, place.hasWorkspace);
   const known = await state.read();
   const shape = known?.shape ?? Shape.read(null);
   for (const { name } of tables)
@@ -37,7 +45,7 @@ export async function sqlCopy(place: Place, resource: Resource): Promise<Copy> {
         `${dialect.schema}.${name} exists, and is no table of ${resource.name}: drop it, or give another destination.`,
       );
   const isBack = shape.follow(tables);
-  const isStale = await inTransaction(session, async () => {
+  const isStale = await runInTransaction(session, async () => {
     if (known === null) await state.begin();
     const isChanged = (await makeTables(session, dialect, tables, shape)) || isBack;
     if (isChanged) await state.reset(shape);
@@ -71,7 +79,7 @@ class SqlCopy implements Copy {
   ) {
     [this.#session, this.#dialect, this.#resource, this.#tables] = [session, dialect, resource, tables];
     [this.#state, this.#shape, this.#workspaceId, this.progress] = [state, shape, origin.workspaceId, progress];
-    this.#id = quoted(idColumnOf(resource));
+    this.#id = quoteName(getIdColumn(resource));
     this.#main = tables[0] as WholeTable;
   }
 
@@ -81,7 +89,7 @@ class SqlCopy implements Copy {
 
   async store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number> {
     try {
-      const stored = await inTransaction(this.#session, async () => {
+      const stored = await runInTransaction(this.#session, async () => {
         for (const table of this.#tables) await this.#stageTable(table);
         const count = await this.#stage(slices);
         if (this.#shape.isGrown) await makeTables(this.#session, this.#dialect, this.#tables, this.#shape);
@@ -99,7 +107,7 @@ class SqlCopy implements Copy {
   }
 
   async delete(ids: readonly string[], commit: () => Promise<Commit>): Promise<void> {
-    await inTransaction(this.#session, async () => {
+    await runInTransaction(this.#session, async () => {
       await this.#remove(this.#dialect.texts, [JSON.stringify(ids)]);
       await this.#state.note(await commit(), this.#shape);
     });
@@ -132,18 +140,18 @@ class SqlCopy implements Copy {
     const [main, id] = [at(this.#main.name), this.#id];
     const parts = [...this.#resource.parts, ...this.#shape.goneParts];
     await this.#run(`delete from ${main} where ${id} is null`);
-    for (const { name, owner } of parts) await this.#run(`delete from ${at(name)} where ${quoted(owner)} is null`);
+    for (const { name, owner } of parts) await this.#run(`delete from ${at(name)} where ${quoteName(owner)} is null`);
     const [row] = await this.#session.rows<{ count: number | string }>(`select count(*) as count from ${main}`);
     for (const isIn of shares(Number(row?.count))) {
       // DuckDB has no keys: what is there twice is read again.
       for (const table of this.#tables) {
-        const key = table.key.map(quoted);
+        const key = table.key.map(quoteName);
         const repeated = `select ${key[0]} from ${at(table.name)} where ${isIn(key[0] as string)} group by ${key.join(', ')} having count(*) > 1`;
         if (!this.#dialect.hasIndexes)
           await this.#run(`delete from ${at(table.name)} where ${key[0]} in (${repeated})`);
       }
       for (const { name, owner } of parts) {
-        const column = quoted(owner);
+        const column = quoteName(owner);
         // PostgreSQL compares each row with each id by NOT IN, once the ids exceed work_mem.
         const hasRecord = `exists (select 1 from ${main} m where m.${id} = p.${column})`;
         await this.#run(`delete from ${at(name)} p where ${isIn(`p.${column}`)} and not ${hasRecord}`);
@@ -171,7 +179,7 @@ class SqlCopy implements Copy {
         const isReference = table === this.#main && kind === 'text' && ofReferences.includes(column.name);
         if (isReference || kind === 'date' || kind === 'timestamp')
           await this.#run(
-            `create index if not exists ${quoted(indexOn(table, column))} on ${this.#dialect.at(table.name)} (${quoted(column.name)})`,
+            `create index if not exists ${quoteName(nameIndex(table, column))} on ${this.#dialect.at(table.name)} (${quoteName(column.name)})`,
           );
       }
   }
@@ -187,7 +195,7 @@ class SqlCopy implements Copy {
   /** Makes a temporary table for the texts of a page: the tables of the copy are gone through once a page. */
   async #stageTable({ name, staged }: WholeTable): Promise<void> {
     await this.#run(`drop table if exists ${this.#dialect.staged(name)}`);
-    const columns = staged.map((column) => `${quoted(column.name)} varchar`);
+    const columns = staged.map((column) => `${quoteName(column.name)} varchar`);
     await this.#run(
       `create temporary table ${this.#dialect.staged(name)} (${columns.join(', ')}) ${this.#dialect.temporary}`,
     );
@@ -200,8 +208,8 @@ class SqlCopy implements Copy {
       this.#resource,
       ({ name }, column) => this.#kindOf(name, column),
       ({ name }, column, json, id) => {
-        if (column.name === idColumnOf(this.#resource)) throw new Unusable(`${name}: an id is ${json.slice(0, 100)}.`);
-        const kind = wider(this.#kindOf(name, column), json);
+        if (column.name === getIdColumn(this.#resource)) throw new Unusable(`${name}: an id is ${json.slice(0, 100)}.`);
+        const kind = widenKind(this.#kindOf(name, column), json);
         misfit ??= `${name}.${column.name} of ${id} is no ${column.kind}, and becomes ${kind}`;
         this.#shape.widen(name, column, kind);
       },
@@ -244,9 +252,9 @@ class SqlCopy implements Copy {
     if (columns.length === 0) return;
     const cases = columns.map((column) => {
       const kind = this.#kindOf(table.name, column);
-      return `when ${this.#dialect.print(kind, `(${this.#cast(table, column.name)})`)} is distinct from ${quoted(column.name)} then ${literal(column.name)}`;
+      return `when ${this.#dialect.print(kind, `(${this.#cast(table, column.name)})`)} is distinct from ${quoteName(column.name)} then ${quoteLiteral(column.name)}`;
     });
-    const id = quoted(table.key[0] as string);
+    const id = quoteName(table.key[0] as string);
     const [lost] = await this.#session.rows<{ id: string; name: string }>(
       `select * from (select ${id} as id, case ${cases.join(' ')} end as name from ${this.#dialect.staged(table.name)}) t where name is not null limit 1`,
     );
@@ -256,13 +264,13 @@ class SqlCopy implements Copy {
 
   #cast(table: WholeTable, name: string, from = ''): string {
     const column = table.columns.find((each) => each.name === name) as Column;
-    return `cast(${from}${quoted(name)} as ${typeOf(this.#dialect, table, column, this.#shape)})`;
+    return `cast(${from}${quoteName(name)} as ${getType(this.#dialect, table, column, this.#shape)})`;
   }
 
   async #remove(ids: string, values: readonly Value[] = [], place = this.#dialect.at): Promise<void> {
     const gone = place === this.#dialect.at ? this.#shape.goneParts : [];
     for (const { name, owner } of [...this.#resource.parts, ...gone])
-      await this.#run(`delete from ${place(name)} where ${quoted(owner)} in (${ids})`, values);
+      await this.#run(`delete from ${place(name)} where ${quoteName(owner)} in (${ids})`, values);
     await this.#run(`delete from ${place(this.#main.name)} where ${this.#id} in (${ids})`, values);
   }
 
@@ -277,11 +285,11 @@ class SqlCopy implements Copy {
       `select exists (select 1 from ${at(this.#main.name)} where ${this.#id} in (${ids})) as known`,
     );
     for (const table of this.#tables) {
-      const same = table.key.map((name) => `t.${quoted(name)} = ${this.#cast(table, name, 's.')}`).join(' and ');
+      const same = table.key.map((name) => `t.${quoteName(name)} = ${this.#cast(table, name, 's.')}`).join(' and ');
       const isStaged = `exists (select 1 from ${staged(table.name)} s where ${same})`;
       if (table.owner !== null)
         await this.#run(
-          `delete from ${at(table.name)} t where t.${quoted(table.owner)} in (${ids})${known?.known ? ` and not ${isStaged}` : ''}`,
+          `delete from ${at(table.name)} t where t.${quoteName(table.owner)} in (${ids})${known?.known ? ` and not ${isStaged}` : ''}`,
         );
       if (known?.known) await this.#update(table, same);
       const isNew = `not exists (select 1 from ${at(table.name)} t where ${same})`;
@@ -292,7 +300,7 @@ class SqlCopy implements Copy {
   async #update(table: WholeTable, same: string): Promise<void> {
     const values = table.columns
       .filter(({ name }) => !table.key.includes(name))
-      .map((column) => `${quoted(column.name)} = ${this.#valueOf(table, column)}`);
+      .map((column) => `${quoteName(column.name)} = ${this.#valueOf(table, column)}`);
     if (values.length === 0) return;
     await this.#run(
       `update ${this.#dialect.at(table.name)} t set ${values.join(', ')}
@@ -301,7 +309,7 @@ class SqlCopy implements Copy {
   }
 
   async #insert(table: WholeTable, where: string): Promise<void> {
-    const columns = table.columns.map(({ name }) => quoted(name));
+    const columns = table.columns.map(({ name }) => quoteName(name));
     const values = table.columns.map((column) => this.#valueOf(table, column));
     await this.#run(
       `insert into ${this.#dialect.at(table.name)} (${columns.join(', ')}) select ${values.join(', ')} from ${this.#dialect.staged(table.name)} s ${where}`,
@@ -309,14 +317,14 @@ class SqlCopy implements Copy {
   }
 
   #valueOf(table: WholeTable, column: Column): string {
-    return table.staged.includes(column) ? this.#cast(table, column.name, 's.') : literal(this.#workspaceId);
+    return table.staged.includes(column) ? this.#cast(table, column.name, 's.') : quoteLiteral(this.#workspaceId);
   }
 
   /** Selects id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */
   #hashes(isIn: (column: string) => string): string {
     const { at, joined, md5, xorOf } = this.#dialect;
     const textOf = (table: WholeTable, columns: readonly Column[]): string =>
-      rowText(
+      writeRow(
         this.#dialect,
         columns.map((column) => [column, this.#kindOf(table.name, column)] as const),
       );
@@ -326,7 +334,7 @@ class SqlCopy implements Copy {
     );
     const joins = this.#resource.parts.map(({ name, owner }, i) => {
       const table = this.#tables[i + 1] as WholeTable;
-      const column = quoted(owner);
+      const column = quoteName(owner);
       const text = textOf(table, table.staged.slice(1));
       return `left join (select ${column} as id, cast(count(*) as varchar) || ' ' || ${xorOf(md5(text))} as h
         from ${at(name)} where ${isIn(column)} group by 1) p${i} on p${i}.id = m.id`;

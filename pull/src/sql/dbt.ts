@@ -1,10 +1,10 @@
-import { plain } from '../api.js';
+import { stripControls } from '../api.js';
 import { type Column, type Resource, statusTable } from '../document.js';
-import { literal, quoted } from './dialect.js';
-import { idColumnOf, tablesOf, type WholeTable } from './tables.js';
+import { quoteLiteral, quoteName } from './dialect.js';
+import { getIdColumn, planTables, type WholeTable } from './tables.js';
 
 /** Writes the tables of a copy as sources of dbt: YAML whose values are JSON. */
-export function dbtSources(resources: readonly Resource[], schema: string, hasWorkspace: boolean): string {
+export function writeDbtSources(resources: readonly Resource[], schema: string, hasWorkspace: boolean): string {
   const source = schema === 'main' ? 'workspace_data' : schema;
   const lines = [
     '# Written by workspace-data-pull --dbt: the next run replaces it.',
@@ -18,35 +18,38 @@ export function dbtSources(resources: readonly Resource[], schema: string, hasWo
   ];
   for (const resource of resources) {
     // A query, as an empty table has no newest row. One value each: a copy whose age is unknown is of long ago.
-    const status = `select coalesce(max(data_as_of), timestamptz '2000-01-01 00:00:00+00') from ${quoted(schema)}.${statusTable} where resource = ${literal(resource.name)}`;
-    for (const table of tablesOf(resource, hasWorkspace))
+    const status = `select coalesce(max(data_as_of), timestamptz '2000-01-01 00:00:00+00') from ${quoteName(schema)}.${statusTable} where resource = ${quoteLiteral(resource.name)}`;
+    for (const table of planTables(resource, hasWorkspace))
       lines.push(
         `      - name: ${JSON.stringify(table.name)}`,
-        `        description: ${described(table.comment)}`,
+        `        description: ${writeYamlText(table.comment)}`,
         '        config:',
         `          loaded_at_query: ${JSON.stringify(status)}`,
         '          freshness: {warn_after: {count: 2, period: hour}, error_after: {count: 24, period: hour}}',
         '        columns:',
-        ...table.shown.flatMap((column) => columnLines(column, testsOf(column, table, resource, resources, source))),
+        ...table.shown.flatMap((column) =>
+          listColumnLines(column, listTests(column, table, resource, resources, source)),
+        ),
       );
   }
   return `${lines.join('\n')}\n`;
 }
 
-function columnLines(column: Column, tests: readonly string[]): string[] {
+function listColumnLines(column: Column, tests: readonly string[]): string[] {
   return [
     `          - name: ${JSON.stringify(column.name)}`,
     '            quote: true',
-    `            description: ${described(column.comment)}`,
+    `            description: ${writeYamlText(column.comment)}`,
     ...(tests.length === 0 ? [] : ['            data_tests:', ...tests.map((test) => `              - ${test}`)]),
   ];
 }
 
 /** YAML takes no control characters, and dbt runs what braces of Jinja hold. */
-const described = (text: string): string => JSON.stringify(plain(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
+const writeYamlText = (text: string): string =>
+  JSON.stringify(stripControls(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
 
 /** Tests of a column, as the document promises. A reference can lead to a record that the gateway hides: that is a warning. */
-function testsOf(
+function listTests(
   column: Column,
   table: WholeTable,
   resource: Resource,
@@ -54,7 +57,7 @@ function testsOf(
   source: string,
 ): string[] {
   const related = (target: Resource, severity: string): string => {
-    const field = JSON.stringify(quoted(idColumnOf(target)));
+    const field = JSON.stringify(quoteName(getIdColumn(target)));
     return `relationships: {to: "source('${source}', '${target.table.name}')", field: ${field}, config: {severity: ${severity}}}`;
   };
   const isOfRecord = table.owner === null;

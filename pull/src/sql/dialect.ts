@@ -42,11 +42,11 @@ export interface Dialect {
   readonly hasIndexes: boolean;
 }
 
-export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+export const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+export const quoteLiteral = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-export async function inTransaction<T>(session: Session, work: () => Promise<T>): Promise<T> {
+export async function runInTransaction<T>(session: Session, work: () => Promise<T>): Promise<T> {
   await session.rows('begin');
   try {
     const result = await work();
@@ -59,9 +59,9 @@ export async function inTransaction<T>(session: Session, work: () => Promise<T>)
 }
 
 /** record.ts makes the same text of what came: the hash of both is the same while nothing was lost. */
-export function rowText(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
+export function writeRow(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
   const pieces = columns.map(([{ name }, kind]) => {
-    const column = quoted(name);
+    const column = quoteName(name);
     const text = dialect.print(kind, column);
     if (!isFree(kind)) return `coalesce(${text}, '-')`;
     const bytes = dialect.bytesOf(text);

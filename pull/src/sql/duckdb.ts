@@ -5,12 +5,12 @@ import { dirname, join, resolve } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { type Destination, OutOfMemory, Unusable } from '../destination.js';
 import type { Digits, Kind } from '../document.js';
-import { shortened } from '../names.js';
+import { shortenName } from '../names.js';
 import type { Row } from '../record.js';
-import { type Dialect, literal, quoted, type Session, type Value } from './dialect.js';
+import { type Dialect, quoteLiteral, quoteName, type Session, type Value } from './dialect.js';
 import type { Shape } from './shape.js';
-import { sqlDestination } from './sql-destination.js';
-import { typeOf, type WholeTable } from './tables.js';
+import { makeSqlDestination } from './sql-destination.js';
+import { getType, type WholeTable } from './tables.js';
 
 // The decoder of the driver takes a mark of byte order off each text that begins with one.
 const { textDecoder } = createRequire(import.meta.url)('@duckdb/node-api/lib/vectors/dataAccessors.js');
@@ -25,7 +25,7 @@ const digitsUsual: Digits = { whole: 29, scale: 9 };
 /**
  * A number is DECIMAL with the digits of the document, wider where values need it; VARCHAR where no DECIMAL holds all values.
  */
-function decimalFor(need: Digits, document: Digits | null): string {
+function chooseDecimal(need: Digits, document: Digits | null): string {
   const { whole, scale } = document ?? digitsUsual;
   const wanted = { whole: Math.max(whole, need.whole, 1), scale: Math.max(scale, need.scale) };
   if (wanted.whole + wanted.scale <= digitsMax) return `DECIMAL(${wanted.whole + wanted.scale},${wanted.scale})`;
@@ -41,8 +41,8 @@ const types: Readonly<Record<Kind, (need: Digits, document: Digits | null) => st
   timestamp: () => 'TIMESTAMP WITH TIME ZONE',
   date: () => 'DATE',
   integer: (need) =>
-    need.whole <= bigintDigits && need.scale === 0 ? 'BIGINT' : decimalFor(need, { whole: digitsMax, scale: 0 }),
-  number: decimalFor,
+    need.whole <= bigintDigits && need.scale === 0 ? 'BIGINT' : chooseDecimal(need, { whole: digitsMax, scale: 0 }),
+  number: chooseDecimal,
   boolean: () => 'BOOLEAN',
   json: () => 'JSON',
 };
@@ -51,8 +51,8 @@ const recordsPerShare = 100_000;
 
 const dialect: Dialect = {
   schema: 'main',
-  at: (table) => `main.${quoted(table)}`,
-  staged: (table) => `temp.${quoted(stagedName(table))}`,
+  at: (table) => `main.${quoteName(table)}`,
+  staged: (table) => `temp.${quoteName(nameStaged(table))}`,
   temporary: '',
   typeOf: (kind, need, document) => types[kind](need, document),
   print: (kind, column) => {
@@ -78,8 +78,8 @@ const dialect: Dialect = {
   hasIndexes: false,
 };
 
-function stagedName(table: string): string {
-  return shortened(`new ${table}`);
+function nameStaged(table: string): string {
+  return shortenName(`new ${table}`);
 }
 
 export interface OpenDuckdb {
@@ -109,8 +109,8 @@ export async function openDuckdb(
   await connection.run(`set timezone = 'UTC'; set autoinstall_known_extensions = false`);
   const session: Session = {
     rows: <T extends object>(sql: string, values: readonly Value[] = []) =>
-      named(async () => (await connection.runAndReadAll(sql, [...values])).getRowObjectsJson() as T[]),
-    load: (table, rows) => named(() => append(connection, stagedName(table), rows)),
+      runNamed(async () => (await connection.runAndReadAll(sql, [...values])).getRowObjectsJson() as T[]),
+    load: (table, rows) => runNamed(() => appendRow(connection, nameStaged(table), rows)),
   };
   const close = (): void => {
     connection.closeSync();
@@ -120,7 +120,7 @@ export async function openDuckdb(
 }
 
 /** Throws OutOfMemory instead of the error of DuckDB that says so. */
-async function named<T>(work: () => Promise<T>): Promise<T> {
+async function runNamed<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -131,7 +131,7 @@ async function named<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function append(connection: DuckDBConnection, table: string, rows: readonly Row[]): Promise<void> {
+async function appendRow(connection: DuckDBConnection, table: string, rows: readonly Row[]): Promise<void> {
   const appender = await connection.createAppender(table, 'main', 'temp');
   try {
     for (const row of rows) {
@@ -147,14 +147,18 @@ async function append(connection: DuckDBConnection, table: string, rows: readonl
 }
 
 /** Throws Unusable. */
-export async function duckdbDestination(file: string, hasWorkspace: boolean, memoryMb: number): Promise<Destination> {
+export async function openDuckdbDestination(
+  file: string,
+  hasWorkspace: boolean,
+  memoryMb: number,
+): Promise<Destination> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const { connection, session, close } = await openCopy(file, { memoryMb });
   try {
-    return await sqlDestination(session, dialect, hasWorkspace, {
-      rowsOf: (query) => rowsOf(connection, query),
+    return await makeSqlDestination(session, dialect, hasWorkspace, {
+      rowsOf: (query) => readRows(connection, query),
       writeParquet: async (table, _, part) => {
-        const shown = table.shown.map(({ name }) => quoted(name)).join(', ');
+        const shown = table.shown.map(({ name }) => quoteName(name)).join(', ');
         await session.rows(copySql(`select ${shown} from ${dialect.at(table.name)}`, part));
       },
       close: async () => close(),
@@ -166,12 +170,12 @@ export async function duckdbDestination(file: string, hasWorkspace: boolean, mem
 }
 
 const copySql = (query: string, file: string): string =>
-  `copy (${query}) to ${literal(file)} (format parquet, compression zstd, row_group_size 20480)`;
+  `copy (${query}) to ${quoteLiteral(file)} (format parquet, compression zstd, row_group_size 20480)`;
 
-async function* rowsOf(connection: DuckDBConnection, query: string): AsyncGenerator<Row[]> {
-  const result = await named(() => connection.stream(query));
+async function* readRows(connection: DuckDBConnection, query: string): AsyncGenerator<Row[]> {
+  const result = await runNamed(() => connection.stream(query));
   for (;;) {
-    const chunk = await named(() => result.fetchChunk());
+    const chunk = await runNamed(() => result.fetchChunk());
     if (chunk === null || chunk.rowCount === 0) return;
     yield chunk.getRows() as Row[];
   }
@@ -188,13 +192,13 @@ export async function writeParquet(
   const scratch = await mkdtemp(join(tmpdir(), 'workspace-data-pull-'));
   const { session, close } = await openDuckdb(join(scratch, 'export.duckdb'), { memoryMb });
   try {
-    const names = table.shown.map(({ name }) => quoted(name));
+    const names = table.shown.map(({ name }) => quoteName(name));
     await session.rows(
       `create temporary table ${dialect.staged(table.name)} (${names.map((name) => `${name} VARCHAR`).join(', ')})`,
     );
     for await (const rows of batches) await session.load(table.name, rows);
     const typed = table.shown.map(
-      (column, i) => `cast(${names[i]} as ${typeOf(dialect, table, column, shape)}) as ${names[i]}`,
+      (column, i) => `cast(${names[i]} as ${getType(dialect, table, column, shape)}) as ${names[i]}`,
     );
     await session.rows(copySql(`select ${typed.join(', ')} from ${dialect.staged(table.name)}`, file));
   } finally {

@@ -15,7 +15,7 @@ interface TextFormat {
   readonly line: (columns: readonly ExportColumn[]) => (row: Row) => string;
 }
 
-export const fileOf = (table: string, format: ExportFormat): string =>
+export const nameFile = (table: string, format: ExportFormat): string =>
   `${table}.${format === 'excel-csv' ? 'csv' : format}`;
 
 /** Replaces FOLDER/NAME in one step by what `write` makes. */
@@ -64,19 +64,19 @@ export async function writeRows(
 }
 
 const textFormats: Readonly<Record<Exclude<ExportFormat, 'parquet'>, TextFormat>> = {
-  csv: separated({ first: '', separator: ',', lineEnd: '\n', cellOf: (text) => text }),
-  'excel-csv': separated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', cellOf: excelCell }),
+  csv: makeSeparated({ first: '', separator: ',', lineEnd: '\n', cellOf: (text) => text }),
+  'excel-csv': makeSeparated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', cellOf: writeExcelCell }),
   ndjson: {
     head: () => '',
     line: (columns) => {
       const names = columns.map(({ name }) => `${JSON.stringify(name)}:`);
-      return (row) => `{${row.map((value, i) => names[i] + jsonOf(value, columns[i] as ExportColumn)).join(',')}}\n`;
+      return (row) => `{${row.map((value, i) => names[i] + writeJson(value, columns[i] as ExportColumn)).join(',')}}\n`;
     },
   },
 };
 
 /** An empty cell means null, and two quotes an empty text. */
-function separated(form: {
+function makeSeparated(form: {
   readonly first: string;
   readonly separator: string;
   readonly lineEnd: string;
@@ -96,7 +96,7 @@ function separated(form: {
 }
 
 /** Writes one line: JSON has line ends only between its tokens. */
-function jsonOf(value: string | null, { kind }: ExportColumn): string {
+function writeJson(value: string | null, { kind }: ExportColumn): string {
   if (value === null) return 'null';
   if (kind === 'json') return value.replace(/[\r\n]+/g, ' ');
   return kind === 'integer' || kind === 'number' || kind === 'boolean' ? value : JSON.stringify(value);
@@ -115,20 +115,20 @@ const excelRuns = /^[=+\-@\t\r]/;
  * Excel shows what came: `="007"` is a text, and so is a whole number of 16 to 255 digits. What cannot be written so begins with an
  * apostrophe, if Excel would run it.
  */
-function excelCell(text: string, kind: Kind): string {
+function writeExcelCell(text: string, kind: Kind): string {
   if (kind === 'date' || kind === 'boolean') return text;
   if (kind === 'timestamp') return text.replace('T', ' ').replace(/(\.\d+)?Z$/, '');
   const isNumber = kind === 'integer' || kind === 'number';
   const digits = text.replace('-', '').length;
   if (isNumber && (text.includes('.') || digits <= excelDigitsMax || digits > excelTextMax))
-    return rounded(text).replace('.', ',');
+    return roundNumber(text).replace('.', ',');
   if (!isNumber && !excelReads.test(text)) return text;
   if (text.length <= excelTextMax && !/[\r\n]/.test(text)) return `="${text.replaceAll('"', '""')}"`;
   return excelRuns.test(text) ? `'${text}` : text;
 }
 
 /** Writes a number without exponent, with as many digits as Excel keeps: it would take a longer one for a text. */
-function rounded(number: string): string {
+function roundNumber(number: string): string {
   const [, sign, whole, part = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(number) as unknown as [
     string,
     string,

@@ -38,7 +38,7 @@ export async function lockSchema(
       schema,
     ]);
     if (!rows[0].mine) throw new Unusable('Another process pulls into this destination.', true);
-    await answered(main);
+    await checkAnswer(main);
   } catch (error) {
     await holder.end().catch(() => undefined);
     throw error;
@@ -52,7 +52,7 @@ export async function lockSchema(
 }
 
 /** Throws Unusable where the other connection gets no session any more. */
-async function answered(main: pg.Client): Promise<void> {
+async function checkAnswer(main: pg.Client): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const refusal = new Unusable(

@@ -2,11 +2,11 @@ import pg from 'pg';
 import Cursor from 'pg-cursor';
 import { type Destination, OutOfMemory, Unusable } from '../destination.js';
 import type { Kind } from '../document.js';
-import { shortened } from '../names.js';
+import { shortenName } from '../names.js';
 import type { Row } from '../record.js';
-import { type Dialect, quoted, type Session, type Value } from './dialect.js';
+import { type Dialect, quoteName, type Session, type Value } from './dialect.js';
 import { lockSchema, type SchemaLock } from './lock.js';
-import { sqlDestination, textsOf } from './sql-destination.js';
+import { makeSqlDestination, writeTexts } from './sql-destination.js';
 
 /** An export reads so many rows at once, and about so many characters. */
 const rowsPerReadMax = 5_000;
@@ -24,10 +24,10 @@ const types: Readonly<Record<Kind, string>> = {
 /** A bigint holds so many digits, whatever they are. */
 const bigintDigits = 18;
 
-const dialectOf = (schema: string): Dialect => ({
+const makeDialect = (schema: string): Dialect => ({
   schema,
-  at: (table) => `${quoted(schema)}.${quoted(table)}`,
-  staged: (table) => `pg_temp.${quoted(shortened(`new ${table}`))}`,
+  at: (table) => `${quoteName(schema)}.${quoteName(table)}`,
+  staged: (table) => `pg_temp.${quoteName(shortenName(`new ${table}`))}`,
   temporary: 'on commit drop',
   typeOf: (kind, { whole, scale }) =>
     kind === 'integer' && (whole > bigintDigits || scale > 0) ? types.number : types[kind],
@@ -61,19 +61,19 @@ const viewsOn =
       `select distinct r.ev_class::regclass::text as view from pg_depend d join pg_rewrite r on r.oid = d.objid
        join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
        where d.classid = 'pg_rewrite'::regclass and d.refobjid = to_regclass($1) and a.attname = $2 and r.ev_class <> d.refobjid`,
-      [`${quoted(schema)}.${quoted(table)}`, column],
+      [`${quoteName(schema)}.${quoteName(table)}`, column],
     );
     return rows.map(({ view }) => view);
   };
 
 /** Needs PostgreSQL 15 or later. Throws Unusable. */
-export async function postgresDestination(
+export async function openPostgresDestination(
   url: string,
   schema: string,
   hasWorkspace: boolean,
   memoryMb: number,
 ): Promise<Destination> {
-  const db = await connected(url);
+  const db = await connectClient(url);
   let lock: SchemaLock | null = null;
   const close = async (): Promise<void> => {
     await db.end().catch(() => undefined);
@@ -86,15 +86,15 @@ export async function postgresDestination(
     const [{ encoding, version }] = rows;
     if (encoding !== 'UTF8') throw new Unusable(`The database has the encoding ${encoding}: give one that has UTF8.`);
     if (version < 15) throw new Unusable(`The server is PostgreSQL ${version}: give one that is 15 or later.`);
-    lock = await lockSchema(() => connected(url), schema, db);
-    const session = sessionOf(db, lock);
+    lock = await lockSchema(() => connectClient(url), schema, db);
+    const session = makeSession(db, lock);
     await makeSchema(session, schema);
-    const dialect = dialectOf(schema);
-    return await sqlDestination(session, dialect, hasWorkspace, {
-      rowsOf: (query) => rowsOf(db, query),
+    const dialect = makeDialect(schema);
+    return await makeSqlDestination(session, dialect, hasWorkspace, {
+      rowsOf: (query) => readRows(db, query),
       writeParquet: async (table, shape, file) => {
         const { writeParquet } = await import('./duckdb.js');
-        await writeParquet(table, shape, file, rowsOf(db, textsOf(dialect, table, shape)), memoryMb);
+        await writeParquet(table, shape, file, readRows(db, writeTexts(dialect, table, shape)), memoryMb);
       },
       close,
     });
@@ -105,7 +105,7 @@ export async function postgresDestination(
 }
 
 /** Sets the session so that values have one text. Throws Unusable. */
-async function connected(url: string): Promise<pg.Client> {
+async function connectClient(url: string): Promise<pg.Client> {
   const db = new pg.Client({
     connectionString: url,
     application_name: 'workspace-data-pull',
@@ -122,10 +122,10 @@ async function connected(url: string): Promise<pg.Client> {
 
 /** Reads a copy. Throws Unusable. */
 export async function readPostgres<T>(url: string, read: (session: Session) => Promise<T>): Promise<T> {
-  const db = await connected(url);
+  const db = await connectClient(url);
   try {
     await db.query('begin read only');
-    return await read(sessionOf(db));
+    return await read(makeSession(db));
   } finally {
     await db.end().catch(() => undefined);
   }
@@ -144,17 +144,17 @@ async function makeSchema(session: Session, schema: string): Promise<void> {
   );
   if (found !== undefined)
     throw new Unusable(
-      `The role lacks the right to create tables: grant usage, create on schema ${quoted(schema)} to ${who?.role}.`,
+      `The role lacks the right to create tables: grant usage, create on schema ${quoteName(schema)} to ${who?.role}.`,
     );
   if (who?.may !== true)
     throw new Unusable(
-      `There is no schema ${schema}, and the role lacks the right to create it: create schema ${quoted(schema)} authorization ${who?.role}, ` +
+      `There is no schema ${schema}, and the role lacks the right to create it: create schema ${quoteName(schema)} authorization ${who?.role}, ` +
         `or grant create on database ${who?.database} to ${who?.role}.`,
     );
-  await session.rows(`create schema if not exists ${quoted(schema)}`);
+  await session.rows(`create schema if not exists ${quoteName(schema)}`);
 }
 
-function sessionOf(db: pg.Client, lock: SchemaLock | null = null): Session {
+function makeSession(db: pg.Client, lock: SchemaLock | null = null): Session {
   const rows = async <T extends object>(sql: string, values: readonly Value[] = []): Promise<T[]> => {
     if (lock?.isLost) throw new Unusable('The connection that held the lock on the destination was lost.', true);
     try {
@@ -170,7 +170,7 @@ function sessionOf(db: pg.Client, lock: SchemaLock | null = null): Session {
     rows,
     load: async (table, texts) => {
       const columns = texts[0]?.map((_, i) => `r ->> ${i}`).join(', ');
-      const staged = `pg_temp.${quoted(shortened(`new ${table}`))}`;
+      const staged = `pg_temp.${quoteName(shortenName(`new ${table}`))}`;
       await rows(`insert into ${staged} select ${columns} from jsonb_array_elements($1::jsonb) r`, [
         JSON.stringify(texts),
       ]);
@@ -178,7 +178,7 @@ function sessionOf(db: pg.Client, lock: SchemaLock | null = null): Session {
   };
 }
 
-async function* rowsOf(db: pg.Client, query: string): AsyncGenerator<Row[]> {
+async function* readRows(db: pg.Client, query: string): AsyncGenerator<Row[]> {
   const cursor = db.query(new Cursor<Row>(query, [], { rowMode: 'array' }));
   try {
     for (let count = 1; ; ) {

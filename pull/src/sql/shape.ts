@@ -1,5 +1,5 @@
 import type { Column, Digits, Kind, Table } from '../document.js';
-import { digitsOf } from '../values.js';
+import { countValueDigits } from '../values.js';
 
 /** `owner` is the column with the id of the record; null: the table holds the records themselves. */
 type OwnedTable = Pick<Table, 'name' | 'columns'> & { readonly owner: string | null };
@@ -124,7 +124,7 @@ export class Shape {
     if (value === null) {
       if (column.isRequired && !need.hasNull) this.#set(table, column, { ...need, hasNull: true });
     } else if (need.kind === 'integer' || need.kind === 'number') {
-      const { whole, scale } = digitsOf(value);
+      const { whole, scale } = countValueDigits(value);
       if (whole > need.whole || scale > need.scale)
         this.#set(table, column, { ...need, whole: Math.max(whole, need.whole), scale: Math.max(scale, need.scale) });
     }

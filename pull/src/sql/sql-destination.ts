@@ -1,11 +1,20 @@
 import type { Destination, ExportFormat, Origin } from '../destination.js';
 import type { Row } from '../record.js';
-import { sqlCopy } from './copy.js';
-import { type Dialect, quoted, type Session } from './dialect.js';
-import { fileOf, replaceFile, writeRows } from './exports.js';
+import { makeSqlCopy } from './copy.js';
+import { type Dialect, quoteName, type Session } from './dialect.js';
+import { nameFile, replaceFile, writeRows } from './exports.js';
 import type { Shape } from './shape.js';
-import { CopyState, claim, danglingIn, known, noteDangling, noteFailure, type Place, prepareState } from './state.js';
-import { tablesOf, type WholeTable } from './tables.js';
+import {
+  CopyState,
+  claim,
+  findDangling,
+  noteDangling,
+  noteFailure,
+  type Place,
+  prepareState,
+  readKnown,
+} from './state.js';
+import { planTables, type WholeTable } from './tables.js';
 
 /** A database takes these steps by other means than its SQL. */
 export interface Engine {
@@ -16,13 +25,13 @@ export interface Engine {
 }
 
 /** Selects the canonical texts of a table, for an export. */
-export function textsOf(dialect: Dialect, table: WholeTable, shape: Shape): string {
-  const texts = table.shown.map((column) => dialect.print(shape.of(table.name, column).kind, quoted(column.name)));
+export function writeTexts(dialect: Dialect, table: WholeTable, shape: Shape): string {
+  const texts = table.shown.map((column) => dialect.print(shape.of(table.name, column).kind, quoteName(column.name)));
   return `select ${texts.join(', ')} from ${dialect.at(table.name)}`;
 }
 
 /** Throws Unusable. */
-export async function sqlDestination(
+export async function makeSqlDestination(
   session: Session,
   dialect: Dialect,
   hasWorkspace: boolean,
@@ -40,15 +49,15 @@ export async function sqlDestination(
       await claim(session, dialect, origin, hasWorkspace, isReplaced);
       place = { session, dialect, origin, hasWorkspace };
     },
-    open: (resource) => sqlCopy(taken(), resource),
-    dangling: (resources) => danglingIn(session, dialect, resources),
-    known: () => known(session, dialect),
+    open: (resource) => makeSqlCopy(taken(), resource),
+    dangling: (resources) => findDangling(session, dialect, resources),
+    known: () => readKnown(session, dialect),
     noteDangling: (found) => noteDangling(session, dialect, found),
     noteFailure: (resource, failure) => noteFailure(session, dialect, resource, failure),
     export: async (resource, folder, format) => {
       const state = await new CopyState(taken(), resource).read();
       if (state === null) throw new Error(`There is no copy of ${resource.name}.`);
-      for (const table of tablesOf(resource, hasWorkspace))
+      for (const table of planTables(resource, hasWorkspace))
         await exportTable(engine, dialect, table, state.shape, folder, format);
     },
     close: () => engine.close(),
@@ -63,9 +72,9 @@ async function exportTable(
   folder: string,
   format: ExportFormat,
 ): Promise<void> {
-  await replaceFile(folder, fileOf(table.name, format), async (file) => {
+  await replaceFile(folder, nameFile(table.name, format), async (file) => {
     if (format === 'parquet') return engine.writeParquet(table, shape, file);
     const columns = table.shown.map((column) => ({ name: column.name, kind: shape.of(table.name, column).kind }));
-    await writeRows(file, format, columns, engine.rowsOf(textsOf(dialect, table, shape)));
+    await writeRows(file, format, columns, engine.rowsOf(writeTexts(dialect, table, shape)));
   });
 }

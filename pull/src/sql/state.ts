@@ -8,9 +8,9 @@ import {
   Unusable,
 } from '../destination.js';
 import { type Resource, stateTable, statusTable } from '../document.js';
-import { type Dialect, inTransaction, quoted, type Session } from './dialect.js';
+import { type Dialect, quoteName, runInTransaction, type Session } from './dialect.js';
 import { Shape } from './shape.js';
-import { idColumnOf, isTable } from './tables.js';
+import { getIdColumn, isTable } from './tables.js';
 
 /** Makes the tables that `pull` keeps for itself, and returns the number of the last change file. Throws Unusable where a name is taken. */
 export async function prepareState(session: Session, { schema, at }: Dialect): Promise<number> {
@@ -75,7 +75,7 @@ export async function claim(
       `This copy was made with${hasWorkspace ? 'out' : ''} --workspace-column: run pull as before, give another destination, or --replace to start over.`,
     );
   if (!isReplaced) return;
-  await inTransaction(session, async () => {
+  await runInTransaction(session, async () => {
     for (const { shape, workspace_id } of known)
       for (const table of workspace_id === origin.workspaceId ? [] : Shape.read(shape).tables)
         if (await isTable(session, schema, table)) await session.rows(`delete from ${at(table)}`);
@@ -180,7 +180,7 @@ export class CopyState {
 }
 
 /** Finds references between the `resources` that lead nowhere, by resource. */
-export async function danglingIn(
+export async function findDangling(
   session: Session,
   { at, xorOf, md5 }: Dialect,
   resources: readonly Resource[],
@@ -190,11 +190,11 @@ export async function danglingIn(
     for (const { column, resource } of references) {
       const target = resources.find((each) => each.name === resource);
       if (target === undefined) continue;
-      const value = `cast(${quoted(column)} as varchar)`;
+      const value = `cast(${quoteName(column)} as varchar)`;
       const [row] = await session.rows<{ count: number | string | null; digest: string | null }>(
         `select sum(n) as count, ${xorOf(md5('target'))} as digest from (
-           select ${value} as target, count(*) as n from ${at(table.name)} where ${quoted(column)} is not null
-             and not exists (select 1 from ${at(target.table.name)} t where t.${quoted(idColumnOf(target))} = ${value})
+           select ${value} as target, count(*) as n from ${at(table.name)} where ${quoteName(column)} is not null
+             and not exists (select 1 from ${at(target.table.name)} t where t.${quoteName(getIdColumn(target))} = ${value})
            group by 1) missing`,
       );
       const before = found.get(name) ?? { count: 0, digest: '' };
@@ -205,7 +205,7 @@ export async function danglingIn(
 }
 
 /** Notes of the runs before, by resource. */
-export async function known(session: Session, { at }: Dialect): Promise<Map<string, Known>> {
+export async function readKnown(session: Session, { at }: Dialect): Promise<Map<string, Known>> {
   const rows = await session.rows<{ resource: string; hidden: string | null; shape: string | null }>(
     `select resource, hidden, shape from ${at(stateTable)}`,
   );

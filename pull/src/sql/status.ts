@@ -2,7 +2,7 @@ import { Unusable } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
 import type { Target } from '../options.js';
 import { isDatabase } from '../options.js';
-import { quoted, type Session } from './dialect.js';
+import { quoteName, type Session } from './dialect.js';
 import { Shape } from './shape.js';
 
 interface Status {
@@ -25,11 +25,11 @@ interface Status {
 }
 
 /** Writes the freshness as JSON. Throws Unusable. */
-export async function statusText(
+export async function writeStatus(
   target: Target,
   maxAgeMs: number | null,
 ): Promise<{ readonly text: string; readonly isFresh: boolean }> {
-  const resources = await inCopy(target, readStatus);
+  const resources = await readInCopy(target, readStatus);
   const ageOf = (status?: Status): number => status?.ageSeconds ?? Number.POSITIVE_INFINITY;
   const [oldest] = resources.toSorted((one, other) => (ageOf(one) > ageOf(other) ? -1 : 1));
   const { dataAsOf = null, ageSeconds = null, tokenExpiresAt = null } = oldest ?? {};
@@ -38,7 +38,10 @@ export async function statusText(
 }
 
 /** Opens a copy for reading alone. Throws Unusable. */
-async function inCopy<T>({ to, schema }: Target, read: (session: Session, schema: string) => Promise<T>): Promise<T> {
+async function readInCopy<T>(
+  { to, schema }: Target,
+  read: (session: Session, schema: string) => Promise<T>,
+): Promise<T> {
   if (isDatabase(to)) return (await import('./postgres.js')).readPostgres(to, (session) => read(session, schema));
   return (await import('./duckdb.js')).readDuckdb(to, (session) => read(session, 'main'));
 }
@@ -61,7 +64,7 @@ const columns = {
 } as const;
 
 async function readStatus(session: Session, schema: string): Promise<Status[]> {
-  const at = (table: string): string => `${quoted(schema)}.${quoted(table)}`;
+  const at = (table: string): string => `${quoteName(schema)}.${quoteName(table)}`;
   // A moment in the future is not known: a clock is wrong.
   const status = `select *, floor(extract(epoch from current_timestamp - data_as_of)) as age_seconds from ${at(statusTable)}`;
   const texts = Object.values(columns).map((name) => `cast(${name} as varchar) as ${name}`);
@@ -77,7 +80,7 @@ async function readStatus(session: Session, schema: string): Promise<Status[]> {
     const values = Object.entries(columns).map(([name, column]) => {
       const value = row[column] ?? null;
       if (value === null || (column === 'data_as_of' && !isKnown)) return [name, null];
-      if (/_(at|of)$/.test(column)) return [name, momentIn(value)];
+      if (/_(at|of)$/.test(column)) return [name, formatMoment(value)];
       if (column === 'age_seconds') return [name, isKnown ? Math.max(0, Number(value)) : null];
       return [name, column === 'hidden_references' ? Number(value) : value];
     });
@@ -86,4 +89,4 @@ async function readStatus(session: Session, schema: string): Promise<Status[]> {
 }
 
 /** Both databases print it as `2026-01-02 03:04:05.678+00`. */
-const momentIn = (text: string): string => new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();
+const formatMoment = (text: string): string => new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();

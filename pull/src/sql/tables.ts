@@ -10,8 +10,8 @@ import {
   versionColumn,
   workspaceColumn,
 } from '../document.js';
-import { shortened } from '../names.js';
-import { type Dialect, literal, quoted, type Session } from './dialect.js';
+import { shortenName } from '../names.js';
+import { type Dialect, quoteLiteral, quoteName, type Session } from './dialect.js';
 import type { Shape } from './shape.js';
 
 export interface WholeTable extends Table {
@@ -24,7 +24,7 @@ export interface WholeTable extends Table {
   readonly shown: readonly Column[];
 }
 
-const added = (name: string, kind: Kind, comment: string): Column => ({
+const makeAdded = (name: string, kind: Kind, comment: string): Column => ({
   name,
   path: [],
   kind,
@@ -33,31 +33,31 @@ const added = (name: string, kind: Kind, comment: string): Column => ({
   comment,
 });
 
-const optional = (column: Column): Column => ({ ...column, isRequired: false });
+const makeOptional = (column: Column): Column => ({ ...column, isRequired: false });
 
 /** Adds the columns of `pull`. */
-export function tablesOf(resource: Resource, hasWorkspace: boolean): WholeTable[] {
-  const workspace = hasWorkspace ? [added(workspaceColumn, 'text', 'Workspace of the record.')] : [];
+export function planTables(resource: Resource, hasWorkspace: boolean): WholeTable[] {
+  const workspace = hasWorkspace ? [makeAdded(workspaceColumn, 'text', 'Workspace of the record.')] : [];
   const kept = [
-    optional(added(versionColumn, 'text', 'Version of the record, as the gateway gave it.')),
-    optional(added(hashColumn, 'text', 'Hash of the record and its parts as they came.')),
+    makeOptional(makeAdded(versionColumn, 'text', 'Version of the record, as the gateway gave it.')),
+    makeOptional(makeAdded(hashColumn, 'text', 'Hash of the record and its parts as they came.')),
   ];
   const { table } = resource;
   const main: WholeTable = {
     ...table,
     columns: [...workspace, ...table.columns, ...kept],
     staged: [...table.columns, ...kept],
-    key: [idColumnOf(resource)],
+    key: [getIdColumn(resource)],
     owner: null,
     shown: [...workspace, ...table.columns],
   };
-  return [main, ...resource.parts.map((part) => wholePart(part, table.name, workspace))];
+  return [main, ...resource.parts.map((part) => describeWholePart(part, table.name, workspace))];
 }
 
-function wholePart(part: PartTable, record: string, workspace: readonly Column[]): WholeTable {
+function describeWholePart(part: PartTable, record: string, workspace: readonly Column[]): WholeTable {
   const staged = [
-    added(part.owner, 'text', `Refers to the id in ${record}.`),
-    added('position', 'integer', 'Place in the record, from 1.'),
+    makeAdded(part.owner, 'text', `Refers to the id in ${record}.`),
+    makeAdded('position', 'integer', 'Place in the record, from 1.'),
     ...part.columns,
   ];
   const columns = [...workspace, ...staged];
@@ -65,11 +65,11 @@ function wholePart(part: PartTable, record: string, workspace: readonly Column[]
 }
 
 /** The column is `id`, which no member before it can have. */
-export const idColumnOf = ({ table }: Resource): string =>
+export const getIdColumn = ({ table }: Resource): string =>
   (table.columns.find(({ path }) => path.join() === 'id') as Column).name;
 
 /** A point in the name keeps the index apart from tables and other indexes. */
-export const indexOn = (table: Table, { name }: Column): string => shortened(`${table.name}.${name}`);
+export const nameIndex = (table: Table, { name }: Column): string => shortenName(`${table.name}.${name}`);
 
 interface StoredColumn {
   readonly name: string;
@@ -78,7 +78,7 @@ interface StoredColumn {
 }
 
 /** Is empty if the table does not exist. */
-async function columnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
+async function listColumnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
   const found = await session.rows<StoredColumn>(
     `select column_name as name, data_type as type, is_nullable as nullable from information_schema.columns
      where table_schema = $1 and table_name = $2`,
@@ -88,7 +88,7 @@ async function columnsIn(session: Session, schema: string, table: string): Promi
 }
 
 export async function isTable(session: Session, schema: string, table: string): Promise<boolean> {
-  return (await columnsIn(session, schema, table)).size > 0;
+  return (await listColumnsIn(session, schema, table)).size > 0;
 }
 
 /**
@@ -103,9 +103,9 @@ export async function makeTables(
 ): Promise<boolean> {
   let isStale = false;
   for (const table of tables) {
-    const present = await columnsIn(session, dialect.schema, table.name);
+    const present = await listColumnsIn(session, dialect.schema, table.name);
     if (present.size === 0) await createTable(session, dialect, table, shape);
-    if (present.size === 0 || (await alterTable(session, dialect, table, shape, present))) isStale = true;
+    if (present.size === 0 || (await writeAlterTable(session, dialect, table, shape, present))) isStale = true;
     shape.add(table);
     for (const column of table.columns) shape.add(table, column);
     await describe(session, dialect, table, shape);
@@ -117,32 +117,34 @@ export async function makeTables(
 async function describe(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
   const place = dialect.at(table.name);
   const comments = [
-    `comment on table ${place} is ${literal(table.comment)}`,
-    ...table.columns.map(({ name, comment }) => `comment on column ${place}.${quoted(name)} is ${literal(comment)}`),
+    `comment on table ${place} is ${quoteLiteral(table.comment)}`,
+    ...table.columns.map(
+      ({ name, comment }) => `comment on column ${place}.${quoteName(name)} is ${quoteLiteral(comment)}`,
+    ),
   ];
   if (!shape.noteComments(table.name, createHash('md5').update(comments.join()).digest('hex'))) return;
   for (const comment of comments) await session.rows(comment);
 }
 
-export const typeOf = (dialect: Dialect, table: Table, column: Column, shape: Shape): string => {
+export const getType = (dialect: Dialect, table: Table, column: Column, shape: Shape): string => {
   const need = shape.of(table.name, column);
   return dialect.typeOf(need.kind, need, column.digits);
 };
 
-const mustHold = (table: Table, column: Column, shape: Shape): boolean =>
+const isRequiredIn = (table: Table, column: Column, shape: Shape): boolean =>
   column.isRequired && !shape.of(table.name, column).hasNull;
 
 async function createTable(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
   const columns = table.columns.map((column) => {
-    const isFull = mustHold(table, column, shape);
-    return `${quoted(column.name)} ${typeOf(dialect, table, column, shape)}${isFull ? ' not null' : ''}`;
+    const isFull = isRequiredIn(table, column, shape);
+    return `${quoteName(column.name)} ${getType(dialect, table, column, shape)}${isFull ? ' not null' : ''}`;
   });
-  const primary = dialect.hasIndexes ? [`primary key (${table.key.map(quoted).join(', ')})`] : [];
+  const primary = dialect.hasIndexes ? [`primary key (${table.key.map(quoteName).join(', ')})`] : [];
   await session.rows(`create table ${dialect.at(table.name)} (${[...columns, ...primary].join(', ')})`);
 }
 
 /** Gives a table that is there its columns, and touches no column that `pull` did not make. Null stands in what a later pass fills. */
-async function alterTable(
+async function writeAlterTable(
   session: Session,
   dialect: Dialect,
   table: WholeTable,
@@ -157,9 +159,9 @@ async function alterTable(
   const missing = table.columns.filter(({ name }) => !present.has(name));
   const wrong = table.columns.filter((column) => {
     const stored = present.get(column.name)?.type.toLowerCase();
-    return stored !== undefined && stored !== typeOf(dialect, table, column, shape).toLowerCase();
+    return stored !== undefined && stored !== getType(dialect, table, column, shape).toLowerCase();
   });
-  const wanted = new Set(table.columns.filter((column) => mustHold(table, column, shape)).map(({ name }) => name));
+  const wanted = new Set(table.columns.filter((column) => isRequiredIn(table, column, shape)).map(({ name }) => name));
   const tooStrict = [...present.values()].filter(
     ({ name, nullable }) => nullable === 'NO' && !wanted.has(name) && shape.has(table.name, name),
   );
@@ -167,18 +169,18 @@ async function alterTable(
   const place = dialect.at(table.name);
   await refuseViews(session, dialect, table, wrong, shape, present);
   for (const { name } of tooStrict)
-    await session.rows(`alter table ${place} alter column ${quoted(name)} drop not null`);
+    await session.rows(`alter table ${place} alter column ${quoteName(name)} drop not null`);
   for (const column of missing) {
-    const type = typeOf(dialect, table, column, shape);
-    await session.rows(`alter table ${place} add column ${quoted(column.name)} ${type}`);
+    const type = getType(dialect, table, column, shape);
+    await session.rows(`alter table ${place} add column ${quoteName(column.name)} ${type}`);
   }
   for (const column of wrong) {
-    const name = quoted(column.name);
+    const name = quoteName(column.name);
     const stored = present.get(column.name) as StoredColumn;
     if (stored.nullable === 'NO' && wanted.has(column.name) && !table.key.includes(column.name))
       await session.rows(`alter table ${place} alter column ${name} drop not null`);
-    const type = typeOf(dialect, table, column, shape);
-    if (dialect.hasIndexes) await session.rows(`drop index if exists ${dialect.at(indexOn(table, column))}`);
+    const type = getType(dialect, table, column, shape);
+    if (dialect.hasIndexes) await session.rows(`drop index if exists ${dialect.at(nameIndex(table, column))}`);
     await session.rows(`alter table ${place} alter column ${name} type ${type} using ${dialect.converted(name, type)}`);
   }
   return missing.length > 0 || wrong.length > 0;
@@ -197,7 +199,7 @@ async function refuseViews(
     const views = await dialect.viewsOn(session, table.name, column.name);
     if (views.length > 0)
       throw new Unusable(
-        `${table.name}.${column.name} is ${present.get(column.name)?.type}, and the API now has ${typeOf(dialect, table, column, shape)}. ` +
+        `${table.name}.${column.name} is ${present.get(column.name)?.type}, and the API now has ${getType(dialect, table, column, shape)}. ` +
           `Views show it: ${views.join(', ')}. Keep what pg_get_viewdef prints of each, drop them, run pull, and create them again.`,
       );
   }
@@ -214,11 +216,11 @@ export async function requireValues(
   shape: Shape,
 ): Promise<void> {
   for (const table of tables) {
-    const present = await columnsIn(session, dialect.schema, table.name);
+    const present = await listColumnsIn(session, dialect.schema, table.name);
     for (const column of table.columns)
-      if (mustHold(table, column, shape) && present.get(column.name)?.nullable === 'YES')
+      if (isRequiredIn(table, column, shape) && present.get(column.name)?.nullable === 'YES')
         await session
-          .rows(`alter table ${dialect.at(table.name)} alter column ${quoted(column.name)} set not null`)
+          .rows(`alter table ${dialect.at(table.name)} alter column ${quoteName(column.name)} set not null`)
           .catch((error: Error) => {
             if (!hasIndex(error)) throw error;
           });

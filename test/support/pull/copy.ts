@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import pg from 'pg';
 import { runCommand } from '../../../pull/src/command.js';
-import { display } from '../../../pull/src/display.js';
+import { openDisplay } from '../../../pull/src/display.js';
 import { projectRoot } from '../../../src/base/paths.js';
 import { lateOptimizing } from '../late-optimizing.js';
 
@@ -45,7 +45,7 @@ export async function runPull(args: readonly string[], killMs?: number): Promise
 /** Runs `pull` in this process, which needs a tenth of the time: its command line, what it prints, and its exit code. */
 export async function pullInProcess(args: readonly string[]): Promise<PullRun> {
   let [stdout, stderr] = ['', ''];
-  const screen = display({ out: (text) => (stdout += text), err: (text) => (stderr += text) }, false);
+  const screen = openDisplay({ out: (text) => (stdout += text), err: (text) => (stderr += text) }, false);
   const code = await runCommand(args, screen, new AbortController().signal, 1);
   return { code, stdout, stderr };
 }
