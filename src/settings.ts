@@ -12,7 +12,7 @@ import { parseKeyring } from './resource/projection/keyring.js';
 
 type Properties = (typeof schema)['properties'];
 
-/** Typed by the defaults of the schema, with the constants; only `loadSettings` makes them. */
+/** Typed by the defaults of the schema, with the constants; only `loadSettings` makes settings. */
 export type Settings = Tuning & { readonly [S in keyof Properties]: Properties[S]['default'] } & {
   readonly docs: 'public' | 'ops' | 'off';
 };
@@ -29,7 +29,7 @@ type SettingsSchema = { readonly properties: Readonly<Record<string, SettingSche
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Docs and `--print-config` are made from it. */
+/** Is the source of the docs and of `--print-config`. */
 export function readSettingsSchema(): SettingsSchema {
   return JSON.parse(readProject('config/settings.schema.json')) as SettingsSchema;
 }
@@ -39,7 +39,7 @@ export function getEnvironmentName(setting: string): string {
   return setting.replace(/[A-Z]/g, (c) => `_${c}`).toUpperCase();
 }
 
-/** Environment over CONFIG_FILE over defaults; secrets also from NAME_FILE. Throws SettingsError with every fault. */
+/** Takes the environment before CONFIG_FILE before defaults; secrets also from NAME_FILE. Throws SettingsError with every fault. */
 export function loadSettings(env: Environment, overrides: Partial<Settings> = {}): Settings {
   const schema = readSettingsSchema();
   const faults: string[] = [];
@@ -56,7 +56,7 @@ export function loadSettings(env: Environment, overrides: Partial<Settings> = {}
     else if (env[name] !== undefined) values[setting] = parseSettingText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
-  const constants: Record<string, unknown> = {}; // of tests
+  const constants: Record<string, unknown> = {}; // constants that tests set
   for (const [name, value] of Object.entries(overrides))
     (Object.hasOwn(tuning, name) ? constants : values)[name] = value;
   for (const setting of Object.keys(values)) {
@@ -70,14 +70,14 @@ export function loadSettings(env: Environment, overrides: Partial<Settings> = {}
   return Object.freeze({ ...tuning, ...constants, ...values }) as unknown as Settings;
 }
 
-/** Quotes of a shell, or half of a Windows line end, around a value. */
+/** Finds quotes of a shell, or half of a Windows line end, around a value. */
 function findFileArtifact(name: string, text: string | undefined): string | null {
   if (text?.endsWith('\r'))
     return `${name} ends with a carriage return: give the file that it comes from the line ends of Unix.`;
   return text !== undefined && /^(["']).*\1$/s.test(text) ? `${name} is in quotes: leave them out.` : null;
 }
 
-/** Keeps text that is no value of the type for the schema to refuse, as "1e3" and " 5". */
+/** Keeps text that is no value of the type, such as "1e3" or " 5", for the schema to refuse. */
 function parseSettingText(type: string, text: string): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
@@ -94,7 +94,7 @@ function fits(value: unknown, { type, minimum, maximum, minLength, maxLength, pa
   return (values?.includes(value) ?? true) && (pattern === undefined || new RegExp(pattern, 'u').test(value));
 }
 
-/** Names the setting, its allowed values and the given value, or the nearest setting. */
+/** Names the setting, its allowed values and the refused value, or the nearest setting. */
 function describeSettingFault(setting: string, value: unknown, { properties }: SettingsSchema): string {
   const allowed = properties[setting];
   if (allowed === undefined)
@@ -108,7 +108,7 @@ function describeSettingFault(setting: string, value: unknown, { properties }: S
   return `${getEnvironmentName(setting)} must not be ${shown}. ${description}`;
 }
 
-/** The schema cannot express these faults; none quotes the value. */
+/** Faults that the schema cannot express; none quotes the value. */
 const unusableValues: Readonly<
   Record<string, (name: string, value: string, all: Readonly<Record<string, unknown>>) => string[]>
 > = {
@@ -161,7 +161,7 @@ function listDatabaseUrlFaults(name: string, value: string): string[] {
   });
 }
 
-/** Secrets only say whether they are set. */
+/** Replaces secrets by whether they are set. */
 export function hideSecrets(settings: Settings): Record<string, unknown> {
   const { properties } = readSettingsSchema();
   return Object.fromEntries(
@@ -212,7 +212,7 @@ function readSecretFile(name: string, path: string, faults: string[]): string {
   }
 }
 
-/** Writes a sentence for each name near to a setting: it is ignored, and the default is in force. */
+/** Lists a sentence for each ignored name that is near to a setting, whose default is in force. */
 export function listMisspeltNames(env: Environment): string[] {
   const settings = Object.entries(readSettingsSchema().properties).flatMap(([setting, { 'x-secret': secret }]) => {
     const name = getEnvironmentName(setting);
@@ -225,7 +225,7 @@ export function listMisspeltNames(env: Environment): string[] {
   });
 }
 
-/** Short names, such as HOST, are near to too many others: HOME. */
+/** Allows short names no distance, because HOST is near to HOME. */
 function getDistanceMax({ length }: string): number {
   return length < 5 ? 0 : length < 9 ? 1 : 2;
 }

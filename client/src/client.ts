@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export class ApiError extends Error {
   constructor(
     readonly status: number,
-    /** It is such as `not_found` or `insufficient_scope`, or `unknown` if the answer is not the gateway's. */
+    /** A code such as `not_found` or `insufficient_scope`, or `unknown` if the answer is not the gateway's. */
     readonly code: string,
     detail: string,
     readonly requestId: string | null,
@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A fault names one of the places, a code, and a sentence. */
+/** A fault of the request: one of the places, a code, and a sentence. */
 export interface Fault {
   readonly pointer?: string;
   readonly parameter?: string;
@@ -46,14 +46,14 @@ export interface Request {
 }
 
 export interface ClientOptions {
-  /** It includes `/api/v1`, such as https://data.example.com/api/v1. */
+  /** Address with `/api/v1`, such as https://data.example.com/api/v1. */
   readonly base: string;
-  /** A function is called for each request, because a token can be replaced. */
+  /** A token, or a function that is called for each request, because a token can be replaced. */
   readonly token: string | (() => string);
   readonly signal?: AbortSignal;
-  /** The gateway tries each write, and stores nothing; no write is stored for a repetition. */
+  /** The gateway tries each write without storing it; `store` is not called. */
   readonly dryRun?: boolean;
-  /** A request is sent so often at most. */
+  /** Number of times that a request is sent, at most. */
   readonly attemptsMax?: number;
   /** Milliseconds before the first repetition; each next pause is twice as long, up to 30 s. */
   readonly firstPauseMs?: number;
@@ -68,7 +68,7 @@ export interface Versioned<T> {
   readonly etag: string | null;
 }
 
-/** Called with each write before it is sent: a program that stores it can repeat it after a crash. */
+/** Is called with each write before it is sent: a program that stores it can repeat it after a crash. */
 export type Store = (request: Request) => Promise<void> | void;
 
 export interface Client {
@@ -102,7 +102,7 @@ class Passing extends Error {
 }
 
 const pauseMsMax = 30_000;
-/** Other clients can change a record between its read and our change so often. */
+/** Attempts of a change that other clients preceded. */
 const conflictsMax = 10;
 
 /** Makes a client, which repeats a request with the same key after 429, 503 and lost answers. */

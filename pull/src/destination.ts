@@ -4,7 +4,7 @@ import type { Resource } from './document.js';
 export class Unusable extends Error {
   constructor(
     message: string,
-    /** It can take one later, once another process has ended or the server runs. */
+    /** The destination can take a copy later, once another process has ended or the server runs. */
     readonly canPass = false,
   ) {
     super(message);

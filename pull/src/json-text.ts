@@ -14,7 +14,7 @@ const recordDepth = 3;
 export class PageText {
   readonly #chunks: AsyncIterable<string>;
   readonly #recordsMax: number;
-  /** They belong to the record that has begun; after the records they hold the rest of the page. */
+  /** Pieces of the record that has begun; after the records, of the end of the page. */
   #pieces: string[] = [];
   #length = 0;
   #depth = 0;

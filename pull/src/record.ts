@@ -9,13 +9,13 @@ export type Row = (string | null)[];
 
 export interface FlatRecord {
   readonly id: string;
-  /** It has the columns of the table, the version, and the hash of all that came. */
+  /** Columns of the table, the version, and the hash of the whole record. */
   readonly row: Row;
   /** Each part has rows of the id of the record, position and columns. */
   readonly parts: readonly Row[][];
 }
 
-/** It is called when a value does not suit its column. */
+/** Is called when a value does not suit its column. */
 export type OnMisfit = (table: Table, column: Column, json: string, id: string) => void;
 
 /** A wanted member has a column, is a group of members, or a part. */

@@ -19,7 +19,7 @@ export const widenKind = (kind: Kind, json: string): Kind =>
   (kind === 'timestamp' || kind === 'date') && json.startsWith('"') ? 'text' : 'json';
 
 const unstorable = /\\u(0000|[dD][89a-fA-F])/;
-/** It matches a pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
+/** Matches a pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
 
 /** Puts U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */

@@ -47,7 +47,7 @@ export function getProblemType(code: string): string {
   return `urn:workspace-data-api:problem:${code}`;
 }
 
-/** Each code of `errors[]` says what is wrong with the parameter, header or member beside it. */
+/** Each code of `errors[]` describes a fault of a parameter, header or field. */
 export const fieldErrors = {
   unknown_parameter: 'the endpoint has no such parameter',
   repeated_parameter: 'the parameter is given more than once',
@@ -95,10 +95,10 @@ export type FieldError = ({ pointer: string } | { parameter: string } | { header
 
 export const shedBounds = ['connections', 'token_look_ups', 'large_pages'] as const;
 
-/** A request was refused with 503 overloaded at this bound. */
+/** The bound at which a request was refused with 503 overloaded. */
 export type ShedBound = (typeof shedBounds)[number];
 
-/** Any code can throw an outcome other than success; http/render answers it with its `headers`. */
+/** Is an outcome other than success, which any code can throw; http/render answers it with its `headers`. */
 export class Problem extends Error {
   readonly fieldErrors: readonly FieldError[];
   readonly headers: Readonly<Record<string, string>>;
@@ -125,7 +125,7 @@ export class Problem extends Error {
   }
 }
 
-/** Answers 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
+/** Makes a 400 with every fault; `cause` is the error of PostgreSQL that showed it. */
 export function makeInvalid(
   faults: readonly FieldError[],
   code: ProblemCode = 'invalid_request',
@@ -136,7 +136,7 @@ export function makeInvalid(
   return new Problem(code, detail, { faults, ...(cause && { cause }) });
 }
 
-/** Answers 404 for a record: unknown, malformed and foreign ids look the same. */
+/** Makes a 404 for a record: unknown, malformed and foreign ids look the same. */
 export function makeNotFound(): Problem {
   return new Problem('not_found', 'There is no such record.');
 }
@@ -144,7 +144,7 @@ export function makeNotFound(): Problem {
 /** /status names the fault, for the operator. */
 const unfitDetail = 'The database does not fit this resource now; its operator is told. Try again.';
 
-/** A server cannot serve now for one of these reasons. The usual Retry-After of a read is about the time of a readmission. */
+/** Reasons why a server cannot serve now. The usual Retry-After of a read is about the time of a readmission. */
 const shortages = {
   'no replica': ['replica_unavailable', 'No read replica can answer now; try again.'],
   'page not replayed': ['replica_unavailable', 'No replica has caught up with your previous page yet; try again.'],
@@ -183,20 +183,20 @@ export class SettingsError extends StartRefused {
 }
 
 /**
- * A 'retry' can succeed elsewhere or later, an object or a privilege is missing for 'unfit', as during a release of the app, and
- * 'permanent' fails until a person mends something.
+ * A 'retry' can succeed elsewhere or later. An 'unfit' lacks an object or a privilege, as during a release of the app. A 'permanent' error
+ * lasts until a person mends something.
  */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'unfit' | 'permanent';
 
 export interface Refusal {
   readonly code: FieldErrorCode;
   readonly detail: string;
-  /** It can be about fields of these types, if no column is known. */
+  /** Types of the fields that the error can be about, if no column is known. */
   readonly types: readonly string[] | 'all';
 }
 
 /**
- * The end of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one
+ * The remedy of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one
  * later; a person who mends the database; other values or a smaller question.
  */
 export type Help = 'repeat' | 'new connection' | 'other server' | 'ask the operator' | 'ask the client';
@@ -207,13 +207,13 @@ interface SqlStateRow {
   readonly isLacking?: true;
   /** The server closes the connection. */
   readonly endsConnection?: true;
-  /** The operator reads it if the login or the probe of a server fails. */
+  /** Text for the operator if the login or the probe of a server fails. */
   readonly reason?: string;
-  /** It says what the values of a write did; absent: no value is the reason. */
+  /** Fault of the values of a write; absent: no value is the reason. */
   readonly refusal?: Refusal;
-  /** It names fault and remedy for the operator; absent: a bug of the gateway, or a passing fault. */
+  /** Fault and remedy for the operator; absent: a bug of the gateway, or a passing fault. */
   readonly correction?: string | undefined;
-  /** It is the remedy if a function of the app met the error. */
+  /** Remedy if a function of the app met the error. */
   readonly correctionOfApp?: string | undefined;
 }
 
@@ -242,7 +242,7 @@ const ruleOfApp = tellRefusal('invalid', byRule, 'all', "A function of the app r
 export const hiddenRowsRemedy =
   'Create a policy there whose condition is true for gateway_owner, bind restrictive policies to the roles of the app, or give the view to a role that may read every row.';
 
-/** Other files tell these apart. */
+/** SQLSTATEs that other files compare. */
 export const queryCanceled = '57014';
 export const lockNotAvailable = '55P03';
 /** The wall was sealed by a key that the database does not have, or in another hour. */
@@ -254,7 +254,7 @@ export const undefinedTable = '42P01';
 export const internalError = 'XX000'; // "could not open relation with OID": a catalog that changes while it is read
 export const insufficientPrivilege = '42501';
 
-/** A key is an SQLSTATE (PostgreSQL Appendix A) with its routine, alone, or its class. An unlisted one is a bug. */
+/** A key is an SQLSTATE (PostgreSQL Appendix A) with its routine, an SQLSTATE, or its class. An unlisted one is a bug. */
 const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '08': ended, // connection exceptions
   '08P01': {
@@ -262,7 +262,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
     reason:
       'the pooler cannot log in, or has refused the login: compare its passwords, for example in userlist.txt, its list of databases and pg_hba.conf of the server',
   },
-  '28': otherServer, // a login refused: its password is being changed, or pg_hba.conf of this server
+  '28': otherServer, // a refused login: its password is being changed, or pg_hba.conf of this server refuses it
   '28000': { ...otherServer, reason: 'the login is refused' },
   '28P01': { ...otherServer, reason: 'the password is wrong' },
   '3D000': { ...otherServer, reason: 'there is no such database' },
@@ -279,8 +279,8 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   XX: otherServer, // internal errors, such as a cache lookup that met DDL
   '25006': otherServer, // read-only: the primary has become a standby
   '25P03': ended, // idle_in_transaction_session_timeout: the gateway was too busy to go on
-  '26000': newConnection, // a prepared statement that is not there: PgBouncer chose another server connection
-  '42P05': newConnection, // a prepared statement that is there already: PgBouncer chose another server connection
+  '26000': newConnection, // a missing prepared statement: PgBouncer chose another server connection
+  '42P05': newConnection, // an existing prepared statement: PgBouncer chose another server connection
   '55006': otherServer,
   [lockNotAvailable]: otherServer, // lock_timeout
   '0A000 RevalidateCachedQuery': newConnection, // "cached plan must not change result type": DDL under a prepared statement
@@ -312,7 +312,7 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
     'The views do not fit the definitions of the resources: run `check`.',
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
-  [wallRefusal]: otherServer, // the wall refuses the MAC: another replica can have the new key already, or another gateway
+  [wallRefusal]: otherServer, // the wall refuses the MAC: another replica or another gateway can have the new key already
   WG007: { ...tellUnfit(`Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}`), isLacking: true },
   '42': tellUnfit('The views do not fit the definitions of the resources: run `check`.'),
   '2201G': tellUnfit(
@@ -332,10 +332,10 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '23503': tellRefusal('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
   '23505': tellRefusal('taken', 'another record has it already.', 'all', constraint), // unique index
   '23P01': tellRefusal('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
-  '23514': tellRefusal('invalid', byRule, 'all', constraint), // CHECK, of a domain as well
+  '23514': tellRefusal('invalid', byRule, 'all', constraint), // CHECK, also of a domain
   '23': tellUnfit(constraint),
   '54000': tellRefusal('too_long', 'the text is too long for an index.', ['text']),
-  P0: ruleOfApp, // of PL/pgSQL
+  P0: ruleOfApp, // errors of PL/pgSQL
 };
 
 /** PostgreSQL's own SQLSTATEs have these classes; the app raises any other. */
@@ -357,10 +357,10 @@ export class ServerFault extends Error {
   readonly helps: Help = 'repeat';
 }
 
-/** Carries no address and no credentials. */
+/** The message has no address and no credentials. */
 export class ConnectionLost extends ServerFault {}
 
-/** An administrator, or a limit that the gateway does not know, cancelled it before its time limit. */
+/** An administrator, or a limit that the gateway does not know, cancelled the statement before its time limit. */
 export class StatementEnded extends ServerFault {
   override readonly helps = 'other server';
   readonly code = queryCanceled;
@@ -373,17 +373,17 @@ export function getDatabaseErrorKind(error: unknown): DatabaseErrorKind {
   return /^ask/.test(getHelp(error) ?? 'ask the client') ? 'permanent' : 'retry';
 }
 
-/** Is undefined for a bug of the gateway. */
+/** Returns undefined for a bug of the gateway. */
 export function getHelp(error: unknown): Help | undefined {
   return error instanceof ServerFault ? error.helps : findSqlStateRow(error)?.helps;
 }
 
-/** Is true if the connection has ended, or ends now. */
+/** Returns whether the connection has ended, or ends now. */
 export function endsConnection(error: unknown): boolean {
   return error instanceof ServerFault ? error.helps === 'repeat' : findSqlStateRow(error)?.endsConnection === true;
 }
 
-/** Says how the app's database refuses the values of a write; undefined for all other errors. */
+/** Returns how the app's database refuses the values of a write; undefined for all other errors. */
 export function getRefusal(error: unknown): Refusal | undefined {
   return findSqlStateRow(error)?.refusal;
 }
@@ -409,13 +409,13 @@ function findSqlStateRow(error: unknown): SqlStateRow | undefined {
   return row ?? (ownClasses.test(stateClass) ? undefined : ruleOfApp);
 }
 
-/** A function of the app raised it: PostgreSQL names the innermost function first, in any locale. */
+/** Returns whether a function of the app raised the error: PostgreSQL names the innermost function first, in any locale. */
 export function isOfApp(error: unknown): boolean {
   const [innermost] = /PL\/\w.*/.exec((error as Origin).where ?? '') ?? [];
   return innermost !== undefined && !/\bgateway\.\w+\(/.test(innermost);
 }
 
-/** A prepared statement was not there, or there already; functions of the app, which prepare others, are left out. */
+/** Returns whether a prepared statement was missing, or there already. Leaves out functions of the app, which prepare others. */
 export function mixesUpNames(error: unknown): boolean {
   return getHelp(error) === 'new connection' && !/^0A/.test(getSqlState(error) ?? '') && !isOfApp(error);
 }
@@ -428,7 +428,7 @@ export function getSqlState(error: unknown): string | undefined {
 
 const objectForm = /\b(?:relation|table|view|column|function|schema|sequence) (?:"[^"]+"|[\w.]+)/;
 
-/** Gives "column klanten.naam". Reads only PostgreSQL's own messages: an app's can quote values. */
+/** Returns text such as "column klanten.naam". Reads only PostgreSQL's own messages, because an app's message can quote values. */
 export function findNameIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
   const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
@@ -437,7 +437,7 @@ export function findNameIn(error: unknown): string | null {
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }
 
-/** Says why something failed, in words that quote no values. */
+/** Returns why something failed, in words that quote no values. */
 export function getReason(error: Error): string {
   const state = getSqlState(error);
   if (state === undefined) return error.message;

@@ -5,27 +5,27 @@ type WallRefusal = typeof import('./errors.js').wallRefusal;
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
   readonly metrics?: readonly EventMetric<E>[];
-  /** These members make a kind, which is logged once a minute; absent: each event is logged. */
+  /** Events that are alike in these members are logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
-  /** The status shows the fault for a minute; an event with a code is the fault of that code, if it has one. */
+  /** The status shows the fault for a minute. A table has the fault of each code of the event. */
   readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | WallRefusal, EventFault<E>>>>;
 }
 
-/** docs/operate/troubleshooting.md has the row of its remedy. */
+/** The row of the remedy is in docs/operate/troubleshooting.md. */
 export interface EventFault<E> {
   readonly level: 'failing' | 'degraded';
   readonly remedy: string;
-  /** A fault is about a route, resource or server. Absent: all events are one fault. */
+  /** Names the route, resource or server of the fault. Absent: all events are one fault. */
   readonly about?: (event: E) => string;
   readonly sentence: (about: string, count: number, workspaces: string) => string;
 }
 
 /** The metric is a counter, or a histogram of `seconds`. An event whose label is null is not counted. */
 export interface EventMetric<E> {
-  /** The prefix `gateway_` and the suffix `_total` are left out. */
+  /** The metric's name without the prefix `gateway_` and the suffix `_total`. */
   readonly name: string;
   readonly help: string;
-  /** Known values of a member count from 0 on. */
+  /** Known values of a label, which count from 0 on; null: any value. */
   readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
   readonly amount?: (event: E) => number;
@@ -42,7 +42,7 @@ interface RequestFinished {
   tokenId: string | null;
   tokenRefused?: string;
   workspace: string | null;
-  /** Lists that were sent whole have it; other responses have null. */
+  /** Null for a response that is no list sent whole. */
   rows: number | null;
   perPage: number | null;
   bytes: number;
@@ -54,13 +54,13 @@ interface DatabaseUnfit {
   requestId: string;
   route: string;
   code: string;
-  /** It names a view, column, function or constraint; null if PostgreSQL names none. */
+  /** Name of a view, column, function or constraint; null if PostgreSQL names none. */
   object: string | null;
   correction: string;
 }
 
 interface WorkerDied {
-  /** `pid` is the process that writes the line. */
+  /** Differs from `pid`, which is the process that writes the line. */
   workerPid: number;
   code: number | null;
   signal: string | null;
@@ -89,7 +89,7 @@ const limitNames = ['token', 'write', 'address', 'refused_token', 'public'] as c
 
 export type LimitName = (typeof limitNames)[number];
 
-/** A token that worked is refused because a row is missing. */
+/** Reasons to refuse a token that worked: a row is missing. */
 export const tokenLosses = {
   'no owner': "the token's user or workspace is gone, or may have no tokens",
   unknown: 'the token itself is gone',

@@ -3,7 +3,7 @@ export function getOwn<T>(table: Readonly<Record<string, T>>, name: string): T |
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
-/** The members of these names: where settings are passed on, a reader sees which bound reaches what. */
+/** Takes the members of these names: where settings are passed on, a reader sees which bound reaches which code. */
 export function pick<T extends object, K extends keyof T>(from: T, ...names: readonly K[]): Pick<T, K> {
   return Object.fromEntries(names.map((name) => [name, from[name]])) as unknown as Pick<T, K>;
 }

@@ -14,7 +14,7 @@ export function findNearestName(
   return nearest?.candidate;
 }
 
-/** The end of a sentence about an unknown name: a question for the likely one, or the full stop. */
+/** Ends a sentence about an unknown name with a question for the likely one, or with the full stop. */
 export function suggest(name: string, known: readonly string[], synonyms?: ReadonlyMap<string, string>): string {
   const plain = simplifyName(name);
   const meant =

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A clone, a package and an image have package.json in this folder; otherwise it is the program's own. */
+/** A clone, a package and an image have package.json in this folder; otherwise the root is the program's folder. */
 export const projectRoot: string = findRoot(dirname(fileURLToPath(import.meta.url)));
 
 function findRoot(start: string): string {

@@ -25,7 +25,7 @@ export function traceWork<T>(name: SpanName, work: () => Promise<T>, options?: (
   });
 }
 
-/** One span for the statements of a round trip, including the wait for a connection. Texts hold no values. */
+/** Runs `work` in one span for the statements of a round trip and the wait for a connection. Texts hold no values. */
 export function traceSql<T>(statements: readonly TracedStatement[], work: () => Promise<T>): Promise<T> {
   const joined = (of: 'name' | 'text', between: string): string =>
     statements.map((statement) => statement[of]).join(between);

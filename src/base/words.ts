@@ -1,7 +1,7 @@
 import type words from '../../config/adopt/words.json';
 import { readProject } from './paths.js';
 
-/** `adopt` guesses by what a name means in English or Dutch, and `check` warns. */
+/** Meaning of a name in English or Dutch, by which `adopt` guesses and `check` warns. */
 export type Purpose = keyof typeof words;
 
 const compiled = new Map<Purpose, RegExp>();

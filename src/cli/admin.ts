@@ -2,7 +2,7 @@ import { SettingsError } from '../base/errors.js';
 import { loadSettings, type Settings } from '../settings.js';
 import { UsageError } from './command.js';
 
-/** Only commands of the operator use it. Throws SettingsError when it is not set. */
+/** Is for commands of the operator only. Throws SettingsError if ADMIN_URL is not set. */
 export function readAdminUrl(): string {
   const { adminUrl } = loadSettings(process.env);
   if (adminUrl !== '') return adminUrl;
@@ -11,7 +11,7 @@ export function readAdminUrl(): string {
   );
 }
 
-/** Throws SettingsError without the folder of the definitions: the example of the program is of another app. */
+/** Throws SettingsError without a folder of definitions, because the program's example is of another app. */
 export function readSettingsOfApp(given: Partial<Settings> = {}): Settings {
   const settings = loadSettings(process.env, given);
   if (settings.resourcesDir !== '') return settings;

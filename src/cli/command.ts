@@ -2,13 +2,13 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 export const program = 'workspace-data-gateway';
 
-/** Takes the arguments behind its name; resolves to the exit code. */
+/** Takes the arguments after its name; resolves with the exit code. */
 export type Command = (args: readonly string[]) => Promise<number>;
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 type ParsedOptions<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
 
-/** Refuses any other option, and words unless it takes them. */
+/** Refuses unknown options, and words unless the command takes them. */
 export function makeCommand<const T extends Options, R>(
   options: T,
   run: (given: ParsedOptions<T>['values'], words: readonly string[]) => Promise<R>,
@@ -20,12 +20,12 @@ export function makeCommand<const T extends Options, R>(
   };
 }
 
-/** Its message and a hint at --help are printed, exit code 2. */
+/** Prints its message and a hint at --help, with exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The operator can correct the fault: only its message is printed, and the exit code is 1. */
+/** Is a fault that the operator can correct: only its message is printed, and the exit code is 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 }
@@ -71,17 +71,17 @@ export function sayErrors(lines: string): void {
   process.stderr.write(`${showControls(lines)}\n`);
 }
 
-/** Replaces the last line of a terminal; without one it shows nothing. */
+/** Replaces the last line of a terminal; prints nothing elsewhere. */
 export function showProgress(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${showControls(foldToOneLine(line))}`);
 }
 
-/** A newline in foreign text, such as a message of PostgreSQL, must not begin a line. */
+/** Escapes newlines: foreign text, such as a message of PostgreSQL, must not begin a line. */
 export function foldToOneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');
 }
 
-/** Foreign names must not steer the terminal: control characters become \uXXXX, as in JSON. */
+/** Escapes control characters as \uXXXX, as in JSON: foreign names must not steer the terminal. */
 function showControls(text: string): string {
   const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');
   return text.replace(/(?!\n)[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => `\\u${hex(character)}`);

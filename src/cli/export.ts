@@ -44,7 +44,7 @@ function readKey(file: string, read: (pem: Buffer) => KeyObject): KeyObject {
   try {
     const key = read(pem);
     if (key.asymmetricKeyType === 'ed25519') return key;
-  } catch {} // its message says less
+  } catch {} // the message of such an error says less
   throw new ExportFailed(`${file} has no key of Ed25519 in PEM without a passphrase.`);
 }
 

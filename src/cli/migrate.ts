@@ -42,7 +42,7 @@ async function agrees(): Promise<boolean> {
 
 type Note = (change: string) => void;
 
-/** These options replace the migration; they need no file of the app. */
+/** Options that replace the migration; they need no file of the app. */
 const instead = {
   uninstall: ({ yes }: MigrateGiven) => removeGateway(yes === true),
   repair: async ({ wait }: MigrateGiven, note: Note) => {
@@ -102,7 +102,7 @@ export const migrateCommand = makeCommand(migrateOptions, async (options) => {
   return 0;
 });
 
-/** Files of a newer version stay. */
+/** Leaves out files of a newer version: they stay. */
 function printStates(states: readonly string[], isWhole: boolean): number {
   const files = states.filter((file) => isWhole || !/^applied |^removed core\//.test(file));
   for (const file of files) printLine(file);
@@ -131,7 +131,7 @@ export const viewsCommand = makeCommand(ofViews, async ({ drop, create, views, t
   return 0;
 });
 
-/** The value of --wait in seconds; a wait is announced on stderr. */
+/** Reads the seconds of --wait; a wait is announced on stderr. */
 function parseLockOptions(seconds: string): LockOptions {
   return { waitMs: parseWholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: sayError };
 }

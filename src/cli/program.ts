@@ -5,12 +5,12 @@ import { type Command, foldToOneLine, printText, sayErrors, UsageError, waitForO
 // pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
 
-// A reader that is gone (EPIPE, for example of `head`) or a full disk must not end a command midway.
+// A closed reader (EPIPE, for example of `head`) or a full disk must not end a command midway.
 let stdoutFault: NodeJS.ErrnoException | undefined;
 process.stdout.on('error', (error) => {
   stdoutFault ??= error;
 });
-process.stderr.on('error', () => undefined); // nothing is left to say it with
+process.stderr.on('error', () => undefined); // no stream is left to report the error
 
 export interface Usage {
   readonly called: string;
@@ -42,7 +42,7 @@ export async function runForExitCode(usage: Usage, args: readonly string[], run:
   }
 }
 
-/** The classes are given by name, so that their modules need not be imported. */
+/** Errors by the name of their class, so that their modules need not be imported. */
 const exitCodes: Readonly<Record<string, number>> = {
   ...{ SettingsError: 2, UsageError: 2 },
   ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1, ExportFailed: 1 },
@@ -99,7 +99,7 @@ interface DatabaseOrSystemError extends Error {
   readonly port?: number;
 }
 
-/** node:util adds advice; its first sentence names the fault. */
+/** Keeps the first sentence of node:util, which names the fault, and drops its advice. */
 function describeWrongOption(message: string, { help }: Usage): string {
   const sentence = message.split('. ')[0]?.replace(/\.$/, '');
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];

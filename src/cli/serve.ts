@@ -58,17 +58,17 @@ function reload(serving: Gateway | Workers): void {
   else serving.observe({ type: 'reload_refused', reason });
 }
 
-/** The log holds no values, so a foreign error gives only its name. */
+/** Gives a foreign error by its name only, because the log holds no values. */
 function describeStartFailure(error: Error): string {
   return error instanceof StartRefused ? error.message : error.name;
 }
 
-/** State is undefined after an uncaught error: responses in progress may end, then the process exits with 1. */
+/** Resolves with an uncaught error. The state is undefined after it: responses in progress may end, then the process exits with 1. */
 function waitForCrash(): Promise<Error> {
   return new Promise((resolve) => process.on('uncaughtException', resolve));
 }
 
-/** A second signal exits at once, but not a worker: Ctrl-C reaches it twice. SIGHUP is for its parent. */
+/** Resolves with a first signal; a second one exits at once, except in a worker, which Ctrl-C reaches twice. SIGHUP is for its parent. */
 function stopRequested(onHangUp: () => void): Promise<undefined> {
   return new Promise((resolve) => {
     let isStopping = false;

@@ -119,12 +119,12 @@ export function listScopes(resources: readonly Resource[]): string[] {
 
 interface TokenOrder {
   readonly workspaceId: string;
-  /** The owner must be in gateway.token_owners of that workspace; otherwise SQLSTATE WG003 is raised. */
+  /** An owner in gateway.token_owners of the workspace; otherwise SQLSTATE WG003 is raised. */
   readonly ownerId: string;
   readonly name: string;
   readonly scopes: readonly string[];
   readonly expiresAt: Date | null;
-  /** Null takes the default of the gateways. */
+  /** Null means the default of the gateways. */
   readonly requestsPerMinute?: number | null;
 }
 
@@ -142,7 +142,7 @@ export async function createToken(client: pg.ClientBase, order: TokenOrder): Pro
   return made;
 }
 
-/** `now` is false when it was revoked before. SQLSTATE WG004: unknown. */
+/** `now` is false if the token was revoked before. Raises SQLSTATE WG004 for an unknown id. */
 export async function revokeToken(client: pg.ClientBase, id: string): Promise<{ revokedAt: Date; now: boolean }> {
   const { rows } = await client.query('select * from gateway.revoke_token($1)', [id]);
   return { revokedAt: rows[0].revoked_at, now: rows[0].revoked_now };
@@ -153,7 +153,7 @@ export async function findWorkspace(client: pg.ClientBase, idOrName: string): Pr
   return (await client.query('select gateway.find_workspace($1) as id', [idOrName])).rows[0].id;
 }
 
-/** No other function prints a plain token. Throws Failure when stdout does not take it. */
+/** Prints a plain token, as no other function does. Throws Failure when stdout does not take it. */
 async function show(
   { id, token }: CreatedToken,
   { name, workspaceId, scopes, expiresAt, requestsPerMinute = null }: Omit<TokenOrder, 'ownerId'>,
@@ -240,7 +240,7 @@ function parseTokenId([text, ...others]: readonly string[]): string {
   throw new UsageError('That is not the id of a token; `tokens list` shows it.');
 }
 
-/** sql/core/003_tokens.sql raises class WG with sentences for the operator. */
+/** Turns errors of class WG into Failures: sql/core/003_tokens.sql raises them with sentences for the operator. */
 export function rephrase(error: unknown): never {
   const { code, message } = error as { code?: string; message: string };
   if (code?.startsWith('WG')) throw new Failure(foldToOneLine(message));

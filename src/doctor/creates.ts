@@ -6,10 +6,7 @@ import { type Item, nameFile, readCheckSql, sumUp } from './finding.js';
 import type { QueryPlan } from './scans.js';
 import { runReadOnly } from './session.js';
 
-/**
- * Refuses a POST that leaves a required column of the table without a value. The plan of an INSERT has the value of each column, also by a
- * default of a view.
- */
+/** Refuses a POST that gives a required column no value. The plan of an INSERT shows each value, even from a default of a view. */
 export function checkCreate(client: pg.Client, resource: Resource): Promise<Item[]> {
   const { write, file } = resource;
   const { inserted } = write ? getGivenColumns(resource, write) : { inserted: [] };

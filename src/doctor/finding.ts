@@ -1,7 +1,7 @@
 import type texts from '../../config/check/advice.json';
 import { readProject } from '../base/paths.js';
 
-/** The code of a finding is the key; docs/reference/check.md has the meaning of each. */
+/** Advice by the code of a finding; docs/reference/check.md explains each code. */
 export const advice = JSON.parse(readProject('config/check/advice.json')) as Readonly<Record<FindingCode, string>>;
 
 export type FindingCode = keyof typeof texts;
@@ -11,28 +11,28 @@ export type Level = 'ok' | 'warning' | 'failed' | 'refused';
 export interface Finding {
   readonly level: Level;
   readonly code: FindingCode;
-  /** It reads "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
+  /** A text such as "replica 1 (10.0.0.5:5432/workspace)", or "settings". */
   readonly where: string;
-  /** A view, role or resource; it is empty when there is but one. */
+  /** A view, role or resource; empty if there is only one. */
   readonly object: string;
-  /** It holds no secrets and no values of customers. */
+  /** Text without secrets and values of customers. */
   readonly detail: string;
   readonly advice: string;
 }
 
-/** `advice` replaces the code's when the cause is known better. */
+/** `advice` replaces the code's advice when the cause is known better. */
 export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
 export function placeItem(where: string, item: Item): Finding {
   return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };
 }
 
-/** Writes "view gateway.klanten". */
+/** Returns text such as "view gateway.klanten". */
 export function getTitle({ code, object }: Item): string {
   return `${code.replaceAll('_', ' ')} ${object}`.trim();
 }
 
-/** Puts all faults in one sentence, or says ok. */
+/** Joins all faults into one item, or makes an item that is ok. */
 export function sumUp(
   code: FindingCode,
   faults: readonly string[],
@@ -44,7 +44,7 @@ export function sumUp(
   return { level: whenNot, code, object, detail: `${faults.join('; ')}.` };
 }
 
-/** The fault passes, so `serve` starts. */
+/** Makes an item for a fault that can pass, so that `serve` starts. */
 export function fail(code: FindingCode, detail: string, object = ''): Item {
   return { level: 'failed', code, object, detail };
 }

@@ -21,13 +21,13 @@ export type Depth = 'start' | 'all';
 
 export interface Inspected {
   readonly findings: readonly Finding[];
-  /** These servers, counted from 0, or some of their views, are to be checked before their first use. */
+  /** Servers, counted from 0, which are to be checked, entirely or some of their views, before their first use. */
   readonly unchecked: ReadonlyMap<number, CheckResult>;
   readonly uncheckedPrimaries: ReadonlyMap<number, CheckResult>;
   readonly system: string | undefined;
 }
 
-/** Changes nothing. It inspects all servers at the same time; an unreachable one is a finding that does not refuse. */
+/** Inspects all servers at the same time, and changes nothing. An unreachable server is a finding that does not refuse. */
 export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
@@ -60,10 +60,7 @@ export async function inspect(
   };
 }
 
-/**
- * Returns settings that suit the databases. Throws StartRefused or SettingsError, unless another server can be used,
- * or a successor's batch already serves.
- */
+/** Returns settings that suit the databases. Throws StartRefused or SettingsError if no server can be used, but not for a successor. */
 export async function fitSettings(
   settings: Settings,
   resources: readonly Resource[],
@@ -80,9 +77,9 @@ export async function fitSettings(
     const ofSettings = wrong.every(({ where }) => where === 'settings');
     throw new (ofSettings ? SettingsError : StartRefused)(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
   }
-  const failed = findings.filter(({ level }) => level === 'failed' || level === 'refused'); // refused ones of a successor
+  const failed = findings.filter(({ level }) => level === 'failed' || level === 'refused'); // refused items of a successor
   for (const finding of failed) observe({ type: 'server_unfit', ...describeUnfitServer(finding) });
-  const unfit = failed.filter(({ code }) => code !== 'connection').map(describeUnfitServer); // the states of the servers tell of those
+  const unfit = failed.filter(({ code }) => code !== 'connection').map(describeUnfitServer); // the states of the servers report those
   const losesPrepared = findings.some(({ code, level }) => code === 'pooler' && level === 'warning');
   if (!losesPrepared) return { settings, unfit, ...unrefused };
   observe({ type: 'named_statements_off' });
@@ -93,7 +90,7 @@ function describeUnfitServer(finding: Finding): UnfitServer {
   return { server: finding.where, item: getTitle(finding), detail: finding.detail };
 }
 
-/** A standby in PRIMARY_URLS has no fault: it takes no writes. */
+/** Checks a server before its first use. A standby in PRIMARY_URLS is no fault: it takes no writes. */
 export async function checkServerLate(
   kind: ServerKind,
   url: string,
@@ -118,7 +115,7 @@ async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGe
   const views = await checkViews(client, resources.map(getViewNeed));
   yield views;
   yield await checkApplied(client, resources);
-  const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // of others the causes are known
+  const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // the causes of the other findings are known
   const scans = await scanItems(client, fitting.flatMap(getPlainViews));
   yield scans;
   if (thorough) yield* thorough.replica(client, inspection, views, scans);

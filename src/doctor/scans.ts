@@ -22,7 +22,7 @@ export interface QueryPlan {
   readonly Plans?: readonly QueryPlan[];
 }
 
-/** With these settings plans name every scan, of partitions too, and schemas of functions. */
+/** With these settings plans name every scan, also of partitions, and the schemas of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
 
 type Term = { readonly isWorkspace: true } | { readonly alias: string; readonly column: string };
@@ -35,13 +35,13 @@ interface Comparison {
 }
 
 interface Scans {
-  /** The aliases lead to "schema.table". */
+  /** The table, as "schema.table", of each alias. */
   readonly tables: ReadonlyMap<string, string>;
-  /** The alias of a subquery or CTE leads to the aliases of its tables. */
+  /** The aliases of the tables in each subquery or CTE, by its alias. */
   readonly subqueries: ReadonlyMap<string, readonly string[]>;
   readonly comparisons: readonly Comparison[];
   readonly functions: readonly string[];
-  /** The plan learns no more of their rows than whether one is there. */
+  /** Aliases of rows of which the plan only learns whether one exists. */
   readonly verdicts: ReadonlySet<string>;
 }
 
@@ -49,7 +49,7 @@ interface RelationRow {
   readonly name: string;
   readonly columns: readonly string[];
   readonly told: boolean;
-  /** It reads as its owner; its name is "schema.name()". */
+  /** The function reads as its owner; its name is "schema.name()". */
   readonly isDefiner: boolean;
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
 }
@@ -94,7 +94,7 @@ function listAliases(plan: QueryPlan): string[] {
   return listNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
-/** gateway.sealed_workspace reads the keys of the wall. */
+/** Recognizes gateway.sealed_workspace, which reads the keys of the wall. */
 function readsSeal({ Schema: schema, 'Relation Name': relation }: QueryPlan): boolean {
   return schema === 'gateway' && relation === 'wall_keys';
 }
@@ -105,7 +105,7 @@ function findParameter({ 'Subplan Name': name = '' }: QueryPlan): string | undef
   return parameter ?? (initPlan && `(${initPlan}).col1`);
 }
 
-/** The sealed setting or the function gives the workspace of the session. */
+/** Lists the parameters with the session's workspace, by the sealed setting or the function. */
 function listWorkspaceParameters(plan: QueryPlan, sealed: ReadonlySet<string | undefined>): string[] {
   const name = findParameter(plan);
   const { Output: [output = '', ...others] = [] } = plan;
@@ -128,7 +128,7 @@ const boundSide: Readonly<Record<string, string>> = {
   Full: 'neither',
 };
 
-/** A condition of an outer join binds only its nullable side. */
+/** Lists comparisons that hold. A condition of an outer join binds only its nullable side. */
 function listComparisons(node: QueryPlan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
   const side = (relationship: string): Set<string> =>
@@ -177,7 +177,7 @@ function listEqualities(conditions: readonly (string | undefined)[], workspaces:
     });
 }
 
-/** `coalesce(condition, false)` holds when the condition does. */
+/** Opens `coalesce(condition, false)`, which holds when the condition does. */
 function splitConjuncts(condition: string): string[] {
   const inner = stripBrackets(condition);
   const [, coalesced] = /^COALESCE\((.*), false\)$/.exec(inner) ?? [];
@@ -198,7 +198,7 @@ function unquoteName(identifier: string): string {
   return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier;
 }
 
-/** Takes off casts that keep the whole value, and parentheses. */
+/** Removes casts that keep the whole value, and parentheses. */
 function stripCasts(text: string): string {
   const inner = stripBrackets(text);
   const [, cast] = /^(.*)::[\w ."]+$/.exec(inner) ?? [];
@@ -218,7 +218,7 @@ function isBalanced(text: string): boolean {
   return depth === 0;
 }
 
-/** Splits outside parentheses, brackets and quotes only. */
+/** Splits only outside parentheses, brackets and quotes. */
 function split(text: string, separator: string): string[] {
   return text.split(separator).reduce<string[]>((parts, part) => {
     const last = parts.at(-1);
@@ -280,7 +280,7 @@ function listUncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow
     });
 }
 
-/** Reads the plans, so that inlined functions and conditions that cannot be pushed down count as they run. */
+/** Reads the plans, because they show inlined functions and conditions that cannot be pushed down as they run. */
 export async function scanItems(client: pg.Client, views: readonly string[]): Promise<Item[]> {
   const scansOfViews = new Map<string, Scans>();
   const items: Item[] = [];

@@ -32,7 +32,7 @@ export async function checkServer(
   const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
   const instances = redisUrl === '' ? 1 : settings.instances;
   const processes = webConcurrency * instances;
-  // Set aside by the pools, one that waits for the end of each lock, and the look at the views.
+  // Reserved by the pools, one that waits for the end of each lock, and the look at the views
   const besidePools = 2 * pools + resources.length + 1;
   const need = {
     kind,
@@ -62,7 +62,7 @@ export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item
 export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
   if (wallKey === '') return [];
   const ask = async (): Promise<Item[]> => {
-    // By the server's clock, so that a clock that is wrong is not taken for another key: the item `clock` names it.
+    // the server's clock is used, so that a wrong clock is not taken for another key: the item `clock` names it
     const { rows } = await client.query(`select extract(epoch from now()) * 1000 as ms`);
     await client.query(guard.text, [sealWith(wallKey, () => Number(rows[0].ms))('check' as WorkspaceId)]);
     await client.query('select gateway.workspace()');
@@ -74,7 +74,7 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
   ]);
 }
 
-/** A replica with another ICU or libc than the primary misses rows. */
+/** Compares collations: a replica with another ICU or libc than the primary misses rows. */
 export function checkCollations(client: pg.Client): Promise<Item[]> {
   return runReadOnly(
     client,
@@ -90,7 +90,7 @@ const missingGrants = `select format('gateway_owner cannot read %s: grant select
   from (values ('gateway.workspaces', 'id'), ('gateway.token_owners', 'workspace_id'), ('gateway.token_owners', 'id')) v (name, of)
   where not has_column_privilege('gateway_owner', name, of, 'select')`;
 
-/** A lock leaves `object` unchecked; without an object the next use finds out. */
+/** Looks an unknown token up. A lock leaves `object` unchecked; without an object the next use finds out. */
 export function checkTokens(client: pg.Client, object: string | null = ''): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const hidden = await client.query<{ fault: string }>('select fault from gateway.hidden_token_rows() fault');
@@ -105,7 +105,7 @@ export function checkTokens(client: pg.Client, object: string | null = ''): Prom
   return runReadOnly(client, { object }, look, (error) => [
     {
       ...sumUp('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
-      ...(error.code === undefinedTable && { level: 'failed', code: 'dropped' }), // its views, and not the function
+      ...(error.code === undefinedTable && { level: 'failed', code: 'dropped' }), // the views of tokens are missing, and not the function
       advice: [insufficientPrivilege, undefinedTable].includes(error.code ?? '') ? undefined : getCorrection(error),
     },
   ]);
@@ -116,7 +116,7 @@ const ownerGrants =
 
 const otherKey = 'Give the other key an id in the app and in DATA_KEYS, and let the app seal its values again.';
 
-/** Up to this share of damaged values is no fault of a key: so many short ones look like text under a wrong key. */
+/** Damaged values up to this share are no fault of a key: so many short ones look like text under a wrong key. */
 const exceptionsMax = 0.05;
 
 /** Counts only the samples that a codec can judge. */
@@ -132,7 +132,7 @@ function countOpened(
   return { judged: opened.length, opened: opened.filter(Boolean).length };
 }
 
-/** Every key in use is there, and opens values; the values of one id can belong to a few workspaces. */
+/** Checks that every key in use exists, and opens values; the values of one id can belong to a few workspaces. */
 export function checkKeyring(
   client: pg.Client,
   { dataKeys }: Settings,

@@ -18,7 +18,7 @@ import { type LoginKind, listSessionSettings } from '../postgres/wire/session.js
 import { getAnnouncedPid, getStream, Login } from '../postgres/wire/wire.js';
 import { fail, faultIf, getTitle, type Item, sumUp, warn } from './finding.js';
 
-// The connection of the checks, what its ends mean, and the transactions in which they try statements.
+// The connection of the checks, the meaning of its ends, and the transactions in which checks try statements.
 
 const statementTimeoutMs = 5000;
 /** A statement has less time than a look, so that a slow one leaves the connection to the other items. */
@@ -42,7 +42,7 @@ export interface CheckBounds {
   readonly writeTimeoutMs: number;
 }
 
-/** A lock on a table, a migration in this moment, or a conflict with recovery is at fault: the connection goes on. */
+/** Recognizes a lock on a table, a running migration, or a conflict with recovery: the connection goes on. */
 function isOccupied(error: unknown): boolean {
   return (
     [lockNotAvailable, internalError].includes(getSqlState(error) ?? '') ||
@@ -50,7 +50,7 @@ function isOccupied(error: unknown): boolean {
   );
 }
 
-/** The statement took longer than a look may; a server that is not judged is looked at again later. */
+/** Marks an item whose statement exceeded its time; a server that is not judged is looked at again later. */
 function markSlow(item: Item): Item {
   const detail = `${getTitle(item)} takes too long, so it is not judged.`;
   return { ...fail(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };
@@ -61,7 +61,7 @@ export function isSlow({ advice }: Item): boolean {
 }
 
 /**
- * Reads only and rolls back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it does not look like
+ * Only reads, and rolls back. A lock makes `object` uncheckable (null: another item says so), within 200 ms, so that it does not look like
  * a slow view. Runs under the name of `serve`. Throws when the connection is lost.
  */
 export async function runReadOnly(
@@ -117,7 +117,7 @@ export function checkEncryption(client: pg.Client): Item {
 }
 
 const backendPid = 'select pg_backend_pid() as pid';
-/** Each may take the server connection of the first, and waits so long for a free one. */
+/** Each round may take the server connection of the first client, and waits this long for a free one. */
 const rounds = 5;
 const roundMs = 250;
 

@@ -34,7 +34,7 @@ export async function checkProjection(
   );
 }
 
-/** Without a key no workspace has rows. */
+/** Checks that there is a key: without one no workspace has rows. */
 export function checkWallKey({ wallKey }: Settings): Item {
   const fault = `WALL_KEY is not set, without which the database shows no record: ${wallKeyAdvice}, and run \`migrate\` with it`;
   return sumUp('wall_key', faultIf(wallKey === '', fault), 'WALL_KEY is set.');

@@ -8,7 +8,7 @@ export interface CheckedServer {
   readonly at: number;
   readonly name: string;
   readonly where: string;
-  /** pg_control_system() gives it; undefined: no answer. */
+  /** System identifier by pg_control_system(); undefined: no answer. */
   readonly system: string | undefined;
   readonly items: readonly Item[];
 }
@@ -17,15 +17,15 @@ export interface CheckedServer {
 const withoutReplica =
   'this is no replica but a primary, and no replica can be used: reads will be answered 503, writes are served.';
 
-/** It is no fault while another server has the right state. */
+/** Details of a server in the other state, which is no fault while another server has the right state. */
 const otherState: Readonly<Record<ServerKind, string>> = {
   replica: 'It is a primary now: it serves no reads until it is a standby.',
   primary: 'It is a standby now: it takes writes when it is promoted.',
 };
 
 /**
- * All must belong to the cluster of the first primary, otherwise of the first replica. Faults of one server refuse no
- * start while another of the setting is fine.
+ * Requires all servers to belong to the cluster of the first primary, otherwise of the first replica. Faults of one server refuse no start
+ * while another of the setting is fine.
  */
 export function judge(servers: readonly CheckedServer[]) {
   const answered = servers.filter(({ system }) => system !== undefined);
@@ -74,7 +74,7 @@ export function judge(servers: readonly CheckedServer[]) {
 }
 
 export const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
-/** They pass by themselves: the server answers, or replays the key that `migrate` stored. */
+/** Findings that can end without a person: the server answers, or replays the key that `migrate` stored. */
 const passing: ReadonlySet<FindingCode> = new Set(['connection', 'wall_key']);
 
 /** The server, or the view that the item names, could not be checked, or its wall cannot be used yet. */

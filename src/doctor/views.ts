@@ -14,15 +14,15 @@ import { type FindingCode, type Item, readCheckSql, sumUp } from './finding.js';
 import { byLogins, testPolicy } from './policies.js';
 import { runReadOnly } from './session.js';
 
-/** sql/check/views.sql compares it with the database. */
+/** A need of the gateway that sql/check/views.sql compares with the database. */
 export interface ViewNeed {
   readonly code: FindingCode;
   readonly object: string;
-  /** The operator corrects this file; null: no definition needs the views. */
+  /** File that the operator corrects; null: no definition needs the views. */
   readonly file: string | null;
   readonly ok: string;
   readonly views: readonly string[];
-  /** Their owner and row-level security are judged. */
+  /** Views whose owner and row-level security are checked. */
   readonly plain: readonly string[];
   readonly columns: readonly NeededColumn[];
 }
@@ -30,9 +30,9 @@ export interface ViewNeed {
 interface NeededColumn {
   readonly view: string;
   readonly name: string;
-  /** An empty list allows any. */
+  /** Allowed types; an empty list allows any. */
   readonly types: readonly string[];
-  /** It is a key of the definition, in parentheses; empty: every resource needs it. */
+  /** Key of the definition, in parentheses; empty: every resource needs the column. */
   readonly at: string;
   readonly privilege: 'select' | 'insert' | 'update';
   /** If true, the role must have the privilege; otherwise it must not. */
@@ -115,7 +115,7 @@ function listColumnTypes({ type, pointer, codec }: Field, { codecs }: Resource):
   return getType(pointer === undefined ? type : 'json').columnTypes;
 }
 
-/** Needs exactly the write scope; an INSERT gives no column that only the app fills. */
+/** Requires exactly the write scope; an INSERT must not set a column that only the app fills. */
 export function writeNeeds(resource: Resource): ViewNeed[] {
   const { write, file } = resource;
   if (write === undefined) return [];

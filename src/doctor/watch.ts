@@ -11,7 +11,7 @@ import { checkApplied, checkViews, getViewNeed, readAppliedNames, writeNeeds } f
 export interface WatchedServer {
   readonly kind: ServerKind;
   readonly name: string;
-  /** It is null while the server is not used. */
+  /** Null while the server is not used. */
   readonly url: () => string | null;
 }
 
@@ -19,15 +19,15 @@ export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
 
-/** The first part of the interval passes while a resource is refused; the second passes between any two looks. */
+/** Parts of the interval: the pause while a resource is refused, and the least pause between two looks. */
 const refusedPart = 1 / 15;
 const leastPart = 1 / 30;
 
 type Use = RefusedResource['use'];
 
 /**
- * Repeats the cheap checks. A resource is refused until all servers pass: missing or forbidden rows look like an
- * answer. An unreachable server keeps its last result.
+ * Repeats the cheap checks. A resource is refused until all servers pass, because missing or forbidden rows look like an answer. An
+ * unreachable server keeps its last result.
  */
 export class FitnessWatch {
   readonly #items = new Map<WatchedServer, readonly Item[]>();
@@ -37,7 +37,7 @@ export class FitnessWatch {
   #timer: NodeJS.Timeout | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
   #isClosed = false;
-  /** All servers in use answered the last look. */
+  /** True if all servers in use answered the last look. */
   #isJudged = false;
 
   constructor(
@@ -57,7 +57,7 @@ export class FitnessWatch {
     return this.#refused.some((each) => each.resource === resource && each.use === use);
   }
 
-  /** A change of the database brings the next look forward. One that the catalog tells may be half of a migration. */
+  /** Brings the next look forward after a change of the database. A change that the catalog shows may be half of a migration. */
   readonly handle = (event: Event): void => {
     const pauseMs = this.bounds.fitnessIntervalMs * leastPart;
     const tells =
@@ -66,7 +66,7 @@ export class FitnessWatch {
     if (event.type === 'catalog_changed' && performance.now() + pauseMs < this.#dueMs) this.#plan(pauseMs);
   };
 
-  /** Callers share a look. Never rejects. */
+  /** Looks at all servers; callers share a look. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = null;
@@ -76,7 +76,7 @@ export class FitnessWatch {
     return this.#looking;
   }
 
-  /** Waits for a look that began after the call; false when a server in use did not answer. */
+  /** Waits for a look that began after the call; returns false when a server in use did not answer. */
   async lookAfresh(): Promise<boolean> {
     await this.#looking;
     await this.look();
@@ -131,7 +131,7 @@ export class FitnessWatch {
   #judge(): void {
     const keyOf = ({ resource, use }: RefusedResource): string => `${use} ${resource}`;
     const refused = new Map<string, RefusedResource>();
-    // The primary first, which alone says what keeps it from writing; not in the order in which they answered.
+    // The primary comes first, because only it knows what keeps it from writing; the order of the answers does not matter.
     const isReplica = ({ kind }: WatchedServer): number => Number(kind === 'replica');
     for (const server of [...this.servers].sort((one, other) => isReplica(one) - isReplica(other)))
       for (const item of this.#items.get(server) ?? [])
@@ -148,14 +148,14 @@ export class FitnessWatch {
   }
 }
 
-/** An item without an object makes all unfit. */
+/** Lists the uses that an item makes unfit; without an object it makes all unfit. */
 function listUses({ object }: Item, resources: readonly Resource[]): [resource: string, use: Use][] {
   const uses = resources.flatMap(({ name, view, write }): [string, Use, boolean][] => [
     [name, 'read', object === view || object === name],
     ...(write ? [[name, 'write', object === write.view || object === name] as [string, Use, boolean]] : []),
   ]);
   const named = uses.filter(([, , isNamed]) => isNamed);
-  // Otherwise it is of all resources, or of the log into which every write inserts.
+  // Otherwise the item concerns all resources, or the log into which every write inserts.
   const meant = named.length > 0 ? named : uses.filter(([, use]) => object === '' || use === 'write');
   return meant.map(([name, use]) => [name, use]);
 }
@@ -168,12 +168,12 @@ async function lookAtReplica(
   return [
     ...(await checkViews(client, resources.map(getViewNeed))),
     ...(await lookAtFiles(client, resources, before)),
-    ...(await planReads(client, resources)), // after the files: what was changed is the cause of what cannot be read
-    ...(await checkTokens(client)), // last: without the schema, of which the first tells, the advice is another
+    ...(await planReads(client, resources)), // after the files: a changed file is the cause of what cannot be read
+    ...(await checkTokens(client)), // last: without the schema, which the first items report, the advice differs
   ];
 }
 
-/** Finds what no catalog tells, such as a revoked function. */
+/** Finds faults that no catalog shows, such as a revoked function. */
 async function planReads(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const { view } of resources) {

@@ -2,16 +2,16 @@ import type pg from 'pg';
 import { SettingsError } from '../base/errors.js';
 import { Login } from './wire/wire.js';
 
-/** The tests run over no older version. */
+/** The oldest major version that the tests run on. */
 const oldestMajor = 15;
 
-/** Whatever the database's defaults are: files of SQL have backslashes in plain strings, and names are noted as they are. */
+/** Fixes both whatever the database's defaults are: SQL files have backslashes in plain strings, and names are compared unquoted. */
 const session = [
   { name: 'standard_conforming_strings', value: 'on', level: 'failed' },
   { name: 'quote_all_identifiers', value: 'off', level: 'failed' },
 ] as const;
 
-/** Throws SettingsError for a server that is too old, and what `work` throws. */
+/** Runs `work` on a connection of the administrator. Throws SettingsError for a server that is too old, and any error of `work`. */
 export async function runAsAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const login = new Login(session);
   const client = await login.connect(() => ({

@@ -11,11 +11,11 @@ import type { Lsn } from './wal-position.js';
 export interface Servers {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
-  /** The few reads go there for which no replica is current enough; null when there is none to spare. */
+  /** Serves the few reads for which no replica is current enough; null when the primary has no capacity to spare. */
   readonly primary?: () => ReadTarget | null;
-  /** The primary is asked to show the workspace's last write after so long. */
+  /** Wait for a replica to replay the workspace's last write; then the primary is asked. */
   readonly freshnessWaitMs?: number;
-  /** A begun page has so long to find a replica, and a read to find one as current as the page before. */
+  /** Time limit for a begun page to find a replica, and for a read to find one as current as the page before. */
   readonly resumeMs?: number;
 }
 
@@ -29,28 +29,28 @@ export interface ReadTarget {
 }
 
 export interface Requirement {
-  /** It marks the server that the page began on: changing it with each chunk, the page would fail with any server. */
+  /** Identifies the replica that the page began on; a page that changed it with each chunk would fail with any of them. */
   readonly ofPage?: object;
   readonly resource?: ReadableResource;
   readonly replayed?: Lsn;
   readonly asOfMs?: number | null;
-  /** It must show the workspace's last write, and the primary may answer. */
+  /** The answer must show the workspace's last write, and the primary may give it. */
   readonly showsWrite?: boolean;
   /** The primary answers while no replica can be used. */
   readonly orPrimary?: boolean;
-  /** Its progress is marked by positions of replay. */
+  /** The read marks its progress by replay positions, which the primary lacks. */
   readonly replicasOnly?: boolean;
-  /** The search lasts so long after the first failure; absent: two retries. */
+  /** Time limit of the search after the first failure; absent: two retries. */
   readonly resumeMs?: number;
 }
 
 export interface Attempt {
   readonly target: ReadTarget;
-  /** It is the server's moment before it was asked, in epoch milliseconds. */
+  /** The server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
   readonly failures: number;
   readonly requirement: Requirement;
-  /** It is null if the target is the primary. */
+  /** Null if the target is the primary. */
   readonly replica: Replica | null;
 }
 
@@ -60,13 +60,10 @@ export interface Candidate {
   mayRead(resource: ReadableResource): boolean;
 }
 
-/** It is beyond any number of statements in flight. */
+/** Ranks a failed replica behind any number of statements in flight. */
 const failedRank = 1e9;
 
-/**
- * Prefers the healthy replica with the fewest statements in flight, then the replica of the page, then chance; one that failed this read
- * comes last.
- */
+/** Prefers healthy replicas with the fewest statements in flight, then the page's replica, then chance; a failed one comes last. */
 export function choose<R extends Candidate>(
   replicas: readonly R[],
   requirement: Requirement,
@@ -92,14 +89,14 @@ export function choose<R extends Candidate>(
 
 /** A vacuum can conflict with a read on two replicas at once. More replicas get one attempt each, and one a second. */
 const attemptsMax = 3;
-/** A search pauses before the next one, and longer after a failure of the primary, whose few reads all share. */
+/** Pause before the next search; a longer one follows a failure of the primary, because all its few reads share it. */
 const pauseMs = 20;
 const primaryPauseMs = 100;
 
 /**
  * Repeats `work` when the replica fails: twice, or for a begun page until `resumeMs` have passed. The probe precedes the read, because in
- * one statement both see the older snapshot. `now` gives what is required after the `first` look. Throws `replica_unavailable`, or `late()`
- * for a slow statement.
+ * one statement both see the older snapshot. `now` returns the requirement after the `first` look. Throws `replica_unavailable`, or
+ * `late()` for a slow statement.
  */
 export async function runOnServer<T>(
   servers: Servers,
@@ -126,7 +123,7 @@ interface Search {
   failures: number;
   cancelled: number;
   renewals: number;
-  /** The first wait or failure began then. */
+  /** Time of the first wait or failure, by performance.now(). */
   obstacleMs: number | null;
 }
 
@@ -163,7 +160,7 @@ async function waitForServer(servers: Servers, required: () => Requirement, sear
   }
 }
 
-/** Returns if the read can be repeated, otherwise throws its answer. */
+/** Returns if the read can be repeated, otherwise throws the error that answers it. */
 async function endAttempt(
   { replicas, observe }: Servers,
   search: Search,
@@ -175,7 +172,7 @@ async function endAttempt(
   if (kind === 'permanent' || kind === 'unfit') throw error;
   const [code, helps = 'repeat'] = [getErrorCode(error), getHelp(error)];
   if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code, helps });
-  if (kind === 'timeout') await replica?.probe(); // a frozen server is a fault of its own
+  if (kind === 'timeout') await replica?.probe(); // a frozen server also lets statements time out
   if (kind === 'timeout' && target.state.healthy) throw late();
   if (helps === 'new connection') {
     target.renew();
@@ -192,7 +189,7 @@ async function endAttempt(
   if (replica !== null) {
     search.failed ??= new Set();
     search.failed.add(replica);
-    void replica.probe(pauseMs); // so that a dead replica is out before other reads choose it
+    void replica.probe(pauseMs); // ejects a dead replica before other reads choose it
   } else {
     target.rest?.(primaryPauseMs);
     await sleep(primaryPauseMs + pauseMs);

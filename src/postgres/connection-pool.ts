@@ -12,20 +12,20 @@ import { StatementMoved } from './wire/queries.js';
 /** Times are in milliseconds. */
 export interface PoolLimits {
   readonly connections: number;
-  /** A connection has so many statements in flight. */
+  /** Statements in flight per connection, at most. */
   readonly depth: number;
   /** Total cost of a workspace's statements; divided by `divisor` while several are served. */
   readonly perWorkspace: number;
-  /** All pools share `activeWorkspaces`. Absent: the pool serves a single tenant. */
+  /** The workspaces that any pool served lately. Absent: the pool serves a single tenant. */
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
-  /** The pool calls it when a connection ended without an answer, so that the server may hold its transaction; then `settle` is awaited. */
+  /** Is called when a connection ended without an answer: the server may still hold its transaction, until `settle` is called. */
   readonly onOwed?: () => void;
   readonly statementTimeoutMs: number;
   readonly quietMs: number;
 }
 
-/** `judge` gets the marks of its server when the statement has ended; a throw fails it. */
+/** `judge` gets the server's marks when the statement has ended; a throw rejects the run. */
 export interface JudgedRun extends Omit<Run, 'marks'> {
   readonly judge?: ((marks: readonly TextRow[]) => void) | undefined;
 }
@@ -34,67 +34,67 @@ export interface RunOptions {
   readonly waitMs: number;
   /** Aborts the wait and the statement. */
   readonly signal?: AbortSignal | undefined;
-  /** A full queue refuses no begun page: large pages have a bound of their own. */
+  /** A full queue never refuses a begun page, because large pages have a bound of their own. */
   readonly isContinuation?: boolean;
-  /** Few chunks of large pages run while details are read. */
+  /** Few chunks of large pages run while single records are read. */
   readonly isChunk?: boolean;
-  /** A backend that is silent for longer is lost; absent: no bound. */
+  /** A backend that is silent for longer counts as lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
-  /** Share of perWorkspace; default 1. */
+  /** Part of perWorkspace that the statement takes; default 1. */
   readonly cost?: number;
 }
 
-/** The resource of a transaction is empty for the work of the gateway itself. */
+/** The resource is empty for transactions of the gateway itself. */
 export interface Held {
   readonly workspace: string;
   readonly resource: string;
-  /** It waits so long for a connection. */
+  /** Longest wait for a connection. */
   readonly waitMs: number;
-  /** The loop's clock says when it began. */
+  /** Start of the transaction by the loop's clock. */
   readonly atMs: number;
 }
 
-/** An `onRow` that takes no further row returns it. */
+/** An `onRow` returns this symbol to end the statement. */
 export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
 type Begin<T> = (connection: Connection) => Promise<T>;
 
-/** Otherwise waiting statements would try the next login at once. */
+/** Pause after a failed login, so that waiting statements do not try the next one at once. */
 const failedLoginPauseMs = 50;
-/** After a short statement chunks leave room for so long. */
+/** Chunks leave room for short statements this long after the last one. */
 const detailsMs = 1000;
-/** Longest wait for a first connection that is not aside. */
+/** Longest wait for a first connection that is not reserved. */
 const openingMsMax = 1000;
 
-/** An abandoned statement may run for so long: most end sooner, and a new connection costs more. */
+/** An abandoned statement may run this long: most end sooner, and a new connection costs more. */
 const abandonedMsMax = 100;
-/** A statement that looks for the end of a lock takes more than lock_timeout. */
+/** Exceeds lock_timeout, which ends a statement that looks for the end of a lock. */
 const trialMsMax = 3000;
 
 /**
  * A bounded set of connections to one server, with a bounded, fair queue. Short statements share connections by pipelining
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
  *
- * A quiet statement is set aside (resource-health.ts): its connection no longer counts against the bound, and those behind it go elsewhere.
- * Slow resources share as many connections aside as the pool has; at most twice as many are aside, so that a resource that turns slow finds
- * room.
+ * The connection of a quiet statement is reserved for its resource (resource-health.ts): it no longer counts against the bound, and the
+ * statements behind it go elsewhere. Slow resources share as many reserved connections as the pool has; at most twice as many are reserved,
+ * so that a resource that turns slow finds room.
  *
- * With `onOwed` the bound counts what the server holds: connections aside, and transactions that it has not answered, whether the gateway
- * gave them up or their connection ended. Slow resources together have half of it, each other one half of the rest, and where all of it is
- * unanswered a transaction is refused at once.
+ * A transaction leases a connection. It is given up when no client awaits it, and orphaned when its connection ended without an answer:
+ * the server may hold both. With `onOrphan` the bound counts them and reserved connections. Slow resources together have half of it, each
+ * other one half of the rest; while all of it is given up, a transaction is refused at once.
  */
 export class ConnectionPool {
-  /** Some have ended without an answer; they leave once the server does not hold their transactions. */
+  /** Includes connections that ended without an answer, until the server no longer holds their transactions. */
   readonly #connections = new Set<Connection>();
   readonly #gate: Gate;
   readonly #sweeper: NodeJS.Timeout;
   #opening = 0;
-  /** A connection asked for before a reset can lead to a server that is the primary no more. */
+  /** Counts resets: a connection asked for before a reset can lead to a former primary. */
   #resets = 0;
   #closed = false;
   #chunksRunning = 0;
   readonly #resources = new Map<string, ResourceHealth>();
-  /** The last statement of a workspace began then. */
+  /** Start of the last statement of a workspace. */
   #startedMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -146,7 +146,7 @@ export class ConnectionPool {
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
-  /** Serves several round trips. Destroys the connection when more than statementTimeoutMs passed since `atMs`. Rejects as `run` does. */
+  /** Leases a connection for several round trips. Destroys it when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
   hold<T>({ workspace, resource: name, waitMs, atMs }: Held, work: Begin<T>): Promise<T> {
     const resource = this.#of(name);
     const { connections, onOwed } = this.limits;
@@ -159,18 +159,18 @@ export class ConnectionPool {
     });
   }
 
-  /** Begins now or after a wait. */
+  /** Begins at once or after a wait. */
   #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
-    // While all connections are aside the pool opens another one: if that fails, the server is unreachable.
+    // While all connections are reserved the pool opens another one: if that fails, the server is unreachable.
     const waitMs = this.#aside > 0 && !this.#isUsable ? Math.max(options.waitMs, openingMsMax) : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    // A slow statement has no other behind it.
+    // No statement is sent behind a slow one.
     const free = () => this.#leastBusy(resource.state === 'slow' ? 1 : this.limits.depth);
     const mayStart = () => this.#mayStart(workspace, resource, options);
     const connection = mayStart() ? free() : null;
     if (connection !== null) return begin(connection);
-    // A page that begins does not wait for all chunks of the workspace's other pages, and no resource for another one.
+    // A page that begins does not wait for all chunks of the workspace's other pages, and no resource waits for another one.
     const lane = `${resource.name} ${workspace}${isContinuation ? ' continuations' : ''}`;
     const waiting = { lane, group: resource, waitMs, signal, isExempt: isContinuation };
     return this.#gate.wait(mayStart, () => begin(free() as Connection), waiting);
@@ -189,7 +189,7 @@ export class ConnectionPool {
     this.settle(new Set()); // another server is asked from now on
   }
 
-  /** Statements in flight end on the old connections. */
+  /** Replaces the connections; statements in flight end on the old ones. */
   renew(): void {
     for (const connection of this.#connections) connection.close();
   }
@@ -202,12 +202,12 @@ export class ConnectionPool {
     this.#gate.failAll(new Shortage('stopping'));
   }
 
-  /** A statement waits, or the server may hold one. */
+  /** A statement waits on the server, or the server may hold one whose connection ended. */
   get isHeldUp(): boolean {
     return this.#count(({ aside, hasEnded }) => aside !== null || hasEnded) > 0;
   }
 
-  /** `pids` are the backends of this login that the server has; null if a pooler hides them. */
+  /** Forgets transactions that have ended. `pids` are this login's backends on the server; null if a pooler hides them. */
   settle(pids: ReadonlySet<number> | null): void {
     for (const connection of this.#connections) {
       const isHeld = pids?.has(connection.pid as number);
@@ -234,7 +234,7 @@ export class ConnectionPool {
     return this.#count(({ aside }) => aside !== null);
   }
 
-  /** Slow resources together have so many backends. */
+  /** Bound for the backends of all slow resources together. */
   get #slowMax(): number {
     return Math.max(1, Math.floor(this.limits.connections / 2));
   }
@@ -246,10 +246,7 @@ export class ConnectionPool {
     return this.#roomFor(resource) > 0 && (resource.state !== 'slow' || this.#leastBusy(1) !== null);
   }
 
-  /**
-   * Counts the connections that the resource may take, as far as other resources matter: one that turns slow waits for none that was slow
-   * before.
-   */
+  /** Counts the connections left to the resource. A resource that turns slow waits for none that was slow before. */
   #roomFor({ name, state, aside }: ResourceHealth): number {
     const { connections, onOwed } = this.limits;
     if (state !== 'slow') {
@@ -263,17 +260,17 @@ export class ConnectionPool {
     return Math.min(part - aside, 2 * connections - this.#aside);
   }
 
-  /** A connection takes statements, now or later. */
+  /** Some connection takes statements, now or later. */
   get #isUsable(): boolean {
     return this.#count(({ usable, aside }) => usable && aside === null) > 0;
   }
 
-  /** Counts connections against the bound. */
+  /** Number of connections that count against the bound. */
   get #counted(): number {
     return this.#connections.size + this.#opening - (this.limits.onOwed ? 0 : this.#aside);
   }
 
-  /** While details are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
+  /** While single records are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
   #chunksAreCapped({ isContinuation = false }: RunOptions): boolean {
     const { connections } = this.limits;
     const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
@@ -282,7 +279,7 @@ export class ConnectionPool {
     return areRead && this.#chunksRunning >= chunksMax;
   }
 
-  /** Returns the usable connection with the fewest statements in flight, less than `depth`, and opens another when none is idle. */
+  /** Returns the usable connection with the fewest statements in flight, less than `depth`; opens another one if none is idle. */
   #leastBusy(depth = this.limits.depth): Connection | null {
     let best: Connection | null = null;
     for (const connection of this.#connections) {
@@ -293,7 +290,7 @@ export class ConnectionPool {
     return best;
   }
 
-  /** Returns what is called at the end. */
+  /** Returns the function to call at the end. */
   #begin(connection: Connection, resource: ResourceHealth, workspace: string, cost?: number): Release {
     const { loop } = this.server;
     const startedMs = loop.ranMs();
@@ -326,7 +323,7 @@ export class ConnectionPool {
         resolve(false);
         connection.endOldest();
       };
-      // Free only once the statement ended, so that aborts open no more than the bound.
+      // The connection is free only once the statement ended, so that aborts open no more than the bound.
       const abort = (): void => {
         connection.endIn(abandonedMsMax);
         reject(signal?.reason);
@@ -340,7 +337,7 @@ export class ConnectionPool {
         if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
         const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
-        // Also of pg_cancel_backend: only a localized text tells them apart.
+        // pg_cancel_backend has the same SQLSTATE: only a localized text differs.
         const isCancelled = isEarly && getErrorCode(error) === queryCanceled;
         reject(isCancelled ? new StatementEnded() : error);
       };
@@ -353,7 +350,7 @@ export class ConnectionPool {
     try {
       await this.#open();
     } catch (error) {
-      // Waiters then try another server at once.
+      // Waiting statements then try another server at once.
       if (!this.#isUsable) this.#gate.failAll(error as Error);
       else await sleep(failedLoginPauseMs, undefined, { ref: false });
     }
@@ -389,10 +386,7 @@ export class ConnectionPool {
     }
   }
 
-  /**
-   * Tries the statement on a connection of its own, where lock_timeout cancels it. Its first row, and any other fault, shows that it is
-   * not locked.
-   */
+  /** Repeats the statement on another connection, where lock_timeout cancels it: a row, or another error, means no lock. */
   async #isLocked(run: JudgedRun, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
     if (trial === null) return false;

@@ -37,10 +37,7 @@ export function makeUrlReader(first: string, readUrls: () => readonly string[]):
 const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'] as const;
 const tlsParameters = ['sslmode', ...tlsFiles];
 
-/**
- * The end of a sentence, or null. Quotes no value. A misspelt parameter would be ignored, and without sslmode customers' names cross the
- * network as plain text.
- */
+/** Returns the end of a sentence, or null; quotes no value. Requires sslmode, without which names of customers cross as plain text. */
 export function findUrlFault(url: string): string | null {
   if (!/^postgres(ql)?:/.test(url)) return 'must be a connection URL, postgres://….';
   if (!URL.canParse(url) || endsBeforeLogin(new URL(url)))

@@ -16,18 +16,18 @@ export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
   readonly values: Values;
-  /** Gets a mark of the server (wal-position.ts) before the rows and after them. */
+  /** Receives a mark of the server (wal-position.ts) before the rows and after them. */
   readonly marks?: TextRow[] | undefined;
 }
 
-/** Statements are prepared by name, once per connection. All connections share it: a pooler can begin to lose them. */
+/** Statements are prepared by name, once per connection. All connections share this state, because a pooler can begin to lose names. */
 export class StatementNames {
-  /** They are called once. */
+  /** Listeners, called once. */
   readonly onLoss: (() => void)[] = [];
 
   constructor(public areUsed: boolean) {}
 
-  /** Lasts until a restart. */
+  /** Prepares no names until a restart. */
   lose(): void {
     const wereUsed = this.areUsed;
     this.areUsed = false;
@@ -36,51 +36,48 @@ export class StatementNames {
 }
 
 export interface LoginBounds {
-  /** The loop's clock counts: a login that this process delays is not the server's fault. */
+  /** Measured by the loop's clock: a login that this process delays is not the server's fault. */
   readonly connectTimeoutMs: number;
   readonly loop: EventLoop;
 }
 
 export interface ConnectionOptions extends LoginBounds {
   readonly names: StatementNames;
-  /** Sent at each login. */
+  /** Settings to send at each login. */
   readonly session: readonly SessionSetting[];
   readonly seal: Seal;
 }
 
-/** Rejects as Connection.open does. */
+/** Opens a connection; rejects as Connection.open does. */
 export type Connect = () => Promise<Connection>;
 
-/** pg_stat_activity shows it. */
+/** The name that pg_stat_activity shows. */
 export const applicationName = 'workspace-data-gateway';
 
-/** A statement in flight is `isOverdue` once it has exceeded its time limit. A transaction cannot move. Times are the loop's. */
+/** A statement in flight is `isOverdue` once it has exceeded its time limit. A transaction cannot move. Times are by the loop's clock. */
 interface Started {
   readonly atMs: number;
   readonly stallMsMax?: number | undefined;
   readonly resource: string;
   readonly move?: () => void;
-  /** The connection ends after it, because no client waits. */
+  /** End of the connection, because no client waits for the statement. */
   endsMs?: number;
-  /** If it is absent, the statement ends with its connection. */
+  /** Absent: only the end of the connection ends the statement. */
   giveUp?: () => void;
   isOverdue: boolean;
 }
 
-/** Has statement_timeout's SQLSTATE, and is not repeated, because that would double the load. */
+/** The error has statement_timeout's SQLSTATE, so it is not repeated, which would double the load. */
 function makeStatementTimeout(): Error {
   return Object.assign(new Error('the statement took too long'), { code: queryCanceled, severity: 'ERROR' });
 }
 
-/** After such a read the other sockets are read first: libuv reads up to 32 times from one socket. */
+/** After a read of this size the other sockets are read first: libuv reads up to 32 times from one socket. */
 const largeReadBytes = 12_288;
-/** PostgreSQL has so long to close a connection before the gateway destroys it. */
+/** Time for PostgreSQL to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
 
-/**
- * Opens a client that hands rows on as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or PostgreSQL's refusal of the
- * login.
- */
+/** Opens a client that passes on rows as PostgreSQL sent them (row-tap.ts). Rejects with ConnectionLost, or the refusal of the login. */
 export async function openClient(
   url: string,
   { connectTimeoutMs, loop, pipeline = false }: LoginBounds & { readonly pipeline?: boolean },
@@ -134,7 +131,7 @@ export class Connection {
   #readAtMs = 0;
   #endedMs = 0;
   #state: keyof typeof transitions = 'open';
-  /** It waits for this resource, which alone changes it, and no other statement gets it. */
+  /** Only the resource changes its reservation; no other statement gets the connection. */
   aside: ResourceHealth | null = null;
   #closing: NodeJS.Timeout | undefined;
   /** Is called once. */
@@ -180,12 +177,12 @@ export class Connection {
     return this.#state === 'ended' || this.#state === 'owed';
   }
 
-  /** The server, or a pooler, has announced it. */
+  /** Process id that the server, or a pooler, has announced. */
   get pid(): number | null {
     return getAnnouncedPid(this.client);
   }
 
-  /** Names the resource of its oldest statement. */
+  /** Resource of the oldest statement in flight. */
   get resource(): string {
     const [oldest] = this.#started;
     return oldest?.resource ?? '';
@@ -195,7 +192,7 @@ export class Connection {
     return this.#started.size;
   }
 
-  /** The statement reads no view. */
+  /** Runs a statement that reads no view. */
   rowsOf(statement: Statement): Promise<readonly TextRow[]> {
     const rows: TextRow[] = [];
     const run = { statement, workspace: null, values: {} };
@@ -206,9 +203,9 @@ export class Connection {
   }
 
   /**
-   * Gives `onRow` each row as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
+   * Passes each row to `onRow` as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
    * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once, the statements of a
-   * turn of the event loop in one write: under load, writes to sockets were half the cost of a detail.
+   * turn of the event loop in one write: under load, writes to sockets were half the cost of a single record.
    */
   start(
     run: Run,
@@ -224,7 +221,7 @@ export class Connection {
     const resource = getResourceName(run.statement);
     const started: Started = { atMs: this.options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
     const ended = (error: Error | null): void => {
-      if (!this.#started.delete(started)) return; // it was moved
+      if (!this.#started.delete(started)) return; // another connection has it
       this.#endedMs = this.options.loop.ranMs();
       if (error || !this.usable) this.close();
       if (error instanceof StatementMixedUp) this.options.names.lose();
@@ -235,7 +232,7 @@ export class Connection {
     try {
       roundTrip = new RoundTrip(planParts(run, this.options.seal, onRow), this.#named, ended);
     } catch (error) {
-      return done(error as Error); // a value of the statement is missing
+      return done(error as Error); // the statement lacks a value
     }
     this.#started.add(started);
     const stream = getStream(this.client);
@@ -252,13 +249,13 @@ export class Connection {
     this.destroy();
   }
 
-  /** Leaves the connection to its oldest statement: the others are to be sent elsewhere. */
+  /** Leaves the connection to its oldest statement; the others fail as StatementMoved, to be sent elsewhere. */
   moveOthers(): void {
     const [, ...others] = this.#started;
     for (const { move } of others) move?.();
   }
 
-  /** Serves several round trips from `atMs` on. Closes the connection if `work` threw or called `close`. */
+  /** Leases the connection for several round trips from `atMs` on. Closes it if `work` threw or called `close`. */
   async hold<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
     const started: Started = { atMs, isOverdue: false, resource };
     this.#started.add(started);
@@ -278,22 +275,22 @@ export class Connection {
     return Promise.race([working, givenUp]);
   }
 
-  /** Sends work that holds the connection. */
+  /** Sends a round trip of the work that leases the connection. */
   query(roundTrip: RoundTrip): void {
     if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), getWire(this.client));
-    this.#readAtMs = this.options.loop.ranMs(); // it is quiet from now on
+    this.#readAtMs = this.options.loop.ranMs(); // silence counts from now on
     this.client.query(roundTrip);
   }
 
-  /** Unless its statements end before. A CancelRequest could hit the next statement. */
+  /** Ends the connection after `ms` if its statements have not ended. A CancelRequest could hit the next statement. */
   endIn(ms: number): void {
     for (const started of this.#started) started.endsMs = this.options.loop.ranMs() + ms;
   }
 
   /**
-   * Ends the oldest statement when it exceeds its limit, or the backend is stalled. It is lost if it waited half of its time behind
-   * another. Work that holds the connection fails, and the connection lasts until the server has answered: so long it holds the
-   * transaction. Returns whether the oldest has got no byte for `quietMs`.
+   * Ends the oldest statement when it exceeds its limit, or its backend is stalled. If it waited half of its time behind another statement,
+   * it fails as lost. Leased work fails, but the connection lasts until the server has answered, because the transaction does. Returns
+   * whether the oldest statement has got no byte for `quietMs`.
    */
   judge(quietMs: number, statementMsMax: number): boolean {
     const [oldest] = this.#started;
@@ -311,18 +308,18 @@ export class Connection {
     return silentMs > quietMs;
   }
 
-  /** No client awaits what the server holds for it. */
+  /** Is called when no client awaits the work any more. */
   giveUp(): void {
     this.#on('giveUp');
   }
 
-  /** PostgreSQL stops its statements (client_connection_check_interval). */
+  /** Also stops statements: PostgreSQL notices by client_connection_check_interval. */
   destroy(): void {
     this.#on('close');
     getStream(this.client).destroy();
   }
 
-  /** Closes when it is idle. */
+  /** Takes no further statement, and ends when it is idle. */
   close(): void {
     this.#on('close');
     if (this.#started.size > 0 || this.#closing !== undefined) return;
@@ -330,7 +327,7 @@ export class Connection {
     this.client.end().catch(() => {});
   }
 
-  /** `isOfOlderConnection` reads it. */
+  /** Adds the time of the login, which `isOfOlderConnection` reads. */
   #withConnectionAge(error: Error): Error {
     return Object.assign(error, { connectionOpenedMs: this.#openedMs });
   }
@@ -347,7 +344,7 @@ export class Connection {
   }
 }
 
-/** The guard lasts for their common transaction, so that no later user of the connection inherits the workspace, also behind PgBouncer. */
+/** The guard lasts for the parts' common transaction: no later user of the connection inherits the workspace, even through PgBouncer. */
 function planParts({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): TripPart[] {
   const rows = { statement, values: bindValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [seal(workspace)] }];
@@ -362,8 +359,8 @@ export function getErrorCode(error: unknown): string {
 }
 
 /**
- * The end of a connection opened before `atMs`, the first failure, proves nothing against the server, and uses up no attempt: this process
- * reads so only at the next use.
+ * The end of a connection opened before `atMs`, the first failure, is no evidence against the server, and uses up no attempt: this process
+ * reads it only at the next use.
  */
 export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };

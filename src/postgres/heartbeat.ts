@@ -2,12 +2,12 @@ import { LRUCache } from 'lru-cache';
 import { limitEntries } from '../base/cache-bound.js';
 import { isLater, isSameHistory, type Lsn, type WalPosition, type WritePosition } from './wal-position.js';
 
-/** Its `lsn` is flushed, so that replicas can have replayed it. */
+/** `lsn` is flushed, so that replicas can have replayed it. */
 export interface PositionSample extends WalPosition {
-  /** All that was visible at that moment lies before it, flushed or not. */
+  /** Everything visible at that moment lies before this position, flushed or not. */
   readonly insertLsn: Lsn;
   readonly atMs: number;
-  /** It is of performance.now(), so that no replica lags when the system's clock is set. */
+  /** Measured by performance.now(), so that no replica lags when the system's clock is set. */
   readonly tickMs: number;
 }
 
@@ -18,13 +18,13 @@ export interface Currency {
 }
 
 /**
- * Samples positions of the primary. A replica that has replayed `insertLsn` is current up to that moment, also with synchronous_commit =
- * off; lag goes by flushed positions, as records may stay unflushed for 15 s. While the primary is unreachable lag and `Data-As-Of`
- * freeze.
+ * Samples positions of the primary. A replica that has replayed `insertLsn` is current up to that moment, even with synchronous_commit =
+ * off; lag is measured by flushed positions, because records may stay unflushed for 15 s. While the primary is unreachable lag and
+ * `Data-As-Of` freeze.
  */
 export class Heartbeat {
   readonly #samples: PositionSample[] = [];
-  /** Every write that was answered before this process started lies at or before it. */
+  /** Every write that was answered before this process started lies at or before the first sample. */
   first: PositionSample | undefined;
 
   constructor(private readonly keptMs: number) {}
@@ -37,7 +37,7 @@ export class Heartbeat {
     this.first ??= sample;
     const { newest } = this;
     const continues = newest !== undefined && isSameHistory(newest, sample) && sample.lsn >= newest.lsn;
-    if (!continues) this.#samples.length = 0; // samples of another history prove nothing of this one
+    if (!continues) this.#samples.length = 0; // samples of another history say nothing about this one
     this.#samples.push(sample);
     while ((this.#samples[0] as PositionSample).tickMs < sample.tickMs - this.keptMs) this.#samples.shift();
   }
@@ -54,26 +54,26 @@ export class Heartbeat {
 
 /** No call rejects, and each ends after about 250 ms. */
 export interface OtherGateways {
-  /** Resolves when they know the write. */
+  /** Resolves when the other gateways know the write. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
-  /** Is undefined without a write, or an answer in time. */
+  /** Undefined without a write, or without an answer in time. */
   lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
-/** Read-your-writes needs them. Positions only move forward. Earlier writes of any gateway lie at or before the floor, the first sample. */
+/** Keeps each workspace's last write for read-your-writes. Positions only move forward. Earlier writes lie at or before the floor. */
 export class WritePositions {
   readonly #last = new LRUCache<string, WritePosition>({ ...limitEntries(10_000), ttl: 3_600_000 });
   #others: OtherGateways | null = null;
 
-  /** `floor` counts as a write of every workspace; undefined until the primary has answered. */
+  /** `floor`, the first sample, counts as a write of every workspace; undefined until the primary has answered. */
   constructor(private readonly floor: () => WritePosition | undefined = () => undefined) {}
 
-  /** Publishes from now on, and reads the others' writes. */
+  /** Publishes writes from now on, and reads the others' writes. */
   share(others: OtherGateways): void {
     this.#others = others;
   }
 
-  /** A replica must have replayed it for the workspace's next read. */
+  /** A replica must have replayed this position for the workspace's next read. */
   lastWriteOf(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
     const asking = this.#others?.lastWrite(workspace);
     return asking === undefined ? this.#known(workspace) : this.#afterAsking(workspace, asking);
@@ -93,7 +93,7 @@ export class WritePositions {
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }
 
-  /** Resolves when the other gateways know it, which must be before the client is answered. */
+  /** Resolves when the other gateways know the write, which must be before the client is answered. */
   async record(workspace: string, walPosition: WalPosition): Promise<void> {
     const position = { atMs: Date.now(), ...walPosition };
     this.learn(workspace, position);

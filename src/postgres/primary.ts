@@ -24,11 +24,11 @@ import { getWriteWaits, type WriteWaits, waitsStatement } from './write-waits.js
 export interface PrimaryBounds {
   readonly primaryConnections: number;
   readonly queueMax: number;
-  /** A write waits so long for a connection. */
+  /** Longest wait of a write for a connection. */
   readonly writeWaitMs: number;
-  /** It includes repetitions. */
+  /** Time limit of a write, repetitions included. */
   readonly writeTimeoutMs: number;
-  /** Reads have the same (connection-pool.ts). */
+  /** Silence after which a resource counts as slow (connection-pool.ts). */
   readonly quietMs: number;
   readonly loop: EventLoop;
   readonly names: StatementNames;
@@ -39,21 +39,21 @@ export interface PrimaryBounds {
 const attemptsMax = 3;
 
 const nothingWaits: WriteWaits = { pids: null };
-/** The status names a refused login for so long. */
+/** The status names a refused login for this long. */
 const refusedLoginMs = 60_000;
 
-/** They serve reads when no replica is fresh enough; the reads per second are capped. */
+/** Connections for reads when no replica is fresh enough; the reads per second are capped. */
 export const primaryReadConnections = 2;
 
 /** Has a small pool and a deadline for each transaction, and decides which failures are repeated. */
 export class Primary {
   readonly #pool: ConnectionPool;
-  /** Moves to another primary. */
+  /** Counts changes of the primary. */
   #moves = 0;
   #waits: WriteWaits = nothingWaits;
   #refusedLogin: { readonly reason: string; readonly atMs: number } | null = null;
 
-  /** `connect` leads to the primary of the moment; `lookNow` asks for `look`. */
+  /** `connect` leads to the current primary; `lookNow` asks for `look`. */
   constructor(
     connect: Connect,
     private readonly bounds: PrimaryBounds,
@@ -82,7 +82,7 @@ export class Primary {
     return this.#waits.sentence ?? (performance.now() - atMs < refusedLoginMs ? `no login: ${reason}` : undefined);
   }
 
-  /** Looks at the primary, on the connection of its probe, while a write waits. */
+  /** Asks the primary, on the connection of its probe, why a write waits. */
   async look(connection: Connection): Promise<void> {
     const rows = this.#pool.isHeldUp ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
     this.#waits = rows === null ? nothingWaits : getWriteWaits(rows, connection.pid);
@@ -90,8 +90,8 @@ export class Primary {
   }
 
   /**
-   * `work` must be safe to repeat: after a lost COMMIT it meets its own changes. A Problem rolls back and is the outcome. Throws
-   * primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
+   * Runs `work`, which must be safe to repeat: after a lost COMMIT it meets its own changes. A Problem rolls back and is the outcome.
+   * Throws primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
    */
   async transaction<T>(
     workspace: WorkspaceId,
@@ -102,7 +102,7 @@ export class Primary {
     const { loop } = this.bounds;
     const beganMs = loop.ranMs();
     const held = { workspace, resource, waitMs: this.bounds.writeWaitMs, atMs: beganMs };
-    let [failures, failedMs] = [0, 0]; // of the first failure
+    let [failures, failedMs] = [0, 0]; // time of the first failure
     for (;;) {
       const named = this.bounds.names.areUsed && failedMs === 0;
       try {
@@ -123,7 +123,7 @@ export class Primary {
     }
   }
 
-  /** Runs outside any workspace, and only while no write waits. Throws primary_unavailable. */
+  /** Runs a statement outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw new Shortage('no primary');
     const held = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
@@ -131,7 +131,7 @@ export class Primary {
     return result?.rows ?? [];
   }
 
-  /** Another server is the primary now, and runs the transactions again. */
+  /** Drops the connections, so that the new primary runs the transactions again. */
   moveToNewPrimary(): void {
     this.#moves++;
     this.#pool.reset();
@@ -141,7 +141,7 @@ export class Primary {
     this.#pool.close();
   }
 
-  /** Throws primary_unavailable. A login that fails is tried once more. */
+  /** Leases a connection. A login that fails is tried once more. Throws primary_unavailable. */
   async #hold<T>(held: Held, work: (connection: Connection) => Promise<T>, isFirst = true): Promise<T> {
     const moves = this.#moves;
     let isHeld = false;
@@ -160,7 +160,7 @@ export class Primary {
     }
   }
 
-  /** Throws an error that a person must end. */
+  /** Throws an error that no repetition mends. */
   #reportFailure(error: unknown): Help | undefined {
     if (error instanceof Problem) throw error;
     const kind = getDatabaseErrorKind(error);
@@ -181,13 +181,13 @@ const reasons: Readonly<Record<string, string>> = {
   unchecked: 'it is not checked yet',
 };
 
-/** A node is the primary, or a server that can become it. */
+/** A server that is the primary, or can become it. */
 export interface PrimaryNode {
-  /** It has host, port and database. */
+  /** Host, port and database. */
   readonly name: string;
-  /** `makeUrlReader` gives it. */
+  /** Is made by `makeUrlReader`. */
   readonly url: () => string;
-  /** It runs before the first use; null if the start checked the server. */
+  /** Runs before the first use; null if the start checked the server. */
   readonly check: LateCheck | null;
 }
 
@@ -195,21 +195,21 @@ interface ProbedNode extends PrimaryNode {
   readonly probe: Probe;
 }
 
-/** It asks the primary of the moment. */
+/** A user of the current primary. */
 interface PrimaryUser {
   moveToNewPrimary(): void;
   /** Gets the connection of each probe of the primary. */
   look?(connection: Connection): Promise<void>;
 }
 
-/** The server out of recovery is the primary, and its positions are the heartbeat: a failover needs no restart. */
+/** Finds the primary, the server out of recovery, whose positions are the heartbeat: a failover needs no restart. */
 export class PrimaryNodes {
   readonly #nodes: readonly ProbedNode[];
   #sampling: Promise<void> | null = null;
   #current: ProbedNode;
-  /** They are told of each change, and shown each probe. */
+  /** Users that hear of each change, and get each probe's connection. */
   readonly users: PrimaryUser[] = [];
-  /** It is null while the primary is reachable. */
+  /** Null while the primary is reachable. */
   reason: string | null = 'not probed yet';
 
   /** `nodes` are not empty; the first counts as primary until one has answered as such. */
@@ -225,7 +225,7 @@ export class PrimaryNodes {
 
   readonly #show = (connection: Connection) => Promise.all(this.users.map((user) => user.look?.(connection)));
 
-  /** Is null while it is not checked. Reads the settings, which takes 3 ms. */
+  /** Null while the server is not checked. Reads the settings, which takes 3 ms. */
   get url(): string | null {
     const { url, check } = this.#current;
     return check?.isComplete === false ? null : url();
@@ -235,7 +235,7 @@ export class PrimaryNodes {
     return this.reason === null;
   }
 
-  /** Names the server that takes the writes now, or would. */
+  /** Name of the server that takes the writes now, or would. */
   get server(): string {
     return this.#current.name;
   }

@@ -14,18 +14,18 @@ export interface ProbeBounds {
 export interface ServerState {
   readonly inRecovery: boolean;
   readonly systemIdentifier: string;
-  /** It is replayed in recovery, and flushed otherwise. */
+  /** The replayed position in recovery, otherwise the flushed one. */
   readonly lsn: Lsn;
-  /** The next record goes there when the server is out of recovery. */
+  /** Position of the next record if the server is out of recovery. */
   readonly insertLsn: Lsn;
   readonly timeline: string;
-  /** The primary's clock counts, in epoch milliseconds; null before the first. */
+  /** Commit time of the last replayed transaction by the primary's clock, in epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
   /** A process streams WAL from another server. */
   readonly receivesWal: boolean;
 }
 
-/** The functions of the sub-select fail in recovery: its condition is evaluated before them. */
+/** The functions of the sub-select fail in recovery; PostgreSQL evaluates its condition before them. */
 const stateStatement = prepareSql(
   'probe',
   `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
@@ -58,7 +58,7 @@ function parseState([
   };
 }
 
-/** Uses a connection of its own, each time within a deadline. */
+/** Asks a server for its state on a connection of its own, within a deadline. */
 export class Probe {
   #connection: Promise<Connection> | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -69,14 +69,14 @@ export class Probe {
     private readonly bounds: ProbeBounds,
   ) {}
 
-  /** Pauses for an interval after each end, until closed. Resolves after the first time. */
+  /** Pauses for an interval after each run, until closed. Resolves after the first run. */
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
     if (this.closed) return;
     this.#timer = setTimeout(() => void this.repeat(work), this.bounds.probeIntervalMs).unref();
   }
 
-  /** `also` gets the connection with the state, in time. */
+  /** `also` gets the connection with the state, within the deadline. */
   async ask(also?: (connection: Connection) => Promise<unknown>): Promise<ServerState> {
     const { loop, probeDeadlineMs } = this.bounds;
     let cancel = (): void => undefined;
@@ -99,7 +99,7 @@ export class Probe {
     this.#drop();
   }
 
-  /** A server is down only when it refuses a new connection. */
+  /** Asks again on a new connection if the kept one fails: a server is down only when it refuses a new one. */
   async #answer(also?: (connection: Connection) => Promise<unknown>): Promise<TextRow> {
     const askOn = async (connection: Connection): Promise<TextRow> => {
       const [row = []] = await connection.rowsOf(stateStatement);
@@ -128,7 +128,7 @@ export class Probe {
 
 export interface CheckResult {
   readonly refusal: string | null;
-  /** A lock on a table, for example, left them unchecked: they must not be read there. */
+  /** Views that a lock, for example, left unchecked: they must not be read on the server. */
   readonly uncheckedViews: ReadonlySet<string>;
 }
 
@@ -154,7 +154,7 @@ export class LateCheck {
   }
 
   async #run(): Promise<void> {
-    this.result = await this.check().catch(() => this.result); // it is made again
+    this.result = await this.check().catch(() => this.result); // a failed check is made again
     this.#checkedMs = performance.now();
     this.#running = null;
   }

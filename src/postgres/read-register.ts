@@ -1,10 +1,10 @@
 /** The content of an answer, for the register of reads. */
 export interface ReadContent {
   readonly resource: string;
-  /** Commas separate its personal fields; empty: none. */
+  /** Personal fields of the answer, separated by commas; empty: none. */
   readonly personal: string;
   records: number;
-  /** If it is absent, the answer completed nothing of a copy. */
+  /** Absent: the answer completed no step of a copy. */
   copy?: CopyStep;
 }
 
@@ -22,7 +22,7 @@ interface Reads {
 
 type Copy = { readonly token: string; readonly resource: string } & Partial<Record<CopyStep, string>>;
 
-/** So many rows wait in memory while the primary is unreachable; they take some 2 MB. */
+/** Bound for the rows in memory while the primary is unreachable; they take some 2 MB. */
 const rowsMax = 10_000;
 const hourMs = 3_600_000;
 
@@ -30,7 +30,7 @@ const hourMs = 3_600_000;
 export class ReadRegister {
   #reads = new Map<string, Reads>();
   #copies = new Map<string, Copy>();
-  /** Requests that found no room. */
+  /** Number of requests that found no room. */
   #lost = 0;
 
   get isEmpty(): boolean {
@@ -62,10 +62,7 @@ export class ReadRegister {
     }
   }
 
-  /**
-   * Calls `store` with all that was gathered, as JSON for gateway.note_reads, and keeps it if that fails. Returns how many requests found
-   * no room.
-   */
+  /** Calls `store` with the JSON for gateway.note_reads, and keeps it if that fails. Returns how many requests found no room. */
   async flush(store: (noted: string) => Promise<boolean>): Promise<number> {
     const [reads, copies] = [this.#reads, this.#copies];
     this.#reads = new Map();

@@ -10,16 +10,16 @@ import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
 
-/** The last probes decide. */
+/** The outcome of the last probes. */
 export interface ReplicaState {
   readonly healthy: boolean;
-  /** It is null while the replica is healthy. */
+  /** Null while the replica is healthy. */
   readonly reason: string | null;
-  /** It is no fault if both settings list every server. */
+  /** The server is the primary, which is no fault if both settings list every server. */
   readonly isPrimary: boolean;
   readonly replayed: Lsn;
   readonly asOfMs: number | null;
-  /** It is null without a position of the primary, or without an answer. */
+  /** Null without a position of the primary, or without an answer. */
   readonly lagMs: number | null;
 }
 
@@ -34,12 +34,12 @@ export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' 
   readonly shortPerWorkspace: number;
   readonly longConnections: number;
   readonly longPerWorkspace: number;
-  /** Any replica served them. */
+  /** The workspaces that any replica served lately. */
   readonly activeWorkspaces: ActiveKeys;
   readonly lagMaxMs: number;
 }
 
-/** Has connections, and a probe that decides whether it is used. */
+/** Has connections, and a probe that decides whether the replica is used. */
 export class Replica {
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
@@ -60,7 +60,7 @@ export class Replica {
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
-  /** It was found ahead of this primary, and stays out until a restart: it follows an abandoned history, which may go on. */
+  /** Position of the primary that the replica was ahead of. It follows an abandoned history, so it stays out until a restart. */
   #aheadOf: WalPosition | null = null;
 
   constructor(
@@ -69,7 +69,7 @@ export class Replica {
     private readonly bounds: ReplicaBounds,
     private readonly heartbeat: Heartbeat,
     private readonly observe: Observe,
-    private readonly check: LateCheck | null = null, // null if the start made it
+    private readonly check: LateCheck | null = null, // null if the check was part of the start
   ) {
     this.#probe = new Probe(connect, bounds);
     const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace, activeWorkspaces } =
@@ -82,7 +82,7 @@ export class Replica {
     this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.#server, this.short);
   }
 
-  /** The view of the resource was checked here, and no lock holds it. */
+  /** The view of the resource was checked on this replica, and no lock holds it. */
   mayRead({ name, view }: ReadableResource): boolean {
     return !this.#server.locks.has(name) && !this.check?.result.uncheckedViews.has(view);
   }
@@ -99,7 +99,7 @@ export class Replica {
     return this.#probe.repeat(() => this.probe());
   }
 
-  /** Unless the last probe is younger than `ageMsMax`; callers share a probe. Never rejects. */
+  /** Probes the replica, unless the last probe is younger than `ageMsMax`; callers share a probe. Never rejects. */
   probe(ageMsMax = 0): Promise<void> {
     if (performance.now() - this.#probedMs < ageMsMax) return Promise.resolve();
     this.#probing ??= this.#probeOnce().finally(() => {
@@ -108,7 +108,7 @@ export class Replica {
     return this.#probing;
   }
 
-  /** Statements in flight end on the old connections. */
+  /** Replaces the connections; statements in flight end on the old ones. */
   renew(): void {
     this.short.renew();
     this.long.renew();
@@ -131,7 +131,7 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  /** Runs at every second probe. A failure is not one of the probe. */
+  /** Compares at every second probe. A failure of it does not fail the probe. */
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
     const [[mark] = []] = await connection.rowsOf(catalogMark).catch(() => []);
@@ -174,7 +174,7 @@ export class Replica {
     this.state = { healthy, reason, isPrimary: false, replayed, ...known };
   }
 
-  /** Goes by the heartbeat; before its first sample, by the commit time of the last replayed transaction. */
+  /** Uses the heartbeat; before its first sample, the commit time of the last replayed transaction. */
   #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
     const known = this.heartbeat.currency(replayed);
     if (replayedAtMs === null) return known;
@@ -185,7 +185,7 @@ export class Replica {
     };
   }
 
-  /** It had replayed what the primary had not yet reached. */
+  /** The replica had replayed a position that the primary had not yet reached. */
   #hasDiverged(): boolean {
     const { newest } = this.heartbeat;
     if (newest === undefined) return false;
@@ -193,7 +193,7 @@ export class Replica {
     return this.#aheadOf !== null && isSameHistory(this.#aheadOf, newest);
   }
 
-  /** A lagging replica may end its running statements. */
+  /** Ejects the replica. Running statements of a lagging replica may end. */
   #takeOut(reason: string, change: Partial<ReplicaState> = {}): void {
     if (this.state.healthy || this.state.reason !== reason)
       this.observe(

@@ -3,10 +3,10 @@ import { lockNotAvailable, ServerFault } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
 
-// One machine per resource, server and pool; docs/contribute/health.md has its picture. Short and long statements are slow
-// apart, because a long one can be quiet while it counts or skips. A lock holds both.
+// A resource has a state per server and pool; docs/contribute/health.md has the transitions. Short and long statements turn slow
+// separately, because a long one can be quiet while it counts or skips. A lock holds both.
 
-/** The statement was not sent, because a lock holds its resource there: another server can answer. */
+/** The statement was not sent, because a lock holds its resource on this server: another server can answer. */
 export class ResourceLocked extends ServerFault {
   override readonly helps = 'other server';
   readonly code = lockNotAvailable;
@@ -19,13 +19,13 @@ export interface LockedResource {
   readonly seconds: number;
 }
 
-/** After a quiet statement its resource keeps separate connections for so long. */
+/** A resource keeps separate connections this long after a quiet statement. */
 const slowMs = 1000;
-/** A statement pauses before it looks for the end of a lock. */
+/** Pause before a statement looks for the end of a lock. */
 const pauseBeforeTrial = (): Promise<void> => sleep(100, undefined, { ref: false });
 
 export class ResourceHealth {
-  /** So many of its connections are aside. */
+  /** Number of connections reserved for the resource. */
   aside = 0;
   #slowUntilMs = 0;
 
@@ -39,13 +39,13 @@ export class ResourceHealth {
     return this.aside > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
   }
 
-  /** Is called when a statement is quiet, or begins while the resource is slow. */
+  /** Reserves the connection of a quiet statement, or of a statement that begins while the resource is slow. */
   setAside(connection: { aside: ResourceHealth | null }): void {
     if (connection.aside === null) this.aside++;
     connection.aside = this;
   }
 
-  /** Is called when the statement has ended; `wasQuiet` keeps the resource slow. */
+  /** Ends the reservation when the statement has ended; `wasQuiet` keeps the resource slow. */
   takeBack(connection: { aside: ResourceHealth | null }, wasQuiet: boolean): void {
     this.aside--;
     connection.aside = null;
@@ -55,9 +55,9 @@ export class ResourceHealth {
 
 /** The locks of a server, which its pools share. */
 export class ServerHealth {
-  /** It says when the lock of a resource was found. */
+  /** When the lock of each locked resource was found. */
   readonly locks = new Map<string, number>();
-  /** They are called with the resource of each new lock. */
+  /** Listeners for the resource of each new lock. */
   readonly onLock: ((resource: string) => void)[] = [];
 
   constructor(
@@ -71,7 +71,7 @@ export class ServerHealth {
     return [...this.locks].map(([resource, foundMs]) => this.#describe(resource, foundMs));
   }
 
-  /** Asks `isLocked` after a lock_timeout until it is not. One statement at a time looks for the end of a lock. */
+  /** Waits until `isLocked` is false after a lock_timeout. Only one statement at a time looks for the end of a lock. */
   async outwait(resource: string, isLocked: () => Promise<boolean>): Promise<void> {
     if (this.locks.has(resource)) return;
     const foundMs = performance.now();

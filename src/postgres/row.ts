@@ -17,19 +17,19 @@ export const dataRow = 0x44;
 /** The length counts itself but not the type. */
 const headerBytes = 5;
 
-/** Is one byte beyond the bytes if the length has not arrived. */
+/** Returns one byte beyond the bytes if the length has not arrived. */
 export function findMessageEnd({ bytes, words }: WordSource, at: number): number {
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + words.getUint32(at + 1);
 }
 
 /**
- * Points into the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. It is valid only during the call that receives
- * it: the next row reuses it.
+ * Points into the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. A row is valid only during the call that receives
+ * it: the next one reuses the object.
  */
 export class Row {
   bytes: Buffer = noBytes;
   words: DataView = noWords;
-  /** The places are in `bytes`; an end of -1 is NULL. */
+  /** Positions of the columns in `bytes`; an end of -1 is NULL. */
   starts = new Int32Array(columnsAtFirst);
   ends = new Int32Array(columnsAtFirst);
   columns = 0;

@@ -4,10 +4,10 @@ import { limitEntries } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
-/** A seal has the MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
+/** Makes a seal: MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
 export type Seal = (workspace: WorkspaceId) => string;
 
-/** The database has its pads alone. */
+/** The database has only the pads of this key, never the key. */
 const deriveMacKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
 const hourSeconds = 3600;
@@ -29,12 +29,12 @@ export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
   };
 }
 
-/** Names the key: gateway.wall_keys computes the same. */
+/** Names the key by a fingerprint; gateway.wall_keys computes the same. */
 export function hashFingerprint(wallKey: string): string {
   return createHash('sha256').update(derivePads(wallKey)[0]).digest('hex').slice(0, 8);
 }
 
-/** Follows RFC 2104, for SHA-256's blocks of 64 bytes. */
+/** Computes the pads of RFC 2104 for SHA-256's blocks of 64 bytes. */
 export function derivePads(wallKey: string): readonly [inner: Buffer, outer: Buffer] {
   const block = Buffer.concat([deriveMacKey(wallKey), Buffer.alloc(32)]);
   const pad = (mask: number): Buffer => Buffer.from(block.map((byte) => byte ^ mask));

@@ -8,21 +8,21 @@ import { RowCursor } from './wire/row-cursor.js';
 import type { SessionSetting } from './wire/session.js';
 import { Login } from './wire/wire.js';
 
-/** Every commit up to the position is in the snapshot. */
+/** The snapshot includes every commit up to the position. */
 export interface SnapshotOrigin {
   readonly isReplica: boolean;
   readonly position: string;
-  /** The server's clock counts, as RFC 3339. */
+  /** RFC 3339, by the server's clock. */
   readonly takenAt: string;
 }
 
-/** It shows one workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
+/** One workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
 export interface Snapshot {
   readonly origin: SnapshotOrigin;
   readonly cursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;
 }
 
-// Before the transaction, so that the snapshot has at least what the position says.
+// Runs before the transaction, so that the snapshot includes the position's commits.
 const originStatement = prepareSql(
   'snapshot-origin',
   `select pg_is_in_recovery(),
@@ -50,7 +50,7 @@ export async function runWithSnapshot<T>(
     return await work({
       origin,
       cursor: (statement, values, onRow) => {
-        // Sealed again for each, because a MAC holds for an hour. After a failure the cursor fails, too.
+        // Each read seals the workspace again, because a MAC holds for an hour. After a failure the cursor fails, too.
         readRow(client, guard, { sealed: seal() }).catch(() => undefined);
         return client.query(new RowCursor(statement.text, bindValues(statement, values), onRow));
       },

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 
-/** `prepared` makes it. */
+/** Is made by `prepareSql`. */
 export interface Statement {
-  /** People read it; several statements can share it. */
+  /** Name for people; several statements can share it. */
   readonly label: string;
-  /** Ends with a digest of all that its plan depends on. */
+  /** Ends with a digest of all that the plan depends on. */
   readonly name: string;
   readonly text: string;
-  /** They name $1, $2, … */
+  /** Names of $1, $2, … */
   readonly parameters: readonly string[];
   /** Reads in the order of the table, each page once: for statements that examine many rows and return few. */
   readonly inTableOrder?: true;
@@ -17,7 +17,7 @@ export interface Statement {
 const labelMax = 40;
 export const digestMax = 22;
 
-/** A label begins with the resource of the statement, or with its purpose, whose underscore no resource has. */
+/** A label begins with the resource, or with a purpose, whose underscore no resource has. */
 export const getResourceName = ({ label }: Pick<Statement, 'label'>): string => label.split('.')[0] as string;
 
 export function prepareSql(

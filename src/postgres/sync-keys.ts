@@ -5,7 +5,7 @@ import { prepareSql } from './statement.js';
 
 const statement = prepareSql('sync_keys', 'select gateway.sync_keys()');
 
-/** Derives keys of all keys of the wall that the database has. */
+/** Derives a sync key from each key of the wall that the database has. */
 export function makeSyncKeys(deps: {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;

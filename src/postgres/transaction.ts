@@ -8,7 +8,7 @@ import { bindValues, guard, RoundTrip } from './wire/queries.js';
 export interface Step {
   readonly statement: Statement;
   readonly values: Values;
-  /** Throws a Problem; rethrows errors that it does not know. */
+  /** Throws a Problem for the errors that the step expects; rethrows the others. */
   readonly onError?: (error: unknown) => never;
 }
 
@@ -24,9 +24,9 @@ interface StepResult {
 }
 
 export interface Transaction {
-  /** Takes one round trip. After an error PostgreSQL skips the rest. */
+  /** Takes one round trip. After an error PostgreSQL skips the remaining steps. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
-  /** Sends the end in the same round trip: COMMIT, or the ROLLBACK of a dry run. Later statements have a transaction of their own. */
+  /** Ends in the same round trip, by COMMIT, or by the ROLLBACK of a dry run. Later statements have another transaction. */
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
 }
 
@@ -40,9 +40,9 @@ type RowsOf<Steps extends readonly Step[]> = { [K in keyof Steps]: TextRows };
 export type Work<T> = (transaction: Transaction) => Promise<Committed<T>>;
 
 export interface TransactionResult<T> {
-  /** A Problem means that it was rolled back. */
+  /** A Problem means that the transaction was rolled back. */
   readonly outcome: T | Problem;
-  /** All that the transaction wrote or read lies at or before it. */
+  /** Everything that the transaction wrote or read lies at or before this position. */
   readonly position: WalPosition;
 }
 
@@ -58,11 +58,11 @@ export const whole: Commands = {
   end: [makeCommandStep('commit')],
   undo: makeCommandStep('rollback'),
 };
-/** COMMIT would run the deferred constraints and triggers. */
+/** Runs the deferred constraints and triggers, which COMMIT would run. */
 const deferred = makeCommandStep('set constraints all immediate');
 /** Fails as COMMIT would, and keeps nothing. */
 export const dryRun: Commands = { ...whole, end: [deferred, whole.undo] };
-/** They run within an open transaction of the client, which can undo it. */
+/** Run within an open transaction of the client, which can undo them. */
 export const nested: Commands = {
   begin: makeCommandStep('savepoint gateway'),
   end: [deferred, makeCommandStep('release savepoint gateway')],
@@ -71,11 +71,11 @@ export const nested: Commands = {
 const position = makeCommandStep(walPositionStatement, 'wal-position');
 export const makeGuardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
 
-/** BEGIN and the guard travel with the first statements, the end with the last; outside the guard no row is seen or changed. */
+/** Sends BEGIN and the guard with the first statements, the end with the last; without the guard no row is seen or changed. */
 export class OpenTransaction implements Transaction {
   readonly #guard: Step;
   #opening: readonly Step[];
-  /** Then it is unknown which names the connection has. */
+  /** After a failure it is unknown which names the connection has. */
   hasFailed = false;
 
   constructor(
@@ -103,7 +103,7 @@ export class OpenTransaction implements Transaction {
     }
   }
 
-  /** A Problem rolls back what was not committed, and is the outcome. */
+  /** A Problem rolls back the uncommitted part, and is the outcome. */
   async end<T>(work: Work<T>): Promise<TransactionResult<T>> {
     try {
       return await work(this);
@@ -132,7 +132,7 @@ export class OpenTransaction implements Transaction {
     this.#opening = [];
     return runSteps(this.sender, this.named, steps, opening).catch((error) => {
       this.hasFailed = true;
-      this.named = false; // PostgreSQL has skipped the Parse of the statements behind the failed one
+      this.named = false; // PostgreSQL has skipped the Parse of the statements after the failed one
       throw error;
     });
   }
@@ -142,7 +142,7 @@ function getRows<Steps extends readonly Step[]>(results: readonly StepResult[]):
   return results.map(({ rows }) => rows) as RowsOf<Steps>;
 }
 
-/** Runs after the statements of `opening`. Throws the first error, as its `onError` turns it. */
+/** Runs the steps after the statements of `opening`. Throws the first error as its `onError` maps it. */
 export function runSteps(
   sender: Sender,
   named: boolean,

@@ -7,7 +7,7 @@ import { hashFingerprint } from './seal.js';
 import { prepareSql, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
-/** While expired rows are left, it deletes 2,500 rows a second, more than one gateway's writes add. */
+/** Pause while expired rows are left: it deletes 2,500 rows a second, more than one gateway's writes add. */
 const backlogPauseMs = 200;
 const tokensMax = 10_000;
 const expire = prepareSql(
@@ -16,7 +16,7 @@ const expire = prepareSql(
     pg_catalog.pg_total_relation_size('gateway.idempotency')`,
   [],
 );
-/** The statement runs once a minute: the primary has little to do with it. */
+/** Runs once a minute, so it costs the primary little. */
 const note = prepareSql('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
   'ids',
   'reads',
@@ -30,13 +30,13 @@ interface UpkeepSettings {
 }
 
 /**
- * Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and what was read. The next round
- * repeats a failure; lost uses are noted again.
+ * Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and the register of reads. The
+ * next round repeats a failure; lost uses are recorded again.
  */
 export class Upkeep {
   readonly #used = new Set<string>();
   readonly #register = new ReadRegister();
-  /** The stored answers take so much, with their index; null: not asked yet. */
+  /** Size of the stored answers with their index; null: not asked yet. */
   answersBytes: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -86,7 +86,7 @@ export class Upkeep {
     if (lost > 0) this.observe({ type: 'reads_unregistered', requests: lost });
   }
 
-  /** Is null after a failure; one that no repetition removes, such as a missing grant, is an event. */
+  /** Returns null after a failure. A failure that no repetition removes, such as a missing grant, is an event. */
   async #run(statement: Statement, values: Readonly<Record<string, string>>): Promise<readonly TextRow[] | null> {
     try {
       return await this.primary.execute(statement, values);

@@ -13,14 +13,14 @@ export interface WalPosition extends WalHistory {
   readonly lsn: Lsn;
 }
 
-/** It belongs to the workspace's last write, or to the version that refused one. */
+/** Position of the workspace's last write, or of the version that refused one. */
 export interface WritePosition extends WalPosition {
   readonly atMs: number;
 }
 
 /**
- * The next record begins here, so that unflushed commits lie before it. At the start of a page it subtracts the page's header (24 bytes,
- * 40 in a new segment; xlog_internal.h), which no replica replays alone. A WAL file's name begins with its timeline.
+ * Begin of the next record, so that unflushed commits lie before it. At the start of a page the page's header is subtracted (24 bytes, 40
+ * in a new segment; xlog_internal.h), because no replica replays it alone. A WAL file's name begins with its timeline.
  */
 export const walPositionStatement = `select lsn - case
       when (lsn - pg_lsn '0/0') % pg_size_bytes(current_setting('wal_segment_size')) = 40 then 40
@@ -54,17 +54,17 @@ export function parsePosition(text: string): WritePosition {
 }
 
 export interface ReplicaMark extends WalPosition {
-  /** It is the oldest running transaction, 64 bits (PostgreSQL 9.26.8): all before it are over. */
+  /** The oldest running transaction, 64 bits (PostgreSQL 9.26.8): all before it are over. */
   readonly xmin: bigint;
-  /** Never goes back in one history. */
+  /** Never decreases within one history. */
   readonly xmax: bigint;
-  /** The primary's clock counts, in epoch milliseconds; null before the first. */
+  /** Commit time of the last replayed transaction by the primary's clock, in epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
 }
 
 /**
  * Runs before and after a read in its transaction (wire/queries.ts). The receiver shows a new timeline at once, the control file minutes
- * later. No position: the server is no replica.
+ * later. A server without a position is no replica.
  */
 export const markStatement = prepareSql(
   'replica-mark',
@@ -77,7 +77,7 @@ export const markStatement = prepareSql(
 
 export const lookStatement = prepareSql('wal_history', 'select 1');
 
-/** Is null from a server that is no replica. */
+/** Returns null for a server that is no replica. */
 export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs, xmax]: TextRow): ReplicaMark | null {
   if (lsn == null) return null;
   return {

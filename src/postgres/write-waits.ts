@@ -6,17 +6,17 @@ import { prepareSql } from './statement.js';
 const question = readProject('sql/check/write-waits.sql').replace('{application}', applicationName);
 export const waitsStatement = prepareSql('write-waits', question);
 
-/** The last look at the primary found them. */
+/** The waits that the last look at the primary found. */
 export interface WriteWaits {
-  /** The gateway's backends; a pooler, which gives other numbers, makes it null. */
+  /** Backends of the gateway; null if a pooler gives other numbers. */
   readonly pids: ReadonlySet<number> | null;
-  /** Writes have waited a second for this cause. */
+  /** The cause for which writes have waited a second. */
   readonly sentence?: string;
 }
 
 type WaitKind = 'sync' | 'lock' | 'work';
 
-/** The order is by which one is the cause of the others. */
+/** The order is by cause: an earlier kind causes the later ones. */
 const sentences: Readonly<Record<WaitKind, (relation: string | null, holder: string | null) => string>> = {
   sync: () => 'commits wait for a synchronous standby: start it, or take it out of synchronous_standby_names',
   lock: (relation, holder) =>

@@ -30,39 +30,39 @@ import { compileStatements, type FieldSelection, type ResourceStatements } from 
 import { compileSyncStatements, type SyncStatements } from './statements/sync-statements.js';
 import { compileWriteStatements } from './statements/write-statements.js';
 
-/** Reads of rows need it; a sync pass has rows of its own, with versions. */
+/** Serves reads of rows; a sync pass has another one for rows with versions. */
 export interface CompiledRows {
   readonly resource: Resource;
   readonly statements: ResourceStatements;
   readonly serializer: RowSerializer;
-  /** The selection of the members of these names, and `id`; null: they are all members. */
+  /** Selects the members of these names, and `id`; null: all members were named. */
   readonly select: (fields: ReadonlySet<string>) => CompiledSelection | null;
   readonly filterRanges: ReturnType<typeof listFilterRanges>;
 }
 
-/** All of it is made of the definition at start-up; a request only picks from it. */
+/** Compiled from the definition at start-up; a request only picks from it. */
 export interface CompiledResource extends CompiledRows {
-  /** SHA-256 covers all that decides how a stored row is shown, except the data keys. */
+  /** SHA-256 of all that decides how a stored row is shown, except the data keys. */
   readonly shownBy: string;
-  /** It is null if the resource has no sync endpoints. */
+  /** Null if the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
-  /** It is null without a version. */
+  /** Null without a version. */
   readonly tag: TagColumns | null;
-  /** It is null if the resource is only read. */
+  /** Null if the resource is only read. */
   readonly write: CompiledWrite | null;
 }
 
-/** A selection gets its serializer when a client first asks for it, and keeps it. */
+/** Keeps the serializer that is compiled when a client first asks for the selection. */
 export interface CompiledSelection extends FieldSelection {
   readonly serializer: RowSerializer;
 }
 
-/** So many selections are kept; the least recently used one makes room. */
+/** Bound of kept selections; the least recently used one is evicted. */
 const selectionsKept = 32;
 
 export interface CompiledSync {
   readonly statements: SyncStatements;
-  /** They select and write records with their version. */
+  /** Selects and writes records with their version. */
   readonly rows: CompiledRows;
 }
 
@@ -70,7 +70,7 @@ export interface CompiledSync {
 export type CompiledWrite = ReturnType<typeof compileWrite>;
 export type WritableMember = CompiledWrite['members'][number];
 
-/** Compiles all that requests of the resources need. Throws an error when the codec module cannot be loaded. */
+/** Compiles the resources for requests. Throws an error when the codec module cannot be loaded. */
 export async function compileResources(
   { codecModule, decodeLegacy }: { readonly codecModule: string; readonly decodeLegacy: ProjectionOptions['legacy'] },
   resources: readonly Resource[],
@@ -141,7 +141,7 @@ function compileSelections(resource: Resource, options: ProjectionOptions, obser
   };
 }
 
-/** Raise it when a change of the code shows a stored row otherwise: all copies then read it again. */
+/** Raise the number when a change of the code shows a stored row otherwise: all copies then read it again. */
 const projectionRevision = 3;
 
 /** Hashes all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
@@ -158,7 +158,7 @@ function hashShown(resource: Resource, options: ProjectionOptions, all: readonly
   return hashData(JSON.stringify([...parts, isLog ? all.map(shown) : []], dropProse));
 }
 
-/** Leaves descriptions and examples out; a field can have the name of either. */
+/** Leaves descriptions and examples out; a field can also have either name. */
 const dropProse = (key: string, value: unknown): unknown =>
   (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
 
@@ -179,7 +179,7 @@ function compileWrite(
     creates,
     ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
-    /** The app's audit log shows writes so; false: the app logs them itself. */
+    /** How the app's audit log shows writes; false: the app logs them itself. */
     audit: audit && { ...audit, entity: resource.auditEntity as string },
     idType: resource.idType,
     idAt: columns.indexOf('id'),
@@ -189,12 +189,12 @@ function compileWrite(
       write ? [{ name, column, at: columns.indexOf(column), type, auditName: write.auditName ?? column }] : [],
     ),
     fullRecord: serializer,
-    /** Tokens without the read scope see it: writable members, id, version and timestamps. */
+    /** Serializes the record for tokens without the read scope: writable members, id, version and timestamps. */
     writeScopeRecord: compileSerializer(resource, options, observe, shown),
   };
 }
 
-/** The rules of all definitions redact a log. */
+/** Compiles the redaction of logs by the rules of all definitions. */
 export function makeRedaction(resources: readonly Resource[]): Redaction {
   return compileRedaction(
     makeRedactionRules(resources),
@@ -202,7 +202,7 @@ export function makeRedaction(resources: readonly Resource[]): Redaction {
   );
 }
 
-/** The names of all fields of a resource in the log: as the view, the API and the log have them, and as paths. */
+/** Lists the names that the log can give to fields: of the view, the API and the log, and as paths. */
 function listFieldNames(resource: Resource): string[] {
   return listLeaves(resource).flatMap(({ field, path }) => [
     ...[field.column, ...path, path.join('.'), path.join('/')],
@@ -210,10 +210,7 @@ function listFieldNames(resource: Resource): string[] {
   ]);
 }
 
-/**
- * A rule has the fields of a resource that are neither encoded, JSON nor personal, by each of their names, and those it lists. A resource
- * is none of the others.
- */
+/** Makes a rule per resource: the fields that it lists, and those neither encoded, JSON nor personal, by each of their names. */
 function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
   const listed = (types: LoggedTypes = {}): [string, LoggedForm][] =>
@@ -237,7 +234,7 @@ function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
   return rules;
 }
 
-/** The log shows nothing of a text whose definition says no more. */
+/** Shows nothing of a text whose definition says no more. */
 function chooseLoggedForm({
   type,
   values,

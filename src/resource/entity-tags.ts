@@ -3,7 +3,7 @@ import { getColumns, listLeaves, type Resource } from './definition/resource.js'
 
 export type TagColumns = NonNullable<ReturnType<typeof findTagColumns>>;
 
-/** The tag of a record has these columns; null without a version. */
+/** Finds the columns that make the tag of a record; null without a version. */
 export function findTagColumns(resource: Resource) {
   if (resource.version === undefined) return null;
   const columns = getColumns(resource);
@@ -20,7 +20,7 @@ export interface EntityTag {
   readonly opaque: string;
 }
 
-/** Adds a digest of the JSON columns to the version. It is the same from replica, primary, detail and write. */
+/** Adds a digest of the JSON columns to the version. Replica, primary, single record and write give the same tag. */
 export function makeEtag(textAt: (at: number) => string | null, { versionAt, documentsAt }: TagColumns): string {
   const version = `v${textAt(versionAt)}`;
   if (documentsAt.length === 0) return `"${version}"`;
@@ -28,7 +28,7 @@ export function makeEtag(textAt: (at: number) => string | null, { versionAt, doc
   return `"${version}-${digest.slice(0, 16)}"`;
 }
 
-/** Is undefined if the header is neither tags nor `*` (RFC 9110 §8.8.3, §13.1; §5.6.1 allows empty elements). */
+/** Returns undefined if the header is neither tags nor `*` (RFC 9110 §8.8.3, §13.1; §5.6.1 allows empty elements). */
 export function parseEntityTags(header: string): readonly EntityTag[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: EntityTag[] = [];
@@ -42,7 +42,7 @@ export function parseEntityTags(header: string): readonly EntityTag[] | '*' | un
   return tags.length > 0 ? tags : undefined;
 }
 
-/** Weak tags never match (RFC 9110 §8.8.3.2). */
+/** Returns false for weak tags, which never match (RFC 9110 §8.8.3.2). */
 export function matchesStrongly(tags: readonly EntityTag[] | '*', etag: string): boolean {
   return tags === '*' || tags.some(({ weak, opaque }) => !weak && `"${opaque}"` === etag);
 }

@@ -20,7 +20,7 @@ import { answerUnrouted, makeRoutes, type RouteDeps } from './http/routes.js';
 
 export interface AppDeps extends RouteDeps {
   readonly trustedProxyHops: number;
-  /** The headers have these values; empty: none. */
+  /** Values of the headers; empty: none. */
   readonly deprecation: string;
   readonly sunset: string;
   readonly corsOrigins: string;
@@ -32,7 +32,7 @@ export interface AppDeps extends RouteDeps {
 /** The connection closed before the response; nginx logs the same number. */
 const statusWithoutResponse = 499;
 
-/** Koa's own listeners for the end of a request take 5 % of a detail's processor time. */
+/** Koa's own listeners for the end of a request take 5 % of a single record's processor time. */
 class Application extends Koa {
   handleRequest(ctx: Context, middleware: (ctx: Context) => Promise<void>): Promise<void> {
     return middleware(ctx).catch((error) => ctx.onerror(error));
@@ -73,7 +73,7 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
   return (ctx) => {
     const exchange = startExchange(ctx.req, cors === null ? headers : [...headers, ...cors.headersFor(ctx.req)]);
     const { socket } = ctx.req;
-    const address = logClientAddress ? { address: ctx.ip } : {}; // of now: a closed socket has none
+    const address = logClientAddress ? { address: ctx.ip } : {}; // read now, because a closed socket has no address
     ctx.state.exchange = exchange;
     ctx.respond = false; // http/respond sends every response
     underWay.requests++;
@@ -102,7 +102,7 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
   };
 }
 
-/** No other place turns an error into a response. */
+/** Turns an error into a response, as no other function does. */
 function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = getExchange(ctx);
@@ -149,7 +149,7 @@ const traceRequests: Koa.Middleware = (ctx, next) => {
     const { statusCode, headersSent, writableFinished } = ctx.res;
     span.updateName(`${ctx.method} ${route}`);
     span.setAttribute('http.route', route);
-    if (headersSent) span.setAttribute('http.response.status_code', statusCode); // Koa's is 404 before
+    if (headersSent) span.setAttribute('http.response.status_code', statusCode); // the status of Koa is 404 before
     if (statusCode >= 500 || !writableFinished) span.setStatus({ code: SpanStatusCode.ERROR });
     span.end();
   });

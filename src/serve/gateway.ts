@@ -54,14 +54,14 @@ import { PageMemory } from './read/page-ends.js';
 import { watchTimeline } from './sync/pass.js';
 import { makeSealedParts } from './sync/sealed-parts.js';
 
-/** A parent gives it to its workers: they read no file of definitions, which can be broken by now, or not be meant to serve yet. */
+/** A parent's message to its workers, which read no file of definitions: it may be broken by now, or not be meant to serve yet. */
 export interface WorkerStart {
   readonly resources: readonly Resource[];
-  /** Others with these definitions have served: resources that no longer fit are refused, not the start. */
+  /** Workers with these definitions have served: resources that no longer fit are refused, not the start. */
   readonly isSuccessor: boolean;
 }
 
-/** `readAgain` serves the login of each new connection. Throws StartRefused after closing all that it opened. */
+/** Starts a gateway; `readAgain` serves the login of each new connection. Throws StartRefused after closing everything it opened. */
 export async function startGateway(
   startSettings: Settings,
   logTo?: DestinationStream,
@@ -91,7 +91,7 @@ export async function startGateway(
     const opening = { ...checked, resources, isSuccessor, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
   } catch (error) {
-    await openings.terminate().catch(() => undefined); // why it does not start is said, not how it ended
+    await openings.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
     throw error;
   }
 }
@@ -102,13 +102,13 @@ export interface Gateway {
   readonly replicas: readonly Replica[];
   readonly readiness: () => Readiness;
   readonly metrics: () => Promise<MetricValues>;
-  /** It gets events of the process, such as an uncaught error. */
+  /** Reports events of the process, such as an uncaught error. */
   readonly observe: Observe;
   /** Goes from not ready to drained to closed, after drainMs at the latest. */
   stop(): Promise<void>;
 }
 
-/** The databases are not connected yet; the checks have their findings. */
+/** State of a start with the findings of the checks, before the databases are connected. */
 interface Opening extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
   readonly isSuccessor: boolean;
@@ -117,7 +117,7 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'setting
   readonly observe: Observe;
   readonly logStuckMs: () => number;
   readonly sinks: Observe[];
-  /** Get all that is opened here. */
+  /** Collects everything that is opened, to close it in reverse order. */
   readonly openings: Openings;
 }
 
@@ -163,7 +163,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
 
 type Parts = Awaited<ReturnType<typeof openParts>>;
 
-/** Connects to nothing but Redis; all that is opened is closed in the reverse order. */
+/** Connects to nothing but Redis; `openings` closes all parts in reverse order. */
 async function openParts(settings: Settings, opening: Opening) {
   const { resources, observe, openings } = opening;
   const loop = new EventLoop();
@@ -199,19 +199,19 @@ function makeGaugeSources(settings: Settings, opening: Opening, parts: Parts, ap
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
     storedAnswersBytes: () => upkeep?.answersBytes ?? null,
-    largePages: () => gates.largePages.held / 2, // a unit of its token and one of its workspace
+    largePages: () => gates.largePages.held / 2, // a large page holds a unit of its token and one of its workspace
     clientConnections: () => countConnections(api),
   };
 }
 
-/** Files, the ops listener and its clients need them. */
+/** Descriptors for files, the ops listener and its clients. */
 const otherDescriptors = 64;
-/** A lock sets up to twice the connections of a pool aside, and the pool opens others. */
+/** A lock reserves up to twice the connections of a pool, and the pool opens others. */
 const asidePart = 3;
-/** A replica has one for its probe and one for the looks at its views. */
+/** A replica has one connection for its probe and one for the looks at its views. */
 const ownConnections = 2;
 
-/** Counts client connections that the limit of open files leaves room for, at least a quarter of it: servers and the ops listener come first. */
+/** Counts client connections for which the limit of open files leaves room after servers and ops listener; at least a quarter of it. */
 function countRoomForClients(settings: Settings, replicas: number, observe: Observe): number {
   const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
   const ofReplicas = replicas * (asidePart * (shortConnections + longConnections) + ownConnections);
@@ -285,7 +285,7 @@ function makeDeps(
   };
 }
 
-/** Goes through Redis, or the parent of workers, and imports only what it uses. */
+/** Connects through Redis, or the parent of workers, and imports only the chosen one. */
 async function openPeers(settings: Settings, positions: WritePositions, observe: Observe): Promise<Peers> {
   if (settings.redisUrl !== '') {
     const { connectRedisPeers } = await import('./peers/redis.js');
@@ -304,7 +304,7 @@ async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings):
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 
-/** Opens no connection. */
+/** Makes the databases without opening a connection. */
 function openDatabases(settings: Settings, opening: Opening, loop: EventLoop) {
   const { unchecked, uncheckedPrimaries, observe } = opening;
   const names = new StatementNames(settings.namedStatements);
@@ -369,7 +369,7 @@ function openDatabases(settings: Settings, opening: Opening, loop: EventLoop) {
   };
 }
 
-/** Servers that the start could not check get a late check. */
+/** Makes servers; those that the start could not check get a late check. */
 function openServers(
   settings: Settings,
   { resources, system, readAgain }: Opening,
@@ -386,7 +386,7 @@ function openServers(
   });
 }
 
-/** Lists the replicas, and the server that is the primary now. */
+/** Lists the replicas, and the current primary. */
 function listWatchedServers(
   servers: readonly PrimaryNode[],
   replicas: readonly Replica[],
@@ -400,7 +400,7 @@ function listWatchedServers(
   return [...ofReplicas, { kind: 'primary', name: 'primary', url: () => (nodes.reachable ? nodes.url : null) }];
 }
 
-/** Writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
+/** Makes the primary, which serves writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
 function openPrimary(
   all: readonly PrimaryNode[],
   bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs' | 'quietMs'>,

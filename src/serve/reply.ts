@@ -8,14 +8,14 @@ export interface PageSize {
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** It is null for none (304). A piece's bytes may be overwritten when the next piece is requested. */
+  /** Null for a response without a body (304). A piece's bytes may be overwritten when the next piece is requested. */
   readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
   /** Must be called when the response is closed. */
   readonly release?: () => void;
   readonly page?: PageSize;
-  /** The register of reads gets it; absent: no record. */
+  /** Content for the register of reads; absent: no record. */
   readonly shown?: ReadContent;
-  /** The reply waited so long for the database before the first byte. */
+  /** Wait for the database before the first byte. */
   readonly databaseMs: number;
 }
 

@@ -1,30 +1,30 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Timers run before answers that arrived long ago. Three turns, as a connection pauses one. */
+/** Lets the loop read its sockets before timers act on missing answers. Three turns, because a connection pauses one. */
 export async function drainSocketReads(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
 const tickMs = 20;
-/** A longer gap between two ticks counts as so much: for the rest of it this process did not run, or did not come to its sockets. */
+/** A longer gap between two ticks counts as this much: for the remainder the process did not run, or did not read its sockets. */
 const gapMsMax = 2 * tickMs;
 const [slots, slotMs] = [12, 5000];
 
-/** This clock stops while the process gets no processor time: a server is late only by this clock. Each gateway has one. */
+/** Has a clock that stops while the process gets no processor time: only by it is a server late. Each gateway has one. */
 export class EventLoop {
   readonly #timer = setInterval(() => this.#tick(), tickMs).unref();
   #tickAtMs = performance.now();
   #ranMs = 0;
-  /** Each slot of the last minute has the milliseconds that the loop was late. */
+  /** Milliseconds that the loop was late, per slot of the last minute. */
   readonly #late = [0];
   #slotAtMs = this.#tickAtMs;
 
-  /** Counts how long the loop has run; only differences tell something. */
+  /** Returns how long the loop has run; only differences have a meaning. */
   ranMs(): number {
     return this.#ranMs + Math.min(performance.now() - this.#tickAtMs, gapMsMax);
   }
 
-  /** Calls `act` once the loop has run for so long, and read its sockets. The result cancels. */
+  /** Calls `act` once the loop has run for `ms` and read its sockets. The returned function cancels. */
   after(ms: number, act: () => void): () => void {
     const dueMs = this.ranMs() + ms;
     const look = (): void => {
@@ -40,7 +40,7 @@ export class EventLoop {
     };
   }
 
-  /** Sums up the last minute. */
+  /** Returns how late the loop was in the last minute. */
   lateMs(): number {
     this.#tick();
     return this.#late.reduce((sum, ms) => sum + ms);

@@ -5,11 +5,11 @@ export type Release = () => void;
 
 export interface GateBounds {
   readonly share: (key: string) => number;
-  /** It counts all keys together; default: no bound. */
+  /** Bound of the waiting entries of all keys together; default: none. */
   readonly queueMax?: number;
-  /** If false, no entry may begin now, beside the shares; default: true. */
+  /** If false, no entry may begin now, whatever its share; default: true. */
   readonly isOpen?: () => boolean;
-  /** It is thrown to an entry that is evicted from a full queue, or that waited too long. */
+  /** Makes the error for an entry that is evicted from a full queue, or that waited too long. */
   readonly refusal: (reason: 'full' | 'late', group?: unknown) => Error;
 }
 
@@ -29,10 +29,10 @@ interface Waiter extends Pick<Waiting, 'group'> {
   readonly fail: (error: Error) => void;
 }
 
-/** Bounds what each key holds; the excess waits in a bounded queue, lanes in turn, until a deadline. */
+/** Bounds the units that each key holds; other entries wait in a bounded queue, lanes in turn, until a deadline. */
 export class Gate {
   readonly #held = new Map<string, number>();
-  /** They are in the order of their turns, so that a thousand waiters delay another lane by one. */
+  /** Lanes in the order of their turns, so that a thousand waiters delay another lane by one. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   waiting = 0;
 
@@ -46,7 +46,7 @@ export class Gate {
     return (this.#held.get(key) ?? 0) >= this.bounds.share(key);
   }
 
-  /** Takes units at once, even of a full key. */
+  /** Takes units at once, even if the key is full. */
   take(key: string, units = 1): Release {
     this.#held.set(key, (this.#held.get(key) ?? 0) + units);
     return () => {
@@ -68,14 +68,14 @@ export class Gate {
     return mayBegin() ? take() : this.wait(mayBegin, async () => take(), waiting);
   }
 
-  /** Begins the entry before the next one is considered, so that its units count. */
+  /** Begins each entry before the next one is considered, so that its units count. */
   wait<T>(
     mayBegin: () => boolean,
     begin: () => Promise<T>,
     { lane, group, waitMs, signal, isExempt = false }: Waiting,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      // A busy process first reads the answers that arrived: they make room.
+      // A busy process first reads the answers that arrived, because they make room.
       const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.refusal('late', group)));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
@@ -113,7 +113,7 @@ export class Gate {
       if (!first?.mayBegin()) continue;
       if (this.bounds.isOpen?.() === false) return;
       this.#remove(lane, first);
-      if (this.#lanes.delete(lane)) this.#lanes.set(lane, waiters); // its next turn, also of this loop, is the last
+      if (this.#lanes.delete(lane)) this.#lanes.set(lane, waiters); // the lane goes to the end, also of this loop
       first.begin();
     }
   }

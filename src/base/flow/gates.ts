@@ -4,22 +4,22 @@ import type { RateLimiter } from './rate-limiter.js';
 
 type GateSettings = Readonly<Record<'largePagesPerToken' | 'largePagesPerWorkspace', number>>;
 
-/** A flood of unknown tokens leaves the pool to known ones. */
+/** Bounds that leave the pool to known tokens during a flood of unknown ones. */
 const [lookUpsMax, queuedLookUpsMax] = [8, 248];
 
 export type Gates = ReturnType<typeof makeGates>;
 
-/** A refused request is a Problem `overloaded`. */
+/** Refuses a request by a Problem `overloaded`. */
 export function makeGates({ largePagesPerToken, largePagesPerWorkspace }: GateSettings) {
   const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
-    /** All share one key; the lanes are client addresses. */
+    /** One key for all tokens; the lanes are client addresses. */
     unknownTokens: new Gate({
       share: () => lookUpsMax,
       queueMax: queuedLookUpsMax,
       refusal: refusing('token_look_ups', 'Too many unknown tokens are being looked up.'),
     }),
-    /** The key is a token and workspace: each page holds statements and memory while its client reads. */
+    /** Keys are a token and a workspace: each page holds statements and memory while its client reads. */
     largePages: new Gate({
       share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
       refusal: refusing('large_pages', 'Too many large pages are under way; read fewer at a time.'),
@@ -36,11 +36,11 @@ export type Limits = ReturnType<typeof makeLimits>;
 export function makeLimits(settings: LimitSettings, { limiter }: LimiterSource) {
   return {
     token: limiter('token', settings.rateLimitPerMinute),
-    /** Writes count as requests as well; null unless the operator sets it. */
+    /** Writes also count as requests; null unless the operator sets the quota. */
     write: settings.writesPerMinute === 0 ? null : limiter('write', settings.writesPerMinute),
-    /** It counts failed authentications of an address, or of a refused token that is repeated. */
+    /** Failed authentications of an address, or of a refused token that is repeated. */
     address: limiter('address', settings.authFailuresPerMinute),
-    /** It counts look-ups of unknown tokens of an address whose failed authentications are used up. */
+    /** Look-ups of unknown tokens by an address whose failed authentications are used up. */
     lookUp: limiter('look_up', settings.lookUpsPerMinute),
     public: limiter('public', settings.publicRequestsPerMinute),
   };

@@ -1,4 +1,4 @@
-/** Closes all that was opened once, in the reverse order, however often a caller asks for it. */
+/** Closes everything that was opened, once, in reverse order, even if several callers ask for it. */
 export class Openings {
   readonly #closers: (() => unknown)[] = [];
   #end: Promise<void> | undefined;
@@ -7,7 +7,7 @@ export class Openings {
     this.#closers.push(close);
   }
 
-  /** Rejects with every error of the end. */
+  /** Rejects with all errors of the closers. */
   terminate(): Promise<void> {
     this.#end ??= this.#close();
     return this.#end;

@@ -2,7 +2,7 @@ export interface RateLimitResult {
   readonly quota: number;
   readonly allowed: boolean;
   readonly remaining: number;
-  /** It is rounded up, so that a client that waits so long is served. */
+  /** Rounded up, so that a client that waits this long is served. */
   readonly resetSeconds: number;
   readonly refused: number;
 }
@@ -12,12 +12,12 @@ export interface Count {
   readonly endsInMs: number;
 }
 
-/** A restarted counter learns its counts from a gateway's view of a window. */
+/** A gateway's view of a window, from which a restarted counter learns its counts. */
 export interface LocalWindow extends Count {
   readonly granted: number;
 }
 
-/** Answers `countNext` of the key; rejects when it does not answer. */
+/** Runs `countNext` for the key; rejects without an answer. */
 export type SharedCounter = (key: string, known: LocalWindow, requests: number) => Promise<Count>;
 
 export interface SharedWindow {
@@ -25,7 +25,7 @@ export interface SharedWindow {
   readonly granted: Map<number, number>;
 }
 
-/** Counts at least what that gateway knows, and what all gateways have granted. */
+/** Counts at least what this gateway knows, and what all gateways have granted. */
 export function countNext(kept: SharedWindow, gateway: number, known: LocalWindow, requests: number): number {
   kept.granted.set(gateway, Math.max(kept.granted.get(gateway) ?? 0, known.granted + requests));
   const granted = [...kept.granted.values()].reduce((sum, each) => sum + each, 0);
@@ -36,27 +36,27 @@ export function countNext(kept: SharedWindow, gateway: number, known: LocalWindo
 interface Window {
   endsAtMs: number;
   consumed: number;
-  /** This gateway granted so many, and refused so many while it counted alone. */
+  /** Requests that this gateway granted, and below those that it refused while it counted alone. */
   granted: number;
   refused: number;
 }
 
 export const windowSeconds = 60;
 const windowMs = windowSeconds * 1000;
-/** Beyond them the oldest window starts from zero. */
+/** With more windows, the oldest one starts from zero. */
 const windowsMax = 100_000;
-/** Ends that differ by more belong to different windows. */
+/** Windows whose ends differ by more are different ones. */
 const marginMs = 1000;
 
 const openWindow = (endsInMs = windowMs): Window => {
   return { endsAtMs: Date.now() + endsInMs, consumed: 0, granted: 0, refused: 0 };
 };
 
-/** The windows of all keys, those that began first before the others. */
+/** The windows of all keys, in the order of their beginning. */
 class Windows {
   readonly #windows = new Map<string, Window>();
 
-  /** Is absent if less than `leftMsMin` is left, or more than a window: the clock was set back. */
+  /** Returns undefined if less than `leftMsMin` is left, or more than a window, because the clock was set back. */
   get(key: string, leftMsMin = 0): Window | undefined {
     const window = this.#windows.get(key);
     const leftMs = (window?.endsAtMs ?? 0) - Date.now();
@@ -75,7 +75,7 @@ class Windows {
   }
 }
 
-/** Counts exactly over `gateways` that share a counter; while it is silent each grants its share of the quota. */
+/** Counts exactly over `gateways` that share a counter; while the counter is silent each grants its part of the quota. */
 export class RateLimiter {
   readonly #windows = new Windows();
 

@@ -14,7 +14,7 @@ import { checkUnique, checkWrites } from './writes.js';
 
 export type Thorough = Awaited<ReturnType<typeof checkThoroughly>>;
 
-/** An app's login needs these to make tokens; the role's creator is a member with the admin option. */
+/** Privileges by which an app's login makes tokens; the role's creator is a member with the admin option. */
 const missingOfIssuer = `select string_agg(p, ', ') as missing from unnest(array['select', 'insert', 'update']) p
   where exists (select from pg_auth_members where roleid = to_regrole('gateway_issuer') and not admin_option)
     and not case p when 'update' then has_column_privilege('gateway_owner', 'gateway.api_tokens', 'revoked_at', p)

@@ -1,6 +1,6 @@
 import { isNamed } from '../../base/words.js';
 
-// Values that clients should not see, whatever the name of their column.
+// Finds values that clients should not see, whatever the name of their column.
 
 const secrets: Readonly<Record<string, RegExp>> = {
   keys: /-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:[srp]k_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|xapp-|sk-|AKIA|ASIA|AIza|SG\.|shp(?:at|ss)_|npm_|hf_|dop_v1_|key-)[\w.-]{14,}/,
@@ -36,7 +36,7 @@ export function findUnexpected(name: string, value: unknown): string | undefined
   return addresses.some((each) => isAddress.test(each)) ? 'e-mail addresses' : undefined;
 }
 
-/** Documents begin so, and these are their members: JSON (also cut), hstore, YAML, XML, PHP. */
+/** Beginnings of documents, and their members: JSON (also cut), hstore, YAML, XML, PHP. */
 const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
   [/^\s*[[{]/, /"([^"\\]{1,100})\\*"\s*:(?!\s*(?:true|false)\b)/g],
   [/^"[^"]*"=>/, /"([^"\\]{1,100})"=>/g],
@@ -45,7 +45,7 @@ const documents: readonly (readonly [begins: RegExp, names: RegExp])[] = [
   [/^[aO]:\d+:/, /s:\d+:"([^"]{1,100})";(?!b:)/g],
 ];
 
-/** Searches at any depth; a member that says yes or no reveals nothing. */
+/** Searches at any depth; a member that is true or false reveals nothing. */
 export function isPersonalDocument(text: string): boolean {
   const [, names] = documents.find(([begins]) => begins.test(text)) ?? [];
   const isPersonal = (name: string): boolean =>

@@ -5,7 +5,7 @@ export type Form =
   | { readonly kind: 'plain'; readonly isLong: boolean }
   | { readonly kind: 'image' | 'digest' | 'unknown bytes' }
   | { readonly kind: 'base64' }
-  /** The bytes have no form, also after a prefix such as "enc:v2:k1:". */
+  /** Bytes without a form, also after a prefix such as "enc:v2:k1:". */
   | { readonly kind: 'sealed' };
 
 /** A tenth of the values can be damaged. */
@@ -26,10 +26,10 @@ export function guessForm(values: readonly string[], isBytea: boolean): Form {
   return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
 }
 
-/** Words stand before base64: "enc:v2:k1:…". */
+/** Words before base64: "enc:v2:k1:…". */
 const prefixed = /^(?:[A-Za-z0-9_.-]{1,40}[:$|!])+([A-Za-z0-9+/_=-]+)$/;
 
-/** Libraries write data beside the nonce in hexadecimal digits or in JSON, which can be in base64, or have their own armour. */
+/** Recognizes data beside the nonce in hexadecimal digits or in JSON, which can be in base64, and known armours. */
 export function isSealedDocument(text: string): boolean {
   const isKnown =
     /^(-----BEGIN PGP MESSAGE|age-encryption\.org|gAAAA[\w-]{60}|[0-9a-f]{24,}([:.$|][0-9a-f]{16,})+$)/i.test(text);
@@ -43,7 +43,7 @@ export function isSealedDocument(text: string): boolean {
 
 const randomMin = 8;
 
-/** Codes, keys and links are texts of one word, each once and in no order. */
+/** Returns false for codes, keys and links: texts of one word, each once and in no order. */
 export function areRandom(values: readonly string[]): boolean {
   const texts = values.map((value) => value.replaceAll(/[_=+/-]/g, ''));
   if (
@@ -72,7 +72,7 @@ function isSealed(values: readonly string[], encodings: readonly EncodingName[])
   return !isDigest(texts) && encodings.some((encoding) => holdsMostly(texts, encoding, hasNoForm));
 }
 
-/** Digests have the length of a known hash; texts that are sealed differ in length. */
+/** Recognizes digests by the length of a known hash; sealed texts differ in length. */
 function isDigest(values: readonly string[]): boolean {
   const hashes = values.map((value) => value.replace(/^\\x/, '')).filter((value) => /^[0-9a-f]{32,128}$/i.test(value));
   const [length = 0, ...others] = new Set(hashes.map((value) => value.length));

@@ -1,10 +1,7 @@
 import { splitPointer } from '../../base/members.js';
 import { getPlace, type Leaf, type Part } from '../../resource/definition/resource.js';
 
-/**
- * Finds values of a form that the definition does not show, such as texts beside objects. Members that no pointer names are left out on
- * purpose.
- */
+/** Finds forms that the definition does not show, such as texts beside objects. Members without a pointer are left out on purpose. */
 export function listFormsLeftOut({ path, field }: Leaf, text: string | null | undefined): string[] {
   if (field.type !== 'json' || field.codec !== undefined || field.clean !== undefined || text == null) return [];
   const tokens = splitPointer(field.pointer ?? '');

@@ -11,7 +11,7 @@ import { runReadOnly } from '../session.js';
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
 async function explainPlan(client: pg.Client, { text, parameters }: Statement): Promise<QueryPlan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
-  const name = `"${randomUUID()}"`; // after an error it stays
+  const name = `"${randomUUID()}"`; // after an error the statement stays prepared
   const results: unknown = await client.query(
     `prepare ${name} as ${text}; explain (format json) execute ${name}${values}; deallocate ${name}`,
   );
@@ -20,18 +20,18 @@ async function explainPlan(client: pg.Client, { text, parameters }: Statement): 
     .Plan as QueryPlan;
 }
 
-/** It makes a part of a row, and runs for the rows of a page alone. */
+/** Recognizes a plan that makes a part of a row, and runs only for the rows of a page. */
 function isOfRow(plan: QueryPlan): boolean {
   return /^(SubPlan|InitPlan)$/.test(plan['Parent Relationship'] ?? '');
 }
 
-/** The planner scans a small table although an index fits; without these ways, what remains has no index. */
+/** Forbids scans and sorts: the planner scans a small table although an index fits. A scan that remains has no index. */
 const settings = `set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
   set local enable_seqscan = off; set local enable_sort = off; set local enable_incremental_sort = off`;
 
 /**
- * Judges the plans of the detail, of lists and of sync: a sort or a sequential scan costs as much as the table. Rows whose workspace
- * another table has are sorted, which is slow, and no fault.
+ * Checks the plans of single records, lists and sync: a sort or a sequential scan costs as much as the table. Rows whose workspace another
+ * table has are sorted, which is slow, and no fault.
  */
 export async function checkPlans(client: pg.Client, resource: Resource): Promise<Item[]> {
   const faults: string[] = [];
@@ -56,7 +56,7 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
   ]);
 }
 
-/** Plans without an index of `migrate --indexes` can use another, many times as slow. */
+/** Finds missing indexes of `migrate --indexes`: plans can use another one, many times as slow. */
 export function checkIndexes(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const { rows } = await client.query<{ name: string }>(readCheckSql('indexes'));
@@ -99,7 +99,7 @@ function listSyncShapes(resource: Resource): [string, Statement[]][] {
   return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
 
-/** Subplans run for the rows of a page alone; rows of a list of ids or of a bound are few. */
+/** Leaves out subplans, which run only for the rows of a page, and the few rows of a list of ids or of a bound. */
 function listFlaws(plan: QueryPlan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];

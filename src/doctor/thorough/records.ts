@@ -40,7 +40,7 @@ interface FoundInRecords {
   readonly leftOut: Map<string, number>;
 }
 
-/** Counts members that are null although a value is stored, and compares records with their JSON Schema. No value is in the findings. */
+/** Counts members that are null although a value is stored, and compares records with their JSON Schema. Findings quote no value. */
 export async function checkRecords(
   client: pg.Client,
   resource: Resource,
@@ -94,7 +94,7 @@ export async function checkRecords(
   ]);
 }
 
-/** One item for contents, one for what `show` leaves out, and one for the schema. */
+/** Makes an item for contents, one for what `show` leaves out, and one for the schema. */
 function describeRecords(resource: Resource, { count, misfits, unexpected, leftOut }: FoundInRecords): Item[] {
   const object = resource.name;
   const bad = `Records do not fit it: ${nameFile([...misfits], resource).join('; ')}`;
@@ -126,17 +126,17 @@ async function readBothEnds(client: pg.Client, resource: Resource, sealed: strin
   return [...rows.values()];
 }
 
-/** A view gives -infinity to put rows without a time first. */
+/** Recognizes -infinity, which a view gives to put rows without a time first. */
 function isNoTime({ column }: Leaf['field'], text: string | null | undefined, { order }: Resource): boolean {
   return text === '-infinity' && order.some((each) => each.column === column);
 }
 
-/** Clients see its text or JSON as it is; lists of members and logs are judged by their definition. */
+/** Recognizes members whose text or JSON clients see as it is; lists of members and logs are checked by their definition. */
 function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
   return (type === 'text' || type === 'json') && clean !== 'audit-diff' && codec === undefined;
 }
 
-/** JSON may hold null itself, and images are removed on purpose. */
+/** Counts a member. JSON may hold null itself, and images are removed on purpose. */
 function tallyMember(member: TalliedMember, id: string, value: unknown, undecodable: string | undefined): void {
   const { clean, pointer, type } = member.leaf.field;
   const isRemoved = clean !== undefined || pointer !== undefined || type === 'json' || type === 'text';
@@ -164,7 +164,7 @@ function getLevel({ stored, empty }: TalliedMember): Level {
   return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
 }
 
-/** Names the keyword of the schema; below a member the data may give names. */
+/** Names the keyword of the schema, without names from the data below a member. */
 function makeMisfitFinder(resource: Resource): (record: object) => string[] {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false, ownProperties: true });
   const validate = ajv.compile(makeRecordSchema(resource));

@@ -11,7 +11,7 @@ const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
 
 /**
  * Reads all workspaces of the sample, as the admin. If another table has the row's workspace, a foreign reference shows the row to the
- * wrong one, so it is refused. A column of the row's own makes it only odd.
+ * wrong one, so it is refused. If the row's own column has it, the reference is only odd.
  */
 export async function checkReferences(
   adminUrl: string,
@@ -32,7 +32,7 @@ export async function checkReferences(
       return items;
     });
   } catch (error) {
-    if ((error as { code?: unknown }).code === undefined) throw error; // no error of the database or of its connection
+    if ((error as { code?: unknown }).code === undefined) throw error; // the error is not of the database or of its connection
     return []; // the item `workspaces` says that ADMIN_URL does not work
   }
 }
@@ -53,7 +53,7 @@ function compare(
   const ask = async (): Promise<Item[]> => {
     const others = references.map(({ field }, i) => {
       const target = nameRecords((resources.find((each) => each.name === field.references) as Resource).view);
-      // An id can be unique within its workspace alone.
+      // an id can be unique only within its workspace
       return `count(*) filter (where (select bool_and(o.workspace_id::text <> s.own) from ${target} o where o.id = s.r${i}))::int`;
     });
     const text = `select count(*)::int, ${others.join(', ')} from (${workspaces.map(ofWorkspace).join(' union all ')}) s`;
@@ -76,7 +76,7 @@ function compare(
   return runReadOnly(client, { settings: bound, object: name }, ask, refused);
 }
 
-/** The table of their ids has it. */
+/** Returns whether the table of the ids has the workspace. */
 async function isOwn(client: pg.Client, view: string): Promise<boolean> {
   const text = `explain (verbose, costs off, format json) select workspace_id, id from ${view}`;
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: { Output: string[] } }] }>(text);

@@ -3,7 +3,7 @@ import { getPlace, listLeaves, openMark, type Resource } from '../../resource/de
 import type { Settings } from '../../settings.js';
 import { type Item, nameFile, sumUp } from '../finding.js';
 
-/** Waits for its first answer: it must accept the login and run the script. */
+/** Waits for the first answer of Redis: it must accept the login and run the script. */
 export async function checkRedis(settings: Settings): Promise<Item> {
   const { connectRedisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
   const peers = connectRedisPeers(settings, 1, () => undefined);

@@ -9,12 +9,12 @@ import { fail, type Item, sumUp, warn } from '../finding.js';
 import { runReadOnly } from '../session.js';
 import { checkViews } from '../views.js';
 
-/** They read as the role that ran `migrate`. */
+/** Views that read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '500ms'`;
 
-/** Takes up to ten, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
+/** Takes up to ten workspaces, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
 export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
   if (adminUrl === '') {
     const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';
@@ -42,7 +42,7 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
   }
 }
 
-/** A walk by cursor goes on after an id, and would lose rows with the same. */
+/** Checks that ids are unique: a walk by cursor goes on after an id, and would lose rows with the same one. */
 export async function checkIds(
   client: pg.Client,
   resource: Resource,
@@ -67,5 +67,5 @@ export async function checkIds(
     }
     return [sumUp('ids', [], 'Each id of the sample belongs to one row.', view)];
   };
-  return runReadOnly(client, { settings: bound, object: view }, look, () => []); // without an index for it, of which `plans` tells
+  return runReadOnly(client, { settings: bound, object: view }, look, () => []); // without an index for the view, which `plans` reports
 }

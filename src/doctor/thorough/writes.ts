@@ -71,7 +71,7 @@ interface Trial {
   readonly refused?: pg.DatabaseError | undefined;
 }
 
-/** Tries one member after another until the app's constraints take it; the version must move with it. Null: the workspace has no record. */
+/** Tries members in turn until the app's constraints take one; the version must move with it. Returns null without a record. */
 async function tryChange(
   transaction: Transaction,
   { resource, write }: WritableCompiled,
@@ -97,7 +97,7 @@ async function tryChange(
     const { example, auditValue = (text: string) => text } = getType(field.type);
     const current = row[at] ?? null;
     const value = current !== null && field.nullable ? null : formatText(field.example ?? example);
-    if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0
+    if (current !== null && value !== null && auditValue(value) === auditValue(current)) continue; // 3 and 3.0 are equal
     const change = makeTrialRequest(workspace, { [name]: value }, target);
     const outcome = await tryWrite(transaction, write, change).catch(getRefusalError);
     if (!('row' in outcome)) {
@@ -144,7 +144,7 @@ function getRefusalError(error: unknown): pg.DatabaseError {
   return findDatabaseCause(error);
 }
 
-/** A rule of the audit log refuses, or a trigger that misses a setting of the app. */
+/** Describes refusals by a rule of the audit log, or by a trigger that misses a setting of the app. */
 function describeAllRefused({ message, table }: pg.DatabaseError, name: string): Item {
   const detail = `Every trial of a change and of a new record was refused, the last by${table ? ` the table ${table}` : ' the app'}: ${message}. If no value of a client can satisfy that, no write succeeds.`;
   const advice =
@@ -162,7 +162,7 @@ function makeTrialRequest(
   return { caller, key: 'check', isDryRun: true, fingerprint, members, target, mayRead: true };
 }
 
-/** They tell a client of one workspace that a value exists in another. */
+/** Finds unique indexes across workspaces, which reveal to one workspace that another has a value. */
 export function checkUnique(client: pg.Client, resource: Resource, view: string): Promise<Item[]> {
   const written = listLeaves(resource).flatMap(({ field }) => (field.write ? [field] : []));
   const own = written.flatMap(({ write, column }) => (write?.references === undefined ? [] : [column]));

@@ -23,12 +23,12 @@ export class ExportFailed extends Error {
 export interface ExportOptions {
   readonly workspace: string;
   readonly out: string;
-  /** An empty list means all. */
+  /** An empty list means all resources. */
   readonly resources: readonly string[];
   readonly server: 'replica' | 'primary';
   readonly days: Days;
   readonly gzip: boolean;
-  /** The key is of Ed25519; `previous` is SHA-256 of the manifest before, and null for the first. */
+  /** The key is an Ed25519 key; `previous` is SHA-256 of the manifest before, and null for the first. */
   readonly signing: { readonly key: KeyObject; readonly previous: string | null } | null;
   readonly onProgress: (resource: string, records: number) => void;
 }
@@ -46,11 +46,11 @@ export interface Manifest {
   readonly days?: Days & { readonly timeZone: string };
   readonly snapshot: SnapshotOrigin & { readonly server: string };
   readonly files: readonly ExportedFile[];
-  /** A signed manifest has SHA-256 of the manifest before. */
+  /** SHA-256 of the manifest before, in a signed manifest. */
   readonly previous?: string | null;
 }
 
-/** Files of JSON lines, all of one snapshot, appear together at the end; ExportFailed leaves nothing behind. */
+/** Writes files of JSON lines, all of one snapshot. They appear together at the end; ExportFailed leaves nothing behind. */
 export async function exportWorkspace(settings: Settings, options: ExportOptions): Promise<Manifest> {
   const compiled = await chooseResources(settings, options.resources);
   const { workspace, days, signing } = options;
@@ -58,7 +58,7 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
   const periods = compiled.map((each) => parsePeriod(each, { ...days, timeZone }));
   const out = resolve(options.out);
   await requireEmpty(out);
-  const folder = await mkdtemp(join(dirname(out), `.${basename(out)}-`)); // of mode 0700
+  const folder = await mkdtemp(join(dirname(out), `.${basename(out)}-`)); // the mode is 0700
   const forget = removeOnSignals(folder);
   try {
     const manifest = await runInSnapshot(settings, options, async (snapshot, server): Promise<Manifest> => {
@@ -85,7 +85,7 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
 }
 
 export async function chooseResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
-  const ignore: Observe = () => undefined; // the records themselves name values that cannot be decoded
+  const ignore: Observe = () => undefined; // the records themselves name undecodable values
   const resources = loadResources(settings.resourcesDir);
   const known = resources.map(({ name }) => name);
   const unknown = names.filter((name) => !known.includes(name));
@@ -95,7 +95,7 @@ export async function chooseResources(settings: Settings, names: readonly string
   return compiled.filter(({ resource }) => names.length === 0 || names.includes(resource.name));
 }
 
-/** Throws ExportFailed when the resource has no such filters, or a day is none. */
+/** Throws ExportFailed when the resource has no such filters, or a day is not valid. */
 export function parsePeriod(
   compiled: CompiledResource,
   { timeZone, ...days }: Days & { timeZone: string },
@@ -171,7 +171,7 @@ async function runOnFirstServer<T>(
   throw new ExportFailed(`No server of ${name} can be reached.\n  ${failures.join('\n  ')}`);
 }
 
-/** The primary knows the login of replicas too, and the login for writes sees less. */
+/** Replaces the login for writes, which sees less, by the login for replicas, which the primary also knows. */
 function nameReader(urls: readonly string[], reader: string | undefined): string[] {
   if (reader === undefined) return [...urls];
   const { username, password } = new URL(reader);
@@ -194,7 +194,7 @@ async function writeAll(
   }
   if (files.some(({ records }) => records > 0)) return files;
   for (const each of compiled)
-    for await (const _ of readBatches(snapshot, each, workspace, { filters: [], values: {} })) return files; // only the days are empty
+    for await (const _ of readBatches(snapshot, each, workspace, { filters: [], values: {} })) return files; // only days are empty
   const names = compiled.map(({ resource }) => resource.name).join(', ');
   throw new ExportFailed(
     `Workspace ${workspace} has no record of ${names}. Look at the id: \`tokens list\` shows those in use.`,

@@ -12,15 +12,15 @@ import { JsonBytes } from '../../resource/projection/json-bytes.js';
 export interface ExportedFile {
   readonly resource: string;
   readonly file: string;
-  /** The hash covers what decided how its records are shown (`hashShown`). */
+  /** Hash of what decides how the records are shown (`hashShown`). */
   readonly definition: string;
   readonly records: number;
-  /** The file has this size on the disk. */
+  /** Size of the file on the disk. */
   readonly bytes: number;
   readonly sha256: string;
 }
 
-/** A period holds the filters of a resource by name, and their values. */
+/** Filters of a resource by name, and their values. */
 export interface PeriodFilter {
   readonly filters: readonly string[];
   readonly values: Values;
@@ -35,7 +35,7 @@ interface RecordsOptions extends PeriodFilter {
 
 const batch = { rowsAtFirst: 100, rowsMax: 10_000, bytesMax: 2_000_000 };
 
-/** Each line has the bytes of the API. Memory is bounded by a few batches. */
+/** Writes each line with the bytes of the API. A few batches bound the memory. */
 export async function writeRecords(
   snapshot: Snapshot,
   compiled: CompiledResource,

@@ -13,7 +13,7 @@ interface Export {
   readonly manifest: Manifest;
 }
 
-/** Takes those in the folder, or the folder itself; the oldest goes first. */
+/** Lists the exports in the folder, or the folder itself; the oldest comes first. */
 function listExports(folder: string): Export[] {
   const names = existsSync(join(folder, manifestName)) ? ['.'] : readdirSync(folder).filter((name) => name[0] !== '.');
   return names
@@ -121,7 +121,7 @@ async function listRecordFaults({ folder, manifest: { workspace, days, files } }
   return faults;
 }
 
-/** Ends where the file cannot be decompressed: its hash is another one then. */
+/** Ends at the first byte that cannot be decompressed; the hash then differs. */
 async function* readContent(path: string): AsyncGenerator<Buffer> {
   const file = createReadStream(path);
   try {
@@ -131,7 +131,7 @@ async function* readContent(path: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** Latin-1 keeps each byte; a line of JSON has no other line break. */
+/** Decodes as Latin-1, which keeps each byte; a line of JSON has no other line break. */
 async function* splitIntoLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let last = '';
   for await (const chunk of chunks) {

@@ -13,10 +13,7 @@ interface Proposal {
   readonly columns: string;
 }
 
-/**
- * Creates missing indexes without blocking writes, and remakes one that an interrupted run left invalid. Throws
- * MigrationFailed or pg's error.
- */
+/** Creates missing indexes without blocking writes, and replaces an invalid one of an interrupted run. Throws MigrationFailed. */
 export async function createIndexes(
   adminUrl: string,
   {
@@ -44,7 +41,7 @@ const noteIndex = `insert into gateway.applied_files (root, name, hash, objects)
   from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($2)
   on conflict (root, name) do update set objects = excluded.objects`;
 
-/** An existing index of the table stays as it is, whatever its columns. */
+/** Leaves an existing index of the table as it is, whatever its columns. */
 async function createIndex(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = proposal;
   const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
@@ -88,7 +85,7 @@ const shape = new RegExp(
 );
 
 function readProposals(viewsDir: string): Proposal[] {
-  listSqlNames(viewsDir); // throws where the folder of views cannot be read
+  listSqlNames(viewsDir); // throws if the folder of views cannot be read
   const folder = join(viewsDir, 'indexes');
   return (existsSync(folder) ? listSqlNames(folder) : []).map((file) => {
     const sql = readSqlText(folder, file)
@@ -102,7 +99,7 @@ function readProposals(viewsDir: string): Proposal[] {
   });
 }
 
-/** Shortened names stay distinct by a digest of six hex digits. */
+/** Keeps shortened names distinct by a digest of six hex digits. */
 export function shortenName(name: string, max: number): string {
   if (name.length <= max) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);

@@ -28,10 +28,7 @@ export interface LockOptions {
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
-/**
- * The database keeps its own for `wallKey` '' and `registerMonths` 0. `onChange` gets each committed change, such as "applied
- * core/001_roles.sql".
- */
+/** The database keeps its values for '' and 0. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;
@@ -43,10 +40,7 @@ export interface MigrateOptions extends LockOptions {
 const coreDir = join(projectRoot, 'sql/core');
 const viewRoots = ['views', 'gateway'] as const;
 
-/**
- * Commits each file of sql/core by itself, then replaces views that differ together. Throws MigrationFailed, StartRefused for flawed
- * definitions, or pg's error.
- */
+/** Commits each file of sql/core in turn, then all changed views. Throws MigrationFailed, StartRefused for flawed definitions. */
 export async function migrate(
   adminUrl: string,
   { onChange = () => undefined, wallKey = '', registerMonths, ...options }: MigrateOptions = {},
@@ -86,12 +80,12 @@ export async function listFiles(adminUrl: string, options: MigrateOptions = {}):
   ]).then((states) => states.map(({ root, name, state }) => `${state} ${root}/${name}`));
 }
 
-/** Drops the views that read the tables, or all of records (null). Returns their files. */
+/** Drops the views that read the tables, or all views of records (null). Returns their files. */
 export function dropViewsOf(adminUrl: string, tables: readonly string[] | null, wait: LockOptions): Promise<string[]> {
   return holdMigrationLock(adminUrl, wait, (client) => dropViews(client, tables));
 }
 
-/** Returns what changed. Throws MigrationFailed before the first `migrate`, and while files of core are pending. */
+/** Returns the changes. Throws MigrationFailed before the first `migrate`, and while files of core are pending. */
 export function repair(adminUrl: string, wait: LockOptions = {}): Promise<string[]> {
   return holdMigrationLock(adminUrl, wait, async (client) => {
     if ((await listPendingCore(client, () => undefined)).length > 0)
@@ -102,7 +96,7 @@ export function repair(adminUrl: string, wait: LockOptions = {}): Promise<string
   });
 }
 
-/** Stores nothing else. Returns what changed, and the keys that the database has. Throws MigrationFailed before the first `migrate`. */
+/** Stores only the key. Returns the changes, and the keys of the database. Throws MigrationFailed before the first `migrate`. */
 export function addWallKey(adminUrl: string, wallKey: string, wait: LockOptions = {}): Promise<[string[], string[]]> {
   return holdMigrationLock(adminUrl, wait, async (client) => {
     const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
@@ -130,7 +124,7 @@ function isRoleCollision({ code, routine }: { readonly code?: string; readonly r
   return /^(42710|23505|42P0[67]|40P01)$/.test(code ?? '') || (code === 'XX000' && routine === 'simple_heap_update');
 }
 
-/** Throws MigrationFailed when a file changed after it was applied. Files of a newer version do no harm. */
+/** Throws MigrationFailed when a file changed after it was applied. Accepts files of a newer version. */
 async function listPendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
   const files = readSqlFiles('core', coreDir);
   const states = await readFileStates(client, ['core'], files);
@@ -149,10 +143,7 @@ async function listPendingCore(client: pg.Client, say: (sentence: string) => voi
 const lockStatement = `begin; set local idle_in_transaction_session_timeout = 0;
   lock table gateway.migration_lock in share update exclusive mode nowait`;
 
-/**
- * Lets one migration run at a time, by a lock on a table that no login of the gateway can lock. Throws MigrationFailed with the holder's
- * name.
- */
+/** Runs one migration at a time, by a lock that no login of the gateway can take. Throws MigrationFailed with the holder's name. */
 export function holdMigrationLock<T>(
   adminUrl: string,
   wait: LockOptions,
@@ -162,7 +153,7 @@ export function holdMigrationLock<T>(
     await runInTransaction(holder, ofRoles, () => prepare(holder));
     await lock(holder, wait);
     return runAsAdmin(adminUrl, (client) => {
-      holder.once('end', () => void client.end()); // the lock is gone
+      holder.once('end', () => void client.end()); // the lock has ended
       return work(client);
     });
   });

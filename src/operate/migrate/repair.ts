@@ -4,7 +4,7 @@ import { runInTransaction, type SqlFile } from './sql-files.js';
 
 type States = Readonly<Record<string, Readonly<Record<'text' | 'owner' | 'privileges', unknown>>>>;
 
-/** Each runs again over the objects that are there; those that are not listed made rows, roles and schemas, and stay as they are. */
+/** Statements that can run again over existing objects. The others made rows, roles and schemas, and stay as they are. */
 const repeated: readonly (readonly [RegExp, (statement: string) => string])[] = [
   [/^create (function|view) /, (statement) => statement.replace(/^create /, 'create or replace ')],
   [
@@ -35,7 +35,7 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
   return runInTransaction(client, short, async () => {
     const statements = files.flatMap(({ sql }) => splitStatements(sql)).flatMap(makeRepeatable);
     const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
-    for (const statement of states) await client.query(statement); // it says what the others change
+    for (const statement of states) await client.query(statement); // the last run lists the changes of the others
     const before = await statesNow();
     const quoted = objects.map((object) => `'${object.replaceAll("'", "''")}'`).join(', ');
     await client.query(readProject('sql/migrate/as-new.sql').replaceAll('{objects}', () => quoted));

@@ -25,7 +25,7 @@ export interface SqlFile {
 
 /** Returns the files in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
-  const names = listSqlNames(folder).filter((name) => !name.startsWith('.')); // such as those that macOS leaves on other disks
+  const names = listSqlNames(folder).filter((name) => !name.startsWith('.')); // leaves out files that macOS adds on other disks
   const others = names.filter((name) => !/^[\w-]+\.sql$/.test(name));
   if (others.length > 0)
     throw new MigrationFailed(
@@ -61,7 +61,7 @@ export function listSqlNames(folder: string): string[] {
   }
 }
 
-/** A `removed` file is only in the database; what an `altered` one created was changed by hand. */
+/** A `removed` file is only in the database; the objects of an `altered` one were changed by hand. */
 export interface FileState {
   readonly root: Root;
   readonly name: string;
@@ -73,7 +73,7 @@ const appliedFiles = `create table if not exists gateway.applied_files (
   root text, name text, hash text not null, objects text[] not null default '{}', digest text, sources jsonb,
   primary key (root, name))`;
 
-/** The statements give back what was taken from PUBLIC, and drop indexes and policies. */
+/** Statements that grant PUBLIC its former rights, and drop indexes and policies. */
 const undo =
   'create table if not exists gateway.undo (place integer generated always as identity primary key, statement text not null)';
 
@@ -88,7 +88,7 @@ export async function createObjects(client: pg.ClientBase, sql: string): Promise
   await client.query(readProject('sql/migrate/ungrant-defaults.sql'));
 }
 
-/** Reads only. A file whose objects are gone, as by DROP … CASCADE, is pending. */
+/** Only reads. A file whose objects are missing, as after DROP … CASCADE, is pending. */
 export async function readFileStates(
   client: pg.ClientBase,
   roots: readonly Root[],

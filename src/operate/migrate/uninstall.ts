@@ -5,7 +5,7 @@ import { dropInOrder, readSchemaObjects, replace, writeDrops } from './views.js'
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
 
-/** Returns a sentence for each thing; it is empty without a gateway. */
+/** Returns a sentence for each object to remove; the list is empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {
   return runAsAdmin(adminUrl, async (client) => {
     if (!(await isInstalled(client))) return [];
@@ -33,10 +33,7 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
   });
 }
 
-/**
- * Removes all in one transaction. Throws MigrationFailed when another object depends on one of the gateway, and pg's error without a
- * right.
- */
+/** Removes the gateway in one transaction. Throws MigrationFailed when another object depends on an object of the gateway. */
 export async function uninstall(adminUrl: string, note: (change: string) => void): Promise<void> {
   await runAsAdmin(adminUrl, async (client) => {
     let changes: string[] = [];
@@ -80,7 +77,7 @@ async function readRoles(client: pg.Client): Promise<Role[]> {
   return (await client.query<Role>(readCheckSql('roles'), [roles])).rows;
 }
 
-/** DROP OWNED takes privileges on other databases too: they are granted again. */
+/** Grants privileges on other databases again, because DROP OWNED takes them too. */
 async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
   const role = pg.escapeIdentifier(name);
   const { rows } = await client.query<{ isMember: boolean; others: string[] }>(readCheckSql('role-elsewhere'), [name]);

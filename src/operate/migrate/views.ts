@@ -25,10 +25,7 @@ interface Applied {
   readonly objects: readonly string[];
 }
 
-/**
- * Replaces changed views and those that depend on them, in one transaction. Throws MigrationFailed with the file, or
- * when the views are in use for a minute.
- */
+/** Replaces changed views and their dependents in one transaction. Throws MigrationFailed, also when views are in use for a minute. */
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
   await replace(client, async () => {
     const before = await readSchemaObjects(client, []);
@@ -52,15 +49,15 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
   });
 }
 
-/** Such a file makes its policies again whenever it is applied. */
+/** Notes the policies of a file, which it makes again whenever it is applied. */
 const noteNewPolicies = `insert into gateway.undo (statement)
   select s from pg_policy p join pg_class c on c.oid = polrelid join pg_namespace n on n.oid = relnamespace
     cross join format('drop policy if exists %I on %I.%I', polname, nspname, relname) s
   where not p.oid = any ($1) and s not in (select statement from gateway.undo)`;
 
 /**
- * Drops the views that read these tables, or all views of records (null). Their files stay noted, so that `check` and
- * `serve` know that a release is under way. Returns the files.
+ * Drops the views that read these tables, or all views of records (null). Their files stay noted, so that `check` and `serve` know of the
+ * running release. Returns the files.
  */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
   return replace(client, async () => {
@@ -71,7 +68,7 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
   });
 }
 
-/** Adds the files whose objects go with theirs. */
+/** Adds the files whose objects a drop of these would drop. */
 async function addDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   await client.query('savepoint trial');
   for (const statement of writeDrops(listObjects(await readAppliedFiles(client, keys))))
@@ -107,12 +104,12 @@ async function readAppliedFiles(client: pg.Client, keys: readonly string[]): Pro
 const listObjects = (files: readonly Applied[]) =>
   files.flatMap(({ objects }) => objects.map((object) => ({ object })));
 
-/** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have taken some. */
+/** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have dropped some. */
 export function writeDrops(objects: readonly { readonly object: string }[]): string[] {
   return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
-/** A statement whose object another one needs runs after that one. Throws MigrationFailed, which names what else needs an object. */
+/** Runs a statement after the statement that drops a dependent object. Throws MigrationFailed, which names what else needs an object. */
 export async function dropInOrder(client: pg.Client, statements: readonly string[]): Promise<void> {
   for (let drops = statements; drops.length > 0; ) {
     const kept: string[] = [];
@@ -122,7 +119,7 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
         if (error.code !== hasDependents) throw error;
         await client.query('rollback to savepoint object');
         kept.push(statement);
-        refusal = error; // it names, for example, a view of the app that reads one of these
+        refusal = error; // the error names, for example, a view of the app that reads one of these
       });
     if (kept.length === drops.length)
       throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });
@@ -130,7 +127,7 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
   }
 }
 
-/** A file that reads a view of a later one goes after it. Throws MigrationFailed. */
+/** Creates a file that reads a view of a later one after that file. Throws MigrationFailed. */
 async function createInOrder(client: pg.Client, files: readonly SqlFile[], known: string[]): Promise<void> {
   for (let left = files; left.length > 0; ) {
     const later: SqlFile[] = [];
@@ -149,7 +146,7 @@ async function createInOrder(client: pg.Client, files: readonly SqlFile[], known
   }
 }
 
-/** EXECUTE refuses COMMIT and the like, which would leave half of the views behind. */
+/** Runs the file by EXECUTE, which refuses COMMIT and the like: they would leave half of the views behind. */
 async function createView(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
   const sql = await addTypes(client, file);
   const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
@@ -191,7 +188,7 @@ export async function addTypes(client: pg.Client, { root, name, sql }: SqlFile):
 interface SchemaObject {
   readonly oid: string;
   readonly type: string;
-  /** DROP names it so: "view gateway.klanten". */
+  /** Named as DROP names it: "view gateway.klanten". */
   readonly object: string;
 }
 

@@ -3,7 +3,7 @@ import { deriveKey, wallKeyAdvice } from '../../base/wall-key.js';
 import { derivePads, hashFingerprint } from '../../postgres/seal.js';
 import { MigrationFailed } from './sql-files.js';
 
-/** Throws MigrationFailed without any key: the views would show no record. */
+/** Throws MigrationFailed if the database would have no key, because the views would show no record. */
 export async function requireWallKey(client: pg.Client, wallKey: string): Promise<void> {
   if (wallKey !== '') return;
   const { rows } = await client.query(`select to_regclass('gateway.wall_keys') is not null as "isThere"`);
@@ -11,7 +11,7 @@ export async function requireWallKey(client: pg.Client, wallKey: string): Promis
   throw new MigrationFailed(`WALL_KEY is not set, the key of the tenant wall: ${wallKeyAdvice}.`);
 }
 
-/** Keeps those that gateways have: only `retireWallKeys` removes one. Returns what changed. */
+/** Keeps the older keys, which gateways have: only `retireWallKeys` removes one. Returns the changes. */
 export async function storeWallKey(client: pg.Client, wallKey: string): Promise<string[]> {
   if (wallKey === '') return [];
   const { rowCount: stored } = await client.query(
@@ -33,10 +33,7 @@ export async function listWallKeys(client: pg.Client, wallKey: string): Promise<
   });
 }
 
-/**
- * Throws MigrationFailed unless the database has this key, or while a gateway uses another one. Returns the fingerprints of those that
- * went.
- */
+/** Returns the removed fingerprints. Throws MigrationFailed without this key, or while a gateway uses another one. */
 export async function retireWallKeys(client: pg.Client, wallKey: string, isForced: boolean): Promise<string[]> {
   const [inner] = derivePads(wallKey);
   const { rows } = await client.query('select from gateway.wall_keys where inner_pad = $1', [inner]);

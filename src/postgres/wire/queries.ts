@@ -6,20 +6,20 @@ import type { BoundValue, Wire } from './wire.js';
 
 export interface TripPart {
   readonly statement: Statement;
-  /** They are in the order of its parameters. */
+  /** Values in the order of the statement's parameters. */
   readonly values: readonly BoundValue[];
-  /** Gets each row: on a tapped connection (row-tap.ts) as PostgreSQL sent it, valid until it returns, else as the texts that pg made. */
+  /** Gets each row: on a tapped connection (row-tap.ts) as PostgreSQL sent it, valid until `onRow` returns, otherwise as pg's texts. */
   onRow?(row: Row | TextRow): void;
 }
 
-/** PostgreSQL has not begun the statement, which waits behind another one: it is to be sent on another connection. */
+/** PostgreSQL has not begun the statement, which waits behind another one: another connection is to run it. */
 export class StatementMoved extends ConnectionLost {
   constructor() {
     super('the statement was sent elsewhere');
   }
 }
 
-/** A pooler chose a server connection that lacks the statement (26000), or has one of its name (42P05). */
+/** A pooler chose a server connection that lacks the statement (26000), or has another of its name (42P05). */
 export class StatementMixedUp extends ServerFault {
   override readonly helps = 'new connection';
 
@@ -37,10 +37,10 @@ export class StatementMixedUp extends ServerFault {
  */
 export class RoundTrip extends pg.Query {
   readonly #tags: string[] = [];
-  /** It has the Parse of the parts with these numbers. */
+  /** Numbers of the parts whose Parse the round trip sends. */
   readonly #parsed: number[] = [];
   #failure: Error | null = null;
-  /** pg replaces it while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
+  /** pg replaces the callback while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
   declare callback: (error: Error | null) => void;
 
   constructor(
@@ -52,7 +52,7 @@ export class RoundTrip extends pg.Query {
     Object.assign(this, { queryMode: 'extended' });
   }
 
-  /** pg sends the messages in one write. No part is sent where the connection keeps another text under one of the names. */
+  /** Sends the messages in one write, as pg does. Sends no part whose name stands for another text on the connection. */
   prepare(wire: Wire): void {
     const names = getNamedStatements(wire);
     const other = this.parts.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
@@ -62,7 +62,7 @@ export class RoundTrip extends pg.Query {
     wire.sync();
   }
 
-  /** Takes no further row. */
+  /** Ignores all further rows. */
   abandon(): void {
     this.#failure = new StatementMoved();
   }
@@ -99,7 +99,7 @@ export class RoundTrip extends pg.Query {
   }
 }
 
-/** Writes Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether a Parse with a name is in it. */
+/** Writes Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether it wrote a Parse with a name. */
 function addPart(wire: Wire, names: NamedStatements, { statement, values }: TripPart, isNamed: boolean): boolean {
   const name = isNamed ? statement.name : '';
   const isKept = isNamed && keep(wire, names, statement);
@@ -110,18 +110,15 @@ function addPart(wire: Wire, names: NamedStatements, { statement, values }: Trip
 }
 
 /**
- * A connection keeps so many statements, each with its plan: clients choose among thousands of combinations of filters and members, and a
- * plan over 131 partitions takes a megabyte of the backend. One resource cannot take the place of all others.
+ * Bound for the statements that a connection keeps, each with its plan: clients choose among thousands of combinations of filters and
+ * fields, and a plan over 131 partitions takes a megabyte of the backend. One resource cannot evict all others.
  */
 const keptMax = { all: 100, ofResource: 12 };
 
 interface NamedStatements {
-  /** The one that was used last is the last. */
+  /** In order of use: the last is the most recently used. */
   readonly texts: Map<string, string>;
-  /**
-   * They exist from the first error on, and say why a name was not prepared; null if PostgreSQL skipped its Parse, or it may have skipped
-   * a Close.
-   */
+  /** Reasons, from the first error on, why names were not prepared; null: PostgreSQL skipped its Parse, or perhaps a Close. */
   failures?: Map<string, Error | null>;
 }
 
@@ -136,8 +133,8 @@ function getNamedStatements(wire: Wire): NamedStatements {
 }
 
 /**
- * Why a statement met 26000 or 42P05. A connection without an error before has completed each Parse that was sent on it, so a pooler is
- * between. Otherwise the statement shares the cause with the one that should have prepared it.
+ * Finds why a statement met 26000 or 42P05. A connection without an earlier error has completed each Parse that was sent on it, so a pooler
+ * is between. Otherwise the statement has the cause of the one that should have prepared it.
  */
 function findFailureCause(
   { failures }: NamedStatements,
@@ -151,9 +148,9 @@ function findFailureCause(
 /** A statement's name begins with its label, whose first part is the resource. */
 const getResourceOfName = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
 
-/** Says whether the connection keeps the statement already. If not it does from now on, and one that was not used for long makes room. */
+/** Returns whether the connection keeps the statement already. If not, it keeps it from now on and evicts the least recently used one. */
 function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement): boolean {
-  const isKept = texts.delete(name); // so that it becomes the last
+  const isKept = texts.delete(name); // moves it to the end
   const siblings = isKept
     ? []
     : [...texts.keys()].filter((each) => getResourceOfName(each) === getResourceOfName(name));

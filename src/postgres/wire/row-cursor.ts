@@ -2,7 +2,7 @@ import Cursor from 'pg-cursor';
 import type { Row } from '../row.js';
 import type { BoundValue } from './wire.js';
 
-/** Hands each row on as PostgreSQL sent it (row-tap.ts), a batch at a time (PostgreSQL 55.2.3, Execute). */
+/** Passes on each row as PostgreSQL sent it (row-tap.ts), a batch at a time (PostgreSQL 55.2.3, Execute). */
 export class RowCursor extends Cursor {
   #rows = 0;
   #failure: Error | null = null;
@@ -15,7 +15,7 @@ export class RowCursor extends Cursor {
     super(text, [...values]);
   }
 
-  /** pg calls it. A throw here would end the process. */
+  /** Is called by pg. A throw here would end the process. */
   handleDataRow({ fields }: { fields: Row }): void {
     this.#rows++;
     if (this.#failure !== null) return;
@@ -26,7 +26,7 @@ export class RowCursor extends Cursor {
     }
   }
 
-  /** Reads up to `max`; fewer come at the end. Rejects with what `onRow` threw. */
+  /** Reads up to `max` rows; fewer come at the end. Rejects with the error of `onRow`. */
   async readRows(max: number): Promise<number> {
     const before = this.#rows;
     await this.read(max);

@@ -2,7 +2,7 @@ import { Socket, type SocketConstructorOpts } from 'node:net';
 import { dataRow, findMessageEnd, Row } from '../row.js';
 import type { Wire } from './wire.js';
 
-/** A buffer begins so large, and keeps so much at most of what a larger message took. */
+/** First size of a buffer, and the most that it keeps after a larger message. */
 const roomBytes = { atFirst: 1024, kept: 131_072 };
 
 /**
@@ -48,12 +48,12 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   });
 }
 
-/** With four times the size a page is a tenth faster, and a detail beside it waits half as long again. */
+/** A buffer of four times this size makes a page a tenth faster, but a single record beside it waits half as long again. */
 const readBytesMax = 16_384;
 
 export interface ReusingSocket {
   readonly socket: Socket;
-  /** From here on a `data` event has the buffer itself, valid until its listeners return. */
+  /** Ends the copying: from then on a `data` event has the buffer itself, valid until its listeners return. */
   readonly reuse: () => void;
 }
 
@@ -69,7 +69,7 @@ export function makeReusingSocket(): ReusingSocket {
     socket.emit('data', isReusing ? bytes : Buffer.from(bytes));
     return true; // false would pause the socket
   };
-  // Node's constructor has the option since 12.10; its type has not.
+  // Node's constructor has the option since 12.10; its type lacks it.
   const socket = new Socket({ onread: { buffer, callback } } as SocketConstructorOpts);
   return {
     socket,

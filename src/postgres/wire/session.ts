@@ -4,21 +4,18 @@ import { readProject } from '../../base/paths.js';
 /** gateway_reader reads on replicas, gateway_writer writes on the primary. */
 export type LoginKind = 'replica' | 'primary';
 
-/** `level` is of the finding when a session has another value. */
+/** `level` is the finding's level when a session has another value. */
 export interface SessionSetting {
   readonly name: string;
   readonly value: string;
   readonly level: 'refused' | 'failed' | 'warning';
 }
 
-/** Serializers rely on those that are refused; without the others requests fail, or confirmed writes are lost. */
+/** Serializers rely on the refused settings; without the failed ones requests fail, or confirmed writes are lost. */
 const refused = /^(TimeZone|DateStyle|bytea_output|extra_float_digits|standard_conforming_strings)$/;
 const failed = /^(row_security|default_transaction_isolation|statement_timeout|synchronous_commit)$/;
 
-/**
- * sql/core/001_roles.sql gives them to the roles, which can change their own: so each login sends them. Statements have at least the
- * gateway's time.
- */
+/** Reads the roles' settings, which each login sends again, because a role can change them. Statements have the gateway's time. */
 export function listSessionSettings(
   kind: LoginKind,
   bounds: { readonly statementTimeoutMs: number; readonly writeTimeoutMs: number },
@@ -37,7 +34,7 @@ export function listSessionSettings(
 
 export type Startup = Readonly<Record<string, string>>;
 
-/** Only later servers have them: minor releases of 2024, and PostgreSQL 17. */
+/** Settings that only later servers have: minor releases of 2024, and PostgreSQL 17. */
 const later = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
 
 /** Set for the role, a missing library refuses the login, and the log has plans, or the MAC of a failed statement's workspace. */
@@ -47,7 +44,7 @@ const always = [
   ...['parse', 'rewritten', 'plan'].map((name) => `-c debug_print_${name}=off`),
 ];
 
-/** Lists what to try in turn: older servers refuse what is later, and poolers pass on only some. */
+/** Lists the attempts in turn: older servers refuse later settings, and poolers pass on only some. */
 export function listStartups(settings: readonly SessionSetting[]): readonly Startup[] {
   const isTracked = ({ name }: SessionSetting): boolean =>
     /^(TimeZone|DateStyle|standard_conforming_strings)$/.test(name);

@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import pg from 'pg';
 import { isRefusedStartup, listStartups, type SessionSetting, type Startup } from './session.js';
 
-/** The connection inside a client of pg is no part of its API, so only this folder uses it, and pg is pinned. */
+/** The connection inside a client of pg is not part of its API, so only this folder uses it, and pg is pinned. */
 export interface Wire extends EventEmitter {
   readonly stream: Socket;
-  /** These messages are of the extended query protocol (PostgreSQL 55.7). */
+  /** The messages of the extended query protocol (PostgreSQL 55.7). */
   parse(statement: { readonly name: string; readonly text: string }): void;
   bind(portal: { readonly statement: string; readonly values: readonly BoundValue[] }): void;
   execute(portal: object): void;
@@ -24,7 +24,7 @@ export function getStream(client: pg.ClientBase): Socket {
   return getWire(client).stream;
 }
 
-/** A pooler announces a number of its own. */
+/** Returns the number that the server announced; a pooler announces another one. */
 export function getAnnouncedPid(client: pg.ClientBase): number | null {
   return (client as unknown as { processID: number | null }).processID;
 }
@@ -57,7 +57,7 @@ export class Login {
     this.#startups = listStartups(settings);
   }
 
-  /** `configured` is called for each attempt. Rejects as pg does. */
+  /** Calls `configured` for each attempt. Rejects as pg does. */
   async connect(configured: () => pg.ClientConfig): Promise<pg.Client> {
     for (let i = this.#first; ; i++) {
       const client = new SessionClient(configured(), this.#startups[i] as Startup);

@@ -5,49 +5,49 @@ import { encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.j
 import { type ScalarWriter, writeJsonInstant } from '../projection/json-instants.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-/** It is called by the position of its column, never with NULL. */
+/** Writes the value of the column at `at`, which is never NULL. */
 export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
 
 export interface FieldTypeRow {
-  /** PostgreSQL names the types so (format_type). */
+  /** Names of the column types, as PostgreSQL prints them (format_type). */
   readonly columnTypes: readonly string[];
   readonly schema: JsonSchema;
   /** Values such as infinity are null in the API. */
   readonly hasValuesWithoutJson?: true;
-  /** The body of a write has this form; absent: not writable. */
+  /** Form of the value in the body of a write; absent: not writable. */
   readonly writeSchema?: JsonSchema;
-  /** It puts pattern and format in words. */
+  /** Pattern and format in words. */
   readonly writeForm?: string;
-  /** The app's audit log has the value so; absent: as text. It is exact, because equal values mean an unchanged field. */
+  /** Value of the app's audit log; absent: the text. Exact, because equal values mean an unchanged field. */
   readonly auditValue?: (text: string) => unknown;
   readonly example: unknown;
-  /** It reads PostgreSQL's text form (ISO dates, UTC). */
+  /** Reads PostgreSQL's text form (ISO dates, UTC). */
   readonly serializer: ValueSerializer;
-  /** It reads to_json within a value; another type is null. */
+  /** Reads to_json within a value; a value of another type becomes null. */
   readonly fromJson: ScalarWriter;
-  /** Comparisons cast to the type; absent: the column's own. */
+  /** Type to which comparisons cast; absent: the column's own. */
   readonly comparedAs?: string;
-  /** It accepts what PostgreSQL prints; only such types can order a list and stand in cursors. */
+  /** Accepts the texts that PostgreSQL prints; only types with this test can order a list and stand in cursors. */
   readonly isPrinted?: (text: string) => boolean;
-  /** JSON of a change in the log must be of the type; absent: the log never shows it. */
+  /** Tests whether JSON of a change in the log is of the type; absent: the log never shows the value. */
   readonly isLogged?: (json: string) => boolean;
-  /** JSON in a JSON cell must be of the type; absent: the field needs a column of its own. */
+  /** Tests whether JSON in a JSON cell is of the type; absent: the field needs a column of its own. */
   readonly isMember?: (json: string) => boolean;
-  /** If it is absent, the column cannot be filtered. */
+  /** Absent: the column cannot be filtered. */
   readonly query?: QueryForm;
 }
 
 export interface QueryForm {
   readonly schema: JsonSchema;
   readonly isValue: (text: string) => boolean;
-  /** A 400 has this code; absent: a value that cannot exist matches nothing, as unknown ids do. */
+  /** Code and form for a 400; absent: a value that cannot exist matches nothing, as unknown ids do. */
   readonly error?: { readonly code: FieldErrorCode; readonly form: string };
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isBigint = (text: string): boolean =>
   /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
-/** Stays text when JSON has no such number: too many digits, NaN, infinity. */
+/** Keeps the text of a number that JSON lacks: too many digits, NaN, infinity. */
 const parseExactNumber = (text: string): number | string => {
   const number = Number(text);
   return Number.isFinite(number) && normalizeDecimal(text) === normalizeDecimal(String(number)) ? number : text;
@@ -63,7 +63,7 @@ const isLoggedTime = (json: string): boolean =>
   /^"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?: ?(?:Z|[+-]\d\d(?::?\d\d)?))?)?"$/.test(json);
 const identifier: JsonSchema = { type: 'string', minLength: 1 };
 
-/** The API has no other form than RFC 3339 in UTC with milliseconds. */
+/** The only form of moments in the API: RFC 3339 in UTC with milliseconds. */
 export const timestampSchema: JsonSchema = {
   type: 'string',
   format: 'date-time',
@@ -91,17 +91,17 @@ const writeQuoted: ValueSerializer = (row, at, json) =>
   json.quoted(row, row.starts[at] as number, row.ends[at] as number);
 const writeEscaped: ValueSerializer = (row, at, json) =>
   json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
-/** NaN and Infinity, which alone end in a letter, become null. */
+/** Writes null for NaN and Infinity, which alone end in a letter. */
 const writeFinite: ValueSerializer = (row, at, json) => {
   if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) writeRaw(row, at, json);
   else json.constant(nullJson);
 };
-/** Infinite dates and years beyond 9999, which alone are not 10 bytes long, become null. */
+/** Writes null for infinite dates and years beyond 9999: all other dates are 10 bytes long. */
 const writeCalendarDate: ValueSerializer = (row, at, json) => {
   if ((row.ends[at] as number) - (row.starts[at] as number) === 10) writeQuoted(row, at, json);
   else json.constant(nullJson);
 };
-/** Infinite moments and years beyond 9999 become null: no space after ten bytes, or no zone. */
+/** Writes null for infinite moments and years beyond 9999, which have no space after ten bytes, or no zone. */
 const writeInstant: ValueSerializer = (row, at, json) => {
   const { bytes } = row;
   const start = row.starts[at] as number;
@@ -111,14 +111,14 @@ const writeInstant: ValueSerializer = (row, at, json) => {
 };
 
 const copyStored: ScalarWriter = (from, start, end, json) => json.part(from, start, end);
-/** A number becomes a text: ids are strings. */
+/** Writes a number as a text, because ids are strings. */
 const copyJsonText: ScalarWriter = (from, start, end, json) => {
   const first = from.bytes[start] as number;
   if (first === quote) copyStored(from, start, end, json);
   else if (first < openingList) json.quoted(from, start, end);
   else json.constant(nullJson);
 };
-/** Writes null unless the test of its first byte, or of its ends, holds. */
+/** Writes null unless the test of the first byte, or of the value's ends, accepts it. */
 const kept =
   (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
   (from, start, end, json) => {
@@ -132,7 +132,7 @@ const dateFromJson = kept(
   (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
 );
 
-/** SQL, `check`, cursors, JSON Schema, examples and serializers derive from it. */
+/** Table of the types, from which SQL, `check`, cursors, JSON Schema, examples and serializers derive. */
 export const fieldTypes = {
   uuid: {
     columnTypes: ['uuid'],
@@ -282,11 +282,11 @@ export function getType(type: FieldType): FieldTypeRow {
 export const idTypes = ['uuid', 'bigint', 'text'] as const satisfies readonly FieldType[];
 export type IdType = (typeof idTypes)[number];
 
-/** The value is not null, and PostgreSQL prints it so. */
+/** Prints a value as PostgreSQL does; it must not be null. */
 export const formatText = (value: unknown): string =>
   typeof value === 'boolean' ? (value ? 't' : 'f') : String(value);
 
-/** Gives significant digits and exponent: 1.50, 15e-1 and 1.5 have the same text. */
+/** Returns significant digits and exponent: 1.50, 15e-1 and 1.5 have the same text. */
 export function normalizeDecimal(literal: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal);
   if (match === null) return literal; // Infinity
@@ -307,10 +307,10 @@ function isDate(text: string): boolean {
 }
 
 const printedForm = /^(\d{4}|[1-9]\d{4,6})(-\d{2}-\d{2})( (?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{1,6})?\+00)?( BC)?$/;
-/** PostgreSQL's last years, and its first year before Christ (8.5, Table 8.9), bound a value. */
+/** Bounds of values: PostgreSQL's last years, and its first year before Christ (8.5, Table 8.9). */
 const years = { date: 5_874_897, timestamp: 294_276, beforeChrist: 4713 };
 
-/** Accepts what PostgreSQL prints in UTC: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity, 2026-03-29 01:59:59.123456+00. */
+/** Accepts texts that PostgreSQL prints in UTC: 2026-03-29, 20226-01-05, 0044-03-15 BC, -infinity, 2026-03-29 01:59:59.123456+00. */
 export function isPrinted(text: string, type: 'date' | 'timestamp'): boolean {
   if (text === 'infinity' || text === '-infinity') return true;
   const [, digits, day, time, era] = printedForm.exec(text) ?? [];

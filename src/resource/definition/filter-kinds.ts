@@ -3,14 +3,14 @@ import { type FieldType, getType, idTypes, type QueryForm } from './field-types.
 
 interface FilterKindRow {
   readonly columnTypes: readonly FieldType[];
-  /** The query string has such values; absent: the column's type decides. */
+  /** Form of the value in a query string; absent: the column's type decides. */
   readonly form?: QueryForm;
-  /** The condition is `column operator value`; the value is SQL of `:given`, and of the same as the column's type. */
+  /** The condition is `column operator value`; `value` returns SQL of `:given`, or of the same cast to the column's type. */
   readonly operator: '=' | '>=' | '<';
   readonly value: (given: string, typed: string, type: FieldType) => string;
   /** Commas separate the values of a list. */
   readonly isList?: true;
-  /** The filter gives this end of a range: of two filters on one column, the lower must not be above the upper. */
+  /** End of a range: of two filters on one column, the lower end must not be above the upper end. */
   readonly end?: 'lower' | 'upper';
   /** The value can be a day, of a timestamp in the gateway's time zone. */
   readonly takesDays?: true;
@@ -18,7 +18,7 @@ interface FilterKindRow {
 
 const getQueryForm = (type: FieldType): QueryForm => getType(type).query as QueryForm;
 
-/** PostgreSQL tells a date and an instant apart by the length of a date. */
+/** PostgreSQL tells a date from an instant by the length of a date. */
 const dateOrInstant: QueryForm = {
   schema: { type: 'string', anyOf: [getQueryForm('date').schema, getQueryForm('timestamp').schema] },
   isValue: (text) => getQueryForm('date').isValue(text) || getQueryForm('timestamp').isValue(text),
@@ -46,14 +46,14 @@ function findFirstMoment(midnight: string): string {
 
 export const listValuesMax = 100;
 
-/** SQL, `check`, parsing and JSON Schema derive from this table. PostgreSQL makes days into instants. */
+/** Table of the kinds, from which SQL, `check`, parsing and JSON Schema derive. PostgreSQL makes days into instants. */
 export const filterKinds = {
   equals: {
     columnTypes: ['uuid', 'bigint', 'text', 'enum', 'integer', 'boolean', 'date', 'timestamp'],
     operator: '=',
     value: (_, typed) => typed,
   },
-  /** Every list has it, and no definition: a list of ids is no condition, see `selectRowsByIds` (statements.ts). */
+  /** Belongs to every list and to no definition: a list of ids is no condition, see `selectRowsByIds` (statements.ts). */
   ids: { columnTypes: idTypes, operator: '=', value: (list) => `any(${list})`, isList: true },
   from: {
     columnTypes: ['date', 'timestamp'],
@@ -108,14 +108,14 @@ export function getFilterForm({ kind, type }: Filter): QueryForm {
   return isList ? { ...each, schema: { type: 'array', items: each.schema, maxItems: listValuesMax } } : each;
 }
 
-/** The values of a list are apart, because one can have a comma. */
+/** A list keeps its values separate, because one can contain a comma. */
 export type ParameterText = string | readonly string[];
 
-/** Returns the value as it is bound; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
+/** Returns the value to bind; null, which matches nothing, when no record can have it. Adds a fault when it is malformed. */
 export function parseFilter(name: string, filter: Filter, text: ParameterText, faults: FieldError[]): string | null {
   const { isValue, error } = getFilterForm(filter);
   if (typeof text !== 'string') {
-    const values = filter.type === 'text' ? text : text.flatMap((value) => value.split(',')); // no value of others has a comma
+    const values = filter.type === 'text' ? text : text.flatMap((value) => value.split(',')); // only a text can contain a comma
     return formatArray(splitValues(name, values, faults).filter(isValue));
   }
   if (isValue(text)) return text;
@@ -123,7 +123,7 @@ export function parseFilter(name: string, filter: Filter, text: ParameterText, f
   return null;
 }
 
-/** Checks the values of a list. Adds a fault for an empty one, and for too many, of which it returns none. */
+/** Checks the values of a list. Adds a fault for an empty value, and for too many values, of which it returns none. */
 export function splitValues(name: string, values: readonly string[], faults: FieldError[], max = listValuesMax) {
   if (values.includes('')) {
     const detail = `${name} has an empty element: separate its values by single commas.`;

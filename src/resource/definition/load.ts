@@ -91,7 +91,7 @@ function describeFlaw({ instancePath, keyword, params, message, propertyName, pa
   return `${at}: ${parentSchema?.errorMessage ?? `it ${message ?? 'is not valid'}${allowed}; see config/resource.schema.json`}`;
 }
 
-/** Shortens a path as seen from the working directory, if it can. */
+/** Shortens a path to the form relative to the working directory, if it can. */
 function shortenPath(path: string): string {
   const fromHere = relative(process.cwd(), path);
   return fromHere.startsWith('..') ? path : fromHere;
@@ -105,7 +105,7 @@ const idsFilter: Omit<Filter, 'type'> = {
 
 const usualLog = { view: 'records.logboeken_write', diff: usualDiff };
 
-/** Types of order, filters and id follow from the fields, views from names. */
+/** Derives the types of order, filters and id from the fields, and views from names. */
 function readResource(path: string, file: DefinitionFile, named: ReadonlyMap<string, DefinitionFile>): Resource {
   const types = new Map(listLeaves(file).map(({ field }) => [field.column, field.type]));
   const typed = <T extends { column: string }>(of: T) => ({ ...of, type: types.get(of.column) as FieldType });
@@ -144,14 +144,14 @@ function readResource(path: string, file: DefinitionFile, named: ReadonlyMap<str
   };
 }
 
-/** Compiles schemas once that differ only in prose. */
+/** Compiles schemas that differ only in prose once. */
 function makeSchemaCompiler(): CompileSchema {
   const ajv = new Ajv2020({
     strictTypes: false,
     strict: true,
     meta: false,
     validateSchema: false,
-    code: { optimize: false }, // costs more than it saves for a few values
+    code: { optimize: false }, // optimizing costs more than it saves for a few values
   });
   formats.default(ajv);
   const compiled = new Map<string, ValidateFunction>();

@@ -21,7 +21,7 @@ const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
 ];
 const letterN = 0x6e;
 
-/** Shows all fields of the definition in their order, null when missing, and no others. */
+/** Writes all fields of the definition in their order, null when missing, and no others. */
 export function makePartWriter(part: Part): JsonWriter {
   const { type, items, fields, show = [] } = part;
   if (items !== undefined) return makeListWriter(makeValueWriter(items));
@@ -70,7 +70,7 @@ interface ObjectMember {
   readonly write: JsonWriter;
 }
 
-/** PostgreSQL repeats the order of columns; what comes in another order is written once more from its places. */
+/** Writes members in the definition's order. PostgreSQL mostly has it too; otherwise they are written again by position. */
 function makeObjectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
   const members = Object.entries(fields).map(
     ([name, part], i): ObjectMember => ({
@@ -90,7 +90,7 @@ function makeObjectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
         next >= 0 && next < members.length && hasName(bytes, name, nameEnd, (members[next] as ObjectMember).name);
       const found = isNext ? next : members.findIndex((member) => hasName(bytes, name, nameEnd, member.name));
       if (found >= 0) places[found] = at;
-      if (found >= 0 && !isNext) next = -1; // in another order
+      if (found >= 0 && !isNext) next = -1; // the members have another order
       if (!isNext) return skipValue(bytes, at);
       const { before, write } = members[next++] as ObjectMember;
       json.constant(before);

@@ -20,7 +20,7 @@ function makeOwnSchema({ type, items, fields }: Part): JsonSchema {
   return { type: 'object', required: Object.keys(fields), properties: Object.fromEntries(properties) };
 }
 
-/** Its column can be NULL, or its value undecodable. */
+/** The column can be NULL, or its value undecodable. */
 export function mayLackValue({ nullable, codec }: Field): boolean {
   return nullable === true || codec !== undefined;
 }
@@ -44,14 +44,14 @@ function addValues({ values }: Part): JsonSchema {
   return values === undefined ? {} : { enum: values };
 }
 
-/** A type array (2020-12 has no `nullable`), or a choice without a type. */
+/** Adds null to a type array (2020-12 has no `nullable`), or to a choice without a type. */
 function allowNull(schema: JsonSchema): JsonSchema {
   const values = Array.isArray(schema.enum) ? { enum: [...new Set([...schema.enum, null])] } : {};
   if (typeof schema.type === 'string') return { ...schema, type: [schema.type, 'null'], ...values };
   return Object.keys(schema).length === 0 ? schema : { anyOf: [schema, { type: 'null' }] };
 }
 
-/** Every member is present; later versions may add members. */
+/** Requires every member; later versions may add members. */
 export function makeRecordSchema(resource: Resource): JsonSchema {
   const encoded = listLeaves(resource).filter(({ field }) => canFail(field));
   const record = makeObjectSchema(resource, response);
@@ -84,7 +84,7 @@ export function writeScopeSchema(resource: Resource): JsonSchema {
   return makeObjectSchema({ ...resource, description }, { ...response, keep });
 }
 
-/** The member is then null and named in `decodeErrors`. */
+/** The member can fail to decode; it is then null and named in `decodeErrors`. */
 export function canFail({ codec, pointer }: Field): boolean {
   return codec !== undefined || pointer !== undefined;
 }
@@ -106,7 +106,7 @@ export function makePatchSchema(resource: Resource): JsonSchema {
   return makeBodySchema(resource, 'Members left out stay as they are, null clears a nullable field.', () => false);
 }
 
-/** `closed` refuses other members: in requests alone. */
+/** `closed` refuses other members, which only requests need. */
 interface RecordForm {
   readonly keep: (field: Field) => boolean;
   readonly required: (field: Field) => boolean;

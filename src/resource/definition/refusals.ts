@@ -28,16 +28,16 @@ interface NamedColumn {
 
 const orderTypes = (Object.keys(fieldTypes) as FieldType[]).filter((type) => getType(type).isPrinted !== undefined);
 
-/** The rules for a field look at the rest of its file and at the other files. */
+/** Definitions around a field that its rules consult: the remaining file and the other files. */
 interface Surroundings {
   readonly codecs: DefinitionFile['codecs'];
   readonly columns: ReadonlyMap<string, PlacedField>;
-  /** It is null if not all definitions are known. */
+  /** Null if not all definitions are known. */
   readonly named: ReadonlyMap<string, DefinitionFile> | null;
   readonly compileSchema: CompileSchema;
 }
 
-/** A flaw is a place (RFC 6901), what is wrong, and the remedy. */
+/** Lists flaws: the place (RFC 6901), the fault, and the remedy. */
 export function listContradictions(
   file: DefinitionFile,
   others: Pick<Surroundings, 'named' | 'compileSchema'>,
@@ -125,7 +125,7 @@ function findPartFlaws({ field, at: place }: PlacedField, { named }: Surrounding
   });
 }
 
-/** Nothing is shown because it looks harmless. */
+/** Refuses free JSON without a list of members, because no member is shown only for looking harmless. */
 function listFreeJsonFlaws(part: Part | Field, at: string): string[] {
   const isListed = part.type !== 'json' || part.items || part.fields || part.show || ('clean' in part && part.clean);
   const remedy = 'list its members in show, or describe them by items or fields';
@@ -168,7 +168,7 @@ function listNamedColumns(
   return named;
 }
 
-/** A compared column is shown by a field, as it is, and is NULL only if `mayBeNull`. */
+/** Requires that a field shows the compared column as it is, and that it is NULL only if `mayBeNull`. */
 function listColumnFlaws({ column, at, role, types, mayBeNull = false }: NamedColumn, placed?: PlacedField): string[] {
   if (placed === undefined) return [`${at}: no field shows column ${column}; add a field, or correct the name`];
   const { type, nullable } = placed.field;
@@ -200,7 +200,7 @@ function listSchemaFlaws({ field, at }: PlacedField, { compileSchema }: Surround
   return flaws;
 }
 
-/** Compares the definitions: names given twice, and logs of different shapes. */
+/** Compares the definitions: names that several have, and logs of different shapes. */
 export function listSharedNames(files: ReadonlyMap<string, DefinitionFile>): [path: string, flaw: string][] {
   const entries = [...files];
   const twice = (['name', 'record', 'view', 'auditEntity'] as const).flatMap((key) =>

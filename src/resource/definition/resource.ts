@@ -10,14 +10,14 @@ import type { Filter } from './filter-kinds.js';
 /** Only fields with `write` are in the write scope. */
 export interface WriteRule {
   readonly required?: boolean;
-  /** This view has the record that must have this id; the loader sets it. */
+  /** View of the record that must have this id; the loader sets it. */
   readonly references?: string;
   readonly auditName?: string;
   readonly schema?: JsonSchema;
 }
 
 export interface Part {
-  /** If it is absent, it is as in the API. */
+  /** Absent: the name in the API. */
   readonly column?: string;
   readonly type: FieldType;
   readonly nullable?: boolean;
@@ -28,9 +28,9 @@ export interface Part {
   readonly references?: string;
   readonly items?: Part;
   readonly fields?: Readonly<Record<string, Part>>;
-  /** They point to the shown members of free JSON. */
+  /** Pointers to the shown members of free JSON. */
   readonly show?: readonly string[];
-  /** Counted in the register of reads, and shielded in the log. */
+  /** The field is counted in the register of reads, and shielded in the log. */
   readonly personal?: true;
 }
 
@@ -38,17 +38,17 @@ export interface Field extends Part {
   readonly column: string;
   readonly pointer?: string;
   readonly description: string;
-  /** A field without it is not encoded. */
+  /** Absent: the field is not encoded. */
   readonly codec?: string;
   readonly clean?: 'audit-diff';
-  /** The log shows old and new of a text. */
+  /** The log shows the old and the new text. */
   readonly log?: 'text';
   readonly diff?: DiffShape;
   readonly words?: DiffMemberNames;
   readonly write?: WriteRule;
 }
 
-/** `adopt` begins a description with it where the operator must decide. */
+/** Begins a description of `adopt` where the operator must decide. */
 export const openMark = 'OPEN: ';
 
 export interface Group {
@@ -56,12 +56,12 @@ export interface Group {
   readonly group: Readonly<Record<string, Field>>;
 }
 
-/** Values of these names and types are shown in the log. */
+/** Names and types of the values that the log shows. */
 export type LoggedTypes = Readonly<Record<string, FieldType>>;
 
 export type Direction = 'asc' | 'desc';
 
-/** A cursor carries its text as PostgreSQL prints it. */
+/** A cursor carries the column's text as PostgreSQL prints it. */
 export interface OrderColumn {
   readonly column: string;
   readonly type: FieldType;
@@ -79,19 +79,19 @@ export type AuditColumns = Readonly<
   Record<'entity' | 'entityId' | 'action' | 'actorType' | 'actorId' | 'changes', string>
 >;
 
-/** The diff is of the audit log's definition. */
+/** The diff comes from the definition of the audit log. */
 export interface LoggedAs extends AuditRule {
   readonly view: string;
   readonly records: string;
   readonly diff: DiffShape;
 }
 
-/** No trigger of the app moves the column. */
+/** Change of the column by the gateway, because no trigger of the app moves it. */
 export type Move = 'increment' | 'now';
 
 export interface ResourceWrite {
   readonly view: string;
-  /** It is the operator's view below. */
+  /** The operator's view below the write view. */
   readonly records: string;
   readonly ids: 'gateway' | 'database';
   readonly creates: boolean;
@@ -101,32 +101,32 @@ export interface ResourceWrite {
 }
 
 export interface ResourceSync {
-  /** A record shows these rows of other tables. */
+  /** Rows of other tables that a record shows. */
   readonly parts: Readonly<Record<string, { readonly view: string; readonly idType: IdType }>>;
   readonly appendOnly?: { readonly horizonHours: number };
 }
 
-/** Validators, serializers, SQL, JSON Schema and OpenAPI are compiled from it at start-up. */
+/** The source from which validators, serializers, SQL, JSON Schema and OpenAPI are compiled at start-up. */
 export interface Resource {
   readonly file: string;
   readonly name: string;
   readonly record: string;
   readonly description: string;
-  /** It reads the operator's view of the same name in the schema records. */
+  /** Reads the operator's view of the same name in the schema records. */
   readonly view: string;
   readonly table: string;
-  /** It includes the codecs of config/codecs.json. */
+  /** Includes the codecs of config/codecs.json. */
   readonly codecs: Readonly<Record<string, Codec>>;
   readonly idType: IdType;
   readonly fields: Readonly<Record<string, Field | Group>>;
   readonly order: readonly OrderColumn[];
-  /** They include `ids` of every list. */
+  /** Includes `ids`, which every list has. */
   readonly filters: Readonly<Record<string, Filter>>;
   readonly detail: boolean;
   readonly version?: string;
   readonly write?: ResourceWrite;
   readonly sync?: ResourceSync;
-  /** Only of sync passes, whose last column is a version: its seed. */
+  /** Seed of the versions of a sync pass, which are the last column. */
   readonly versionSeed?: bigint;
   readonly auditEntity?: string;
   readonly auditFields?: LoggedTypes;
@@ -134,7 +134,7 @@ export interface Resource {
   readonly auditNames?: readonly string[];
 }
 
-/** It matches config/resource.schema.json, defaults filled in. */
+/** A file that matches config/resource.schema.json, defaults filled in. */
 export interface DefinitionFile
   extends Omit<Resource, 'file' | 'table' | 'idType' | 'order' | 'filters' | 'write' | 'versionSeed'> {
   readonly table?: string;
@@ -151,7 +151,7 @@ export interface Leaf {
   readonly field: Field;
 }
 
-/** Keeps the order of columns in SQL and of members in JSON. */
+/** Lists fields in the order of columns in SQL and of members in JSON. */
 export function listLeaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   return Object.entries(fields).flatMap(([name, field]) =>
     'group' in field
@@ -160,12 +160,12 @@ export function listLeaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
   );
 }
 
-/** Views with sync, and of parts, have xmin of the app's row. */
+/** Column with the xmin of the app's row, in views with sync and of parts. */
 export const xidColumn = 'row_xid';
-/** Generated views have a bigint of the row and its parts. */
+/** Column of generated views with the version, a bigint, of a row and its parts. */
 export const versionColumn = 'sync_version';
 
-/** Puts the columns in the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
+/** Lists columns in the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
 export function getColumns(resource: Resource, members: readonly Leaf[] = listLeaves(resource)): string[] {
   const shown = members.map(({ field }) => field.column);
   const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [getEntityColumn(resource)] : [];
@@ -192,7 +192,7 @@ export function listCodecsInUse(resource: Resource, members: readonly Leaf[] = l
 
 const nameBytesMax = 63;
 
-/** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): its end becomes a digest of the whole. */
+/** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): a digest of the whole replaces its end. */
 function shortenWallName(name: string): string {
   if (Buffer.byteLength(name) <= nameBytesMax) return name;
   const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
@@ -204,7 +204,7 @@ export function nameWalled(records: string, suffix = ''): string {
   return `gateway.${shortenWallName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
 }
 
-/** Turns "records.installaties", and a view for writes alone "records.installaties_write", into "gateway.installaties_write". */
+/** Turns "records.installaties", or "records.installaties_write", a view for writes alone, into "gateway.installaties_write". */
 export function nameWalledWrite(records: string): string {
   return nameWalled(records.replace(/_write$/, ''), '_write');
 }
@@ -214,7 +214,7 @@ export function nameRecords(view: string): string {
   return view.replace(/^gateway\./, 'records.');
 }
 
-/** Names a field in its file (RFC 6901): "/fields/adres/group/straat". */
+/** Points to a field in its file (RFC 6901): "/fields/adres/group/straat". */
 export function getPlace([first, second]: readonly string[]): string {
   const group = second === undefined ? '' : `/group${toPointer([second])}`;
   return `/fields${toPointer([first as string])}${group}`;

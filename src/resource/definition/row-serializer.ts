@@ -22,10 +22,7 @@ import {
   versionColumn,
 } from './resource.js';
 
-/**
- * Scans and does not parse, so that numbers keep every digit. Returns "null" when missing; throws DecodeError for another type or no
- * JSON.
- */
+/** Scans instead of parsing, so that numbers keep every digit. Returns "null" for a missing member; throws DecodeError. */
 function makeMemberReader({ pointer = '', type }: Field): (cell: string) => string {
   const tokens = splitPointer(pointer);
   return (cell) => {
@@ -41,12 +38,12 @@ function makeMemberReader({ pointer = '', type }: Field): (cell: string) => stri
   };
 }
 
-/** PostgreSQL prints the order columns with microseconds. */
+/** Texts of the order columns as PostgreSQL prints them, with microseconds. */
 export type OrderKey = readonly string[];
 
-/** It works by position, and builds no objects or strings. */
+/** Writes rows by position, and builds no objects or strings. */
 export interface RowSerializer {
-  /** An undecodable value is null, named in `decodeErrors` and observed; nothing throws. */
+  /** Writes null for an undecodable value, names it in `decodeErrors` and observes it; never throws. */
   readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
   readonly json: (row: Row, workspace: string) => string;
   readonly keyAt: readonly number[];
@@ -54,11 +51,11 @@ export interface RowSerializer {
   readonly personal: string;
 }
 
-/** The buffer of single records keeps so much; most have some 500 bytes. */
+/** Bytes that the buffer of single records keeps; most records have some 500. */
 const recordBytesKept = 262_144;
 const brace = encodeJson('}');
 
-/** Decides once what does not depend on a row. Rows hold the `columns`; the `members` are shown. */
+/** Decides once what does not depend on a row. Rows have the `columns`; the record shows the `members`. */
 export function compileSerializer(
   resource: Resource,
   options: ProjectionOptions,
@@ -91,7 +88,7 @@ export function compileSerializer(
     return field.type === 'text' && field.column !== 'id' ? stripImage(serialize) : serialize;
   });
   const { prefixes, suffix } = makePunctuation(members);
-  /** Forgets before a row too: our own code may have failed in the one before it. */
+  /** Runs also before a row: our own code may have failed in the row before. */
   const forget = (): void => {
     if (cells.size > 0) cells.clear();
     if (failed.length > 0) failed = [];
@@ -120,7 +117,7 @@ export function compileSerializer(
   };
 }
 
-/** All records share one buffer. */
+/** Makes texts of records in one shared buffer. */
 function makeSingleRecord(write: RowSerializer['write']): RowSerializer['json'] {
   const record = new JsonBytes(4096, recordBytesKept);
   return (row, workspace) => {
@@ -234,7 +231,7 @@ function stripImage(serialize: ValueSerializer): ValueSerializer {
   };
 }
 
-/** The JSON between values, cut from a record with marks in their place. */
+/** Cuts the JSON between values from a record with marks in their place. */
 function makePunctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
   const mark = '\0';
   const record: Record<string, string | Record<string, string>> = Object.create(null);

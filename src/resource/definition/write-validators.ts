@@ -9,7 +9,7 @@ import { listLeaves, type Resource } from './resource.js';
 
 export type BodyCheck = (body: unknown) => readonly FieldError[];
 
-/** A keyword of ajv gets our code and detail. */
+/** The gateway's code and detail for a keyword of ajv. */
 const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErrorCode, string]>> = {
   required: () => ['required', 'This field is required.'],
   type: (error) =>
@@ -47,7 +47,7 @@ export function compileBodyChecks(resource: Resource): { readonly create: BodyCh
   return { create: check(createSchema(resource)), patch: check(makePatchSchema(resource)) };
 }
 
-/** Without repetitions of an open number or a group, the test of a pattern is linear. */
+/** Matches repetitions of an open number or of a group: without one, the test of a pattern is linear. */
 const repetition = /[*+?]|\{\d+,|\)\{/;
 const patternTest = new Script('pattern.test(text)');
 
@@ -86,7 +86,7 @@ function makeBodyCompiler(): Ajv2020 {
 function listBodyFaults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
   const byPointer = new Map<string, FieldError>();
   for (const error of errors) {
-    if (error.keyword === 'enum' && typeof error.data !== 'string') continue; // another type, which is named
+    if (error.keyword === 'enum' && typeof error.data !== 'string') continue; // another error names the wrong type
     const { pointer, code, detail } = describeBodyFault(error, known);
     byPointer.set(`${pointer} ${code}`, { pointer, code, detail });
   }

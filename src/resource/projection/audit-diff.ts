@@ -3,16 +3,16 @@ import { findValueEnd, MalformedJson, parseString, scanContainer, skipSpace } fr
 export type KeyOrIndex = string | number;
 
 export interface DiffShape {
-  /** Without it the diff is an object, and its members are the fields. */
+  /** Absent: the diff is an object whose members are the fields. */
   readonly field?: KeyOrIndex;
   readonly old: KeyOrIndex;
   readonly new: KeyOrIndex;
 }
 
-/** Definitions that name none have [{"field", "old", "new"}]. */
+/** Shape of a definition that names none: [{"field", "old", "new"}]. */
 export const usualDiff: DiffShape = { field: 'field', old: 'old', new: 'new' };
 
-/** The API shows {field, old, new}, or {field, shielded: true}. */
+/** Names in the API: {field, old, new}, or {field, shielded: true}. */
 export interface DiffMemberNames {
   readonly field: string;
   readonly old: string;
@@ -47,7 +47,7 @@ export function readStoredChanges(json: string, { field, old: oldAt, new: newAt 
   return changes;
 }
 
-/** Sets the parts at the places; none of a scalar. Returns the end. */
+/** Fills `parts` from these places; a scalar has none. Returns the end. */
 function readParts(json: string, start: number, places: readonly (KeyOrIndex | undefined)[], parts: string[]): number {
   const isObject = json[start] === '{';
   if (!isObject && json[start] !== '[') return findValueEnd(json, start);

@@ -10,27 +10,27 @@ import type { Keyring } from './keyring.js';
 export interface Codec {
   readonly cipher: 'none' | 'aes-256-gcm' | 'module';
   readonly encoding: EncodingName;
-  /** It has "{keyId}" at most once; absent: none. */
+  /** Has "{keyId}" at most once; absent: no prefix. */
   readonly prefix?: string;
-  /** It is the only key, or the column that holds the id; absent: the prefix holds it. */
+  /** The only key, or the column with the id; absent: the prefix has it. */
   readonly keyId?: string | { readonly column: string };
   /** Order and sizes of nonce, ciphertext and tag. */
   readonly layout?: readonly string[];
-  /** It describes associated data (AAD); absent: none. */
+  /** Template of the associated data (AAD); absent: none. */
   readonly aad?: string;
-  /** Values with another prefix have it, while DECODE_LEGACY is true. */
+  /** Codec of values with another prefix, while DECODE_LEGACY is true. */
   readonly older?: Codec;
 }
 
 export const getHead = ({ prefix = '' }: Pick<Codec, 'prefix'>): string => splitTemplate(prefix)[0] as string;
 
-/** Cuts "enc:v2:" to "enc:v": another version of a format begins with it, too. */
+/** Cuts "enc:v2:" to "enc:v", with which another version of the format begins, too. */
 export function getFormat(head: string): string {
   const name = head.replace(/\d+[^\p{L}\d]*$/u, '');
   return name.length < formatMin ? head : name;
 }
 
-/** A shorter prefix stands in plain texts, too. */
+/** A shorter prefix also occurs in plain texts. */
 const formatMin = 3;
 
 export interface PresentRow {
@@ -50,14 +50,14 @@ export interface EncodedColumn {
 export interface EncodedRows {
   readonly table: string;
   readonly columns: readonly EncodedColumn[];
-  /** Some hold key ids or parts of the associated data. */
+  /** Columns with key ids or parts of the associated data. */
   readonly others?: ReadonlyMap<string, number>;
 }
 
 export interface CodecOptions {
   readonly keyring: Keyring;
   readonly legacy: boolean;
-  /** CODEC_MODULE gives it; absent: the setting is empty. */
+  /** Function of CODEC_MODULE; absent: the setting is empty. */
   readonly decode?: DecodeFunction | undefined;
 }
 
@@ -70,7 +70,7 @@ export function splitTemplate(template: string): string[] {
 
 const aadPlaceholders: readonly string[] = ['workspace', 'table', 'column', 'id'];
 
-/** Read beside the encoded ones: key ids and associated data. */
+/** Lists the columns to read beside the encoded one: key ids and associated data. */
 export function listCodecColumns({ keyId, aad = '' }: Codec): string[] {
   const inAad = splitTemplate(aad).filter((name, i) => i % 2 === 1 && !aadPlaceholders.includes(name));
   return [...(typeof keyId === 'object' ? [keyId.column] : []), ...inAad];
@@ -87,7 +87,7 @@ export interface StoredHeader {
   readonly keyId: string | null;
 }
 
-/** Is null for a value of another form. */
+/** Returns null for a value of another form. */
 export function makeHeaderReader({ prefix = '' }: Pick<Codec, 'prefix'>): (stored: string) => StoredHeader | null {
   const [head = '', name, tail = ''] = splitTemplate(prefix);
   return (stored) => {
@@ -98,11 +98,11 @@ export function makeHeaderReader({ prefix = '' }: Pick<Codec, 'prefix'>): (store
   };
 }
 
-/** The reasons are logged and counted; the value must not be. */
+/** Reasons to log and count; the value itself must not be logged. */
 export const decodeReasons = ['bad_format', 'unknown_key', 'legacy_refused', 'bad_tag', 'bad_utf8', 'module'] as const;
 export type DecodeReason = (typeof decodeReasons)[number];
 
-/** Holds no part of the value. */
+/** Names no part of the value. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError';
   constructor(readonly reason: DecodeReason) {
@@ -115,7 +115,7 @@ export interface CellContext {
   readonly table: string;
   readonly column: string;
   readonly id: string;
-  /** It is null if the codec names no key. */
+  /** Null if the codec names no key. */
   readonly keyId: string | null;
   readonly keys: { get(id: string): KeyObject | undefined };
 }
@@ -123,10 +123,7 @@ export interface CellContext {
 /** Returns the text of a cell, or throws. Gets text if the encoding is text. */
 export type DecodeFunction = (stored: Buffer | string, context: CellContext) => string;
 
-/**
- * Imports the default export of an ES module, by a path relative to the working directory; undefined for ''. Throws what is wrong with
- * it.
- */
+/** Imports a module's default export, by a path relative to the working directory; undefined for ''. Throws the module's fault. */
 export async function loadCodecModule(path: string): Promise<DecodeFunction | undefined> {
   if (path === '') return undefined;
   const loaded = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {

@@ -30,7 +30,7 @@ export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedR
   };
 }
 
-/** Without a prefix they are told by the prefix of the others, whose next version is not older either. */
+/** Recognizes older values without a prefix by the other codec's prefix, which its next version has, too. */
 function makeOlderCellTest(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
   const [own, today] = [Buffer.from(getHead(older)), Buffer.from(getHead(codec))];
   const format = Buffer.from(getFormat(getHead(codec)));
@@ -54,7 +54,7 @@ function makeEncodedWriter(codec: Codec): CellWriter {
 
 const moduleTextMax = 1_048_576; // characters
 
-/** Its errors are shown to no client and in no log. */
+/** Writes values of CODEC_MODULE, whose errors no client and no log sees. */
 function makeModuleWriter(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
   const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');

@@ -15,7 +15,7 @@ for (const [value, character] of [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 const padding = 0x3d; // "="
 
-/** A value has one form in each: no line breaks, no spaces, unused bits zero. */
+/** Encodings in which a value has one form: no line breaks, no spaces, unused bits zero. */
 export const encodings: Readonly<Record<EncodingName, StoredEncoding>> = {
   text: { decode: (from, start, end, into, at) => from.copy(into, at, start, end), bytesMax: (textBytes) => textBytes },
   /** RFC 4648 §4 with padding. */
@@ -34,7 +34,7 @@ export const encodings: Readonly<Record<EncodingName, StoredEncoding>> = {
   },
 };
 
-/** Decodes from the start to the end; null for text of another form. */
+/** Decodes from `start` to the end; null for text of another form. */
 export function decodeWith(name: EncodingName, from: Buffer, start = 0): Buffer | null {
   const { decode, bytesMax } = encodings[name];
   const bytes = Buffer.alloc(bytesMax(from.length));
@@ -48,7 +48,7 @@ function decodeHex(from: Buffer, start: number, end: number, into: Buffer, at: n
   return length * 2 === digits.length ? length : -1;
 }
 
-/** Node decodes more than is canonical: the bytes must encode to the same text. */
+/** Compares with the text that the bytes encode to, because Node also decodes text that is not canonical. */
 function decodeBase64Url(from: Buffer, start: number, end: number, into: Buffer, at: number): number {
   const padded = from.toString('latin1', start, end);
   const bare = padded.replace(/={1,2}$/, '');
@@ -57,13 +57,13 @@ function decodeBase64Url(from: Buffer, start: number, end: number, into: Buffer,
   return into.toString('base64url', at, at + length) === bare ? length : -1;
 }
 
-/** Accepts canonical text only. On short values it is faster than Buffer.write plus a comparison, which a strict check would need. */
+/** Accepts canonical text only. Is faster on short values than Buffer.write plus a comparison, which a strict check would need. */
 function decodeBase64(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): number {
   if (((end - start) & 3) !== 0) return -1;
   if (end === start) return 0;
   const pads = from[end - 1] !== padding ? 0 : from[end - 2] !== padding ? 1 : 2;
   const wholeEnd = pads === 0 ? end : end - 4;
-  let seen = 0; // bit 7 of characters that are not base64
+  let seen = 0; // bit 7 marks characters that are not base64
   let out = at;
   for (let i = start; i < wholeEnd; i += 4) {
     const v0 = sextets[from[i] as number] as number;

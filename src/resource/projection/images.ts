@@ -2,17 +2,15 @@ import type { JsonBytes } from './json-bytes.js';
 
 /** A shorter text is no picture that a person could recognise. */
 const imageCharactersMin = 200;
-/**
- * The lines of wrapped base64 are at least as long. No pattern repeats without a bound: it would overflow its stack in a text of megabytes.
- */
+/** Lines of wrapped base64 are at least as long. Every repetition is bounded, so that megabytes do not overflow the stack. */
 const pieces = /[A-Za-z0-9+/_-]{60}/g;
 const dataUrl = /^data:|data:image\/|;base64,/i;
 
-/** They are in hexadecimal: PNG, JPEG, GIF, TIFF; then RIFF with WEBP, BMP with its reserved zeros, HEIC and AVIF, SVG. */
+/** Beginnings of images in hexadecimal: PNG, JPEG, GIF, TIFF; then RIFF with WEBP, BMP with its reserved zeros, HEIC and AVIF, SVG. */
 const magic =
   /^(?:89504e47|ffd8ff|47494638|49492a00|4d4d002a|52494646.{8}57454250|424d.{8}00000000|.{8}66747970|3c737667|3c3f786d6c)/;
 
-/** The net below the allow-lists: whether a long text is or holds a data URL, or base64 of an image. */
+/** Recognizes a long text that is or holds a data URL, or base64 of an image. It is the last check after the allow-lists. */
 export function holdsImage(text: string): boolean {
   if (text.length <= imageCharactersMin) return false;
   if (dataUrl.test(text.trimStart())) return true;
@@ -25,7 +23,7 @@ export function holdsImage(text: string): boolean {
   return false;
 }
 
-/** Node skips white space and other characters that are not of base64. */
+/** Decodes with Node, which skips white space and other characters that are not base64. */
 function beginsImage(base64: string): boolean {
   return magic.test(Buffer.from(base64.slice(0, 100), 'base64').toString('hex'));
 }
@@ -35,7 +33,7 @@ export function isImageJson(json: string): boolean {
   return holdsImage(json.includes('\\') ? JSON.parse(json) : json.slice(1, -1));
 }
 
-/** Makes the JSON value that was written from there on `null` if it holds an image. */
+/** Replaces the JSON value written after `from` by null if it holds an image. */
 export function removeImage(json: JsonBytes, from: number): void {
   if (json.length - from <= imageCharactersMin || !isImageJson(json.textFrom(from))) return;
   json.truncate(from);

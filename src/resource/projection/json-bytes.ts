@@ -6,11 +6,11 @@ const comma = 0x2c;
 /** Up to this length a loop copies faster than a call into Node. */
 const loopBytesMax = 48;
 const wordLoopBytesMax = 192;
-/** A copy by words writes so many bytes behind its end. */
+/** Bytes that a copy by words writes behind its end. */
 const spill = 3;
 
 export interface ConstantJson {
-  /** Zeros fill them up to a whole word. */
+  /** Zeros pad the words up to a whole one. */
   readonly words: Int32Array;
   readonly length: number;
 }
@@ -25,16 +25,16 @@ export function encodeJson(json: string): ConstantJson {
 
 export const nullJson = encodeJson('null');
 
-/** RFC 8259 §7 escapes quotation mark, backslash and controls. */
+/** Bytes that RFC 8259 §7 escapes: quotation mark, backslash and controls. */
 const escaped = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === 0x5c ? 1 : 0));
 
-/** Makes bytes from the bytes of PostgreSQL: of each value V8 would keep several strings until the socket joined them. */
+/** Makes bytes from the bytes of PostgreSQL: with strings V8 would keep several of each value until the socket joined them. */
 export class JsonBytes {
   #bytes: Buffer;
   #words: DataView;
   #length = 0;
 
-  /** `clear` gives back a buffer that became larger than `keptMax`: one large value must not hold its memory for ever. */
+  /** `clear` releases a buffer larger than `keptMax`: one large value must not hold its memory forever. */
   constructor(
     private readonly atFirst: number,
     private readonly keptMax = Number.POSITIVE_INFINITY,
@@ -56,7 +56,7 @@ export class JsonBytes {
     if (this.#bytes.length > this.keptMax) this.#renew(Buffer.allocUnsafe(this.atFirst));
   }
 
-  /** Takes back what was written after `length` bytes. */
+  /** Removes everything after `length` bytes. */
   truncate(length: number): void {
     this.#length = length;
   }
@@ -164,14 +164,14 @@ export class JsonBytes {
     this.#length += this.#bytes.write(json, this.#length);
   }
 
-  /** Is valid until `clear` or the next write. */
+  /** Returns bytes that are valid until `clear` or the next write. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
   copy(): JsonBytes {
     const copy = new JsonBytes(this.#length);
-    copy.raw(this.#bytes, 0, this.#length); // not by words, which would need more room
+    copy.raw(this.#bytes, 0, this.#length); // a copy by words would need more room
     return copy;
   }
 
@@ -215,7 +215,7 @@ function findEscaped(word: number): number {
   return ((word - spaces) & ~word) | ((quoted - ones) & ~quoted) | ((slashed - ones) & ~slashed);
 }
 
-/** Most bytes are ASCII, and need no call into Node. */
+/** Calls into Node only if a byte is not ASCII. */
 export function isUtf8Between(bytes: Buffer, start: number, end: number): boolean {
   let seen = 0;
   for (let i = start; i < end; i++) seen |= bytes[i] as number;

@@ -1,7 +1,7 @@
-// Positions in JSON text, no parsed values: what is not replaced is copied, so 12.50 and 12345678901234567890 keep every digit.
+// Positions in JSON text, no parsed values: everything but replaced values is copied, so 12.50 and 12345678901234567890 keep every digit.
 // No function recurses: jsonb may nest deeper than the stack is tall.
 
-/** Quotes no part of the text. */
+/** The message quotes no part of the text. */
 export class MalformedJson extends Error {
   override readonly name = 'MalformedJson';
   constructor() {
@@ -18,7 +18,7 @@ export function skipSpace(json: string, at: number): number {
   return next;
 }
 
-/** Returns the place just after the string at `start`. Throws MalformedJson. */
+/** Returns the position just after the string at `start`. Throws MalformedJson. */
 function findStringEnd(json: string, start: number): number {
   if (json.charCodeAt(start) !== quote) throw new MalformedJson();
   let close = json.indexOf('"', start + 1);
@@ -31,7 +31,7 @@ function findStringEnd(json: string, start: number): number {
   throw new MalformedJson();
 }
 
-/** Returns the place just after the value at `start`. Throws MalformedJson. */
+/** Returns the position just after the value at `start`. Throws MalformedJson. */
 export function findValueEnd(json: string, start: number): number {
   const opening = json[start];
   if (opening === '"') return findStringEnd(json, start);
@@ -53,7 +53,7 @@ export function parseString(json: string, start: number, end: number): string {
   }
 }
 
-/** `onValue` gets the name or index of each value and its position, and returns its end. Returns the end of all. Throws MalformedJson. */
+/** Calls `onValue` with name or index and position; it returns the value's end. Returns the container's end. Throws MalformedJson. */
 export function scanContainer(json: string, start: number, onValue: (name: string, at: number) => number): number {
   const isObject = json[start] === '{';
   let at = skipSpace(json, start + 1);
@@ -106,7 +106,7 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
-/** JSON.parse would silently take the last of them. */
+/** Finds repeated members, of which JSON.parse would silently take the last. */
 export function findRepeats(json: string, at = ''): string[] {
   const children = listChildren(json.trim());
   return children.flatMap(([name, value], i) => {

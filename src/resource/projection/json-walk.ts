@@ -38,7 +38,7 @@ export function skipValue(bytes: Buffer, start: number): number {
   throw new MalformedJson();
 }
 
-/** `take` gets the start of each value and the ends of its name (empty in a list), and returns its end. Throws MalformedJson. */
+/** Calls `take` with a value's start and the ends of its name (empty in a list); it returns the value's end. Throws MalformedJson. */
 export function visitEach(
   bytes: Buffer,
   start: number,
@@ -49,7 +49,7 @@ export function visitEach(
   let at = skipBlanks(bytes, start + 1);
   while (bytes[at] !== closing) {
     const nameEnd = isObject ? skipString(bytes, at) : at;
-    const value = isObject ? skipBlanks(bytes, skipBlanks(bytes, nameEnd) + 1) : at; // behind the colon
+    const value = isObject ? skipBlanks(bytes, skipBlanks(bytes, nameEnd) + 1) : at; // after the colon
     at = skipBlanks(bytes, take(value, at, nameEnd));
     if (bytes[at] === comma) at = skipBlanks(bytes, at + 1);
     else if (bytes[at] !== closing) throw new MalformedJson();
@@ -71,7 +71,7 @@ export function hasName(bytes: Buffer, start: number, end: number, name: JsonNam
   return true;
 }
 
-/** An escape makes a name longer, so no other name has its length. */
+/** Compares names that have escapes; an escape makes a name longer, so no other name has its length. */
 function decodesTo(bytes: Buffer, start: number, end: number, text: string): boolean {
   for (let at = start; at < end; at++)
     if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', start, end)) === text;
@@ -88,7 +88,7 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-/** An undefined byte means that there are no more. */
+/** Accepts undefined as the end of the bytes. */
 function endsScalar(byte: number | undefined): boolean {
   return byte === undefined || byte === comma || byte === closingList || byte === closingObject || isSpace(byte);
 }

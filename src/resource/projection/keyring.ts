@@ -11,7 +11,7 @@ const keyBytes = 32;
 /** A colon ends the key id in a stored value; 40 is too short for a base64 key in its place. */
 const idPattern = /^[A-Za-z0-9_.-]{1,40}$/;
 
-/** Reads key ids and base64 of 32 bytes. Throws one Error with every fault, by position and well-formed id; no key is in it. */
+/** Reads key ids and base64 of 32 bytes. Throws one Error with every fault, by position and well-formed id, but without any key. */
 export function parseKeyring(json: string): Keyring {
   const keys = new Map<string, KeyObject>();
   const faults: string[] = [];
@@ -37,7 +37,7 @@ function parseEntries(json: string): [string, unknown][] {
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Error('The keyring is not usable: it is not a JSON object of key id to key.');
-  return listChildren(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two with one id
+  return listChildren(json.trim()).map(([id, value]) => [id, JSON.parse(value)]); // JSON.parse would take the last of two keys with one id
 }
 
 function makeKey(value: unknown): KeyObject | undefined {

@@ -9,18 +9,18 @@ import {
 import type { CodecOptions } from './codec.js';
 import { MalformedJson } from './json-scan.js';
 
-/** The log shows JSON, by the app's name of the entity and the name of a field. */
+/** Names the fields whose JSON the log shows, by the app's name of the entity and the name of a field. */
 export type RedactionRules = Readonly<Record<string, ReadonlyMap<string, LoggedForm>>>;
 export type LoggedForm = (json: string) => boolean;
 
 /**
- * A stored diff → JSON of changes in the definition's words. Values of listed fields stand as they are if they have the form of the
- * field; any other value leaves the name and {"shielded": true}. What is no change is left out; other text is []. Never throws.
+ * Turns a stored diff into JSON of changes, in the definition's words. Values of listed fields are shown if they have the form of the
+ * field; any other value leaves the name and {"shielded": true}. Other members are left out; other text becomes []. Never throws.
  */
 export type RedactDiff = (entity: string | null, diff: string) => string;
 export type Redaction = (shape?: DiffShape, words?: DiffMemberNames) => RedactDiff;
 
-/** Shows names that the rules or `named` list: a log can have anything in their place. */
+/** Shows names that the rules or `named` list, because a log can have anything in their place. */
 export function compileRedaction(rules: RedactionRules, named: readonly string[] = []): Redaction {
   return (shape = usualDiff, words = usualWords) => {
     const names = new Set(
@@ -51,7 +51,7 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
 }
 
 interface FieldName {
-  /** If it is undefined, no value is shown. */
+  /** Undefined: no value is shown. */
   readonly form: LoggedForm | undefined;
   readonly field: string;
 }
@@ -77,13 +77,13 @@ function listRedactedNames(
   };
 }
 
-/** "vullingKg", "vulling_kg" and "/vullingKg" are one field; a path such as "vulling.kg" is not. */
+/** Makes one name of "vullingKg", "vulling_kg" and "/vullingKg"; a path such as "vulling.kg" stays another. */
 export function normalizeSpelling(field: string): string {
   return field.replace(/^\/|[_-]/g, '').toLowerCase();
 }
 
 export interface ProjectionOptions extends CodecOptions {
-  /** CODEC_MODULE can decode the same value otherwise. */
+  /** Text of CODEC_MODULE, which decides how values are decoded. */
   readonly moduleText?: string | undefined;
   readonly redaction: Redaction;
 }

@@ -1,9 +1,9 @@
 export interface SealPart {
-  /** It is 0 for the ciphertext. */
+  /** Size; 0 for the ciphertext. */
   readonly bytes: number;
-  /** It leaves out the ciphertext before it. */
+  /** Position without the ciphertext before it. */
   readonly at: number;
-  /** The ciphertext stands before it. */
+  /** 1 if the ciphertext is before the part. */
   readonly behindData: 0 | 1;
 }
 
@@ -16,7 +16,7 @@ export interface SealLayout {
 
 const partPattern = /^(nonce|data|tag)(\d*)$/;
 
-/** Turns ["tag16", "nonce12", "data"] into places; null unless there is each part once. */
+/** Turns ["tag16", "nonce12", "data"] into positions; null unless each part occurs once. */
 export function sealLayout(layout: readonly string[]): SealLayout | null {
   const parts = new Map<string, SealPart>();
   let at = 0;

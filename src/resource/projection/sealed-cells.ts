@@ -16,7 +16,7 @@ import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
 
-/** Compiles "{workspace}|{table}|{column}|{id}"; null when a column is NULL. */
+/** Compiles "{workspace}|{table}|{column}|{id}"; the AAD is null when a column is NULL. */
 function compileAad(aad: string, { table, others }: EncodedRows): PieceText {
   const ids = new Map<string, PieceText>([
     ['workspace', ({ workspace }) => workspace],
@@ -40,7 +40,7 @@ function compileAad(aad: string, { table, others }: EncodedRows): PieceText {
   };
 }
 
-/** One large value must not hold its memory for ever. */
+/** Bytes that a buffer keeps: one large value must not hold its memory forever. */
 const keptBytesMax = 65_536;
 
 /** Opens AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
@@ -53,7 +53,7 @@ export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: 
   const aadOf = codec.aad === undefined ? () => undefined : compileAad(codec.aad, rows);
   const opener = new Opener(layout);
   let kept = Buffer.alloc(256);
-  /** Most values share header and key with the value before. */
+  /** Header and key of the value before, which most values share. */
   let last: { readonly bytes: Buffer; readonly key: KeyObject; readonly keyId: string | null } | null = null;
   return (json, { name, at }, present) => {
     const { row } = present;
@@ -83,7 +83,7 @@ export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: 
 /** Fewer bytes can look like text under a wrong key. */
 const tellingBytes = 6;
 
-/** Opens without the AAD that the tag needs; null for a value of another codec, or too short to tell. */
+/** Opens without the AAD that the tag needs; returns null for a value of another codec, or one too short to tell. */
 export function makeTextOpener(codec: Codec): (stored: string, key: KeyObject) => boolean | null {
   const readHeader = makeHeaderReader(codec);
   const layout = sealLayout(codec.layout ?? []);
@@ -100,7 +100,7 @@ export function makeTextOpener(codec: Codec): (stored: string, key: KeyObject) =
   };
 }
 
-/** Nonce and tag are copied into buffers that are used again: a view of each costs more. */
+/** Copies nonce and tag into buffers that are used again, because a view of each costs more. */
 class Opener {
   readonly #nonce: Buffer;
   readonly #tag: Buffer;
@@ -112,7 +112,7 @@ class Opener {
     this.#options = { authTagLength: layout.tag.bytes };
   }
 
-  /** Is null when the tag is wrong. */
+  /** Returns null when the tag is wrong. */
   open(key: KeyObject, sealed: Buffer, dataBytes: number, aad: string | undefined): Buffer | null {
     const { decipher, opened } = this.decipher(key, sealed, dataBytes, aad);
     copyPart(sealed, this.layout.tag, dataBytes, this.#tag);
@@ -125,7 +125,7 @@ class Opener {
     }
   }
 
-  /** Nothing is authenticated yet. */
+  /** Decrypts without authentication: the caller checks the tag. */
   decipher(key: KeyObject, sealed: Buffer, dataBytes: number, aad?: string) {
     const { nonce, data } = this.layout;
     copyPart(sealed, nonce, dataBytes, this.#nonce);

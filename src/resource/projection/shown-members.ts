@@ -13,7 +13,7 @@ const brackets = {
   object: [encodeJson('{'), encodeJson('}')],
 } as const;
 
-/** The pointers through a place in free JSON, and whether one ends there. */
+/** A node of the tree of pointers in free JSON; a pointer ends at a node that is shown. */
 interface Place {
   isShown: boolean;
   readonly members: { readonly name: JsonName; readonly place: Place }[];
@@ -22,10 +22,7 @@ interface Place {
 /** Deeper lists and objects are left out: jsonb may nest deeper than the stack is tall. */
 const depthMax = 100;
 
-/**
- * Shows only scalars and lists of them at these pointers (RFC 6901), which go through lists. Null for another value that is no object or
- * list.
- */
+/** Shows scalars, and lists of them, at these pointers (RFC 6901), also through lists. Writes null for other scalars. */
 export function makeShownMembersWriter(pointers: readonly string[]): JsonWriter {
   const root = makePlaces(pointers);
   return (from, start, json) => {
@@ -51,7 +48,7 @@ function makePlaces(pointers: readonly string[]): Place {
   return root;
 }
 
-/** It can be nothing; returns the end. */
+/** Writes the shown part of a value, which can be nothing; returns the end. */
 function writeShown(node: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;

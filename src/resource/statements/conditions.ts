@@ -22,9 +22,7 @@ export function hasValue(column: string, value: Parameter | Fragment, type: Fiel
   return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
 }
 
-/**
- * Bounds a range at its `farEnd` by a row comparison, as `comparison` says; the second column is the same on both sides.
- */
+/** Bounds a range at its `farEnd` by a row comparison, as `comparison` says; the second column is the same on both sides. */
 export function writeCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },
@@ -43,7 +41,7 @@ export function writeCondition(
 /** A chunk has no bound, begins after a key, ends at a key, or both. */
 export type Bounds = 'all' | 'after' | 'until' | 'between';
 
-/** A list goes on after a key with the first operators, and ends at one with the second. */
+/** Operators of an order: a list continues after a key by the first, and ends at a key by the second. */
 export const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
 export function listKeyColumns({ order }: Pick<Resource, 'order'>): string[] {
   return order.map(({ column }) => column);
@@ -53,7 +51,7 @@ type Ends = (typeof operators)[Direction];
 type Operator = Ends[number];
 type Order = readonly OrderColumn[];
 
-/** The conditions of the bounds of a chunk: it begins with the one operator behind a key, and ends with the other at one. */
+/** Makes the conditions of a chunk's bounds: it begins after a key by one operator, and ends at a key by the other. */
 export function makeBounded(order: Order, bounds: Bounds, [onward, back]: Ends = operators.asc, atEnd = writeBeyond) {
   return [
     ...(bounds === 'after' || bounds === 'between' ? [writeBeyond(order, onward, 'after')] : []),

@@ -7,22 +7,22 @@ export const sql = knex.knex({ client: 'pg' });
 export type Fragment = Knex.Raw;
 export type Query = Knex.QueryBuilder;
 
-/** A value is bound by its name. Each place has a number of its own, so that PostgreSQL finds a type for each. */
+/** Binds a value by its name. Each occurrence has another number, so that PostgreSQL finds a type for each. */
 export class Parameter {
   readonly [member: string]: unknown; // as knex types a binding
   constructor(readonly name: string) {}
 }
 
-/** All conditions bound the rows of a view or of a subquery. */
+/** Selects the rows of a view or of a subquery that meet all conditions. */
 export const readRows = (from: string | Fragment, conditions: readonly Fragment[] = []): Query =>
   conditions.reduce((rows: Query, condition) => rows.where(condition), sql.queryBuilder().from(from));
 
-/** A number of the program's own is not bound in `limit` and `offset`. */
+/** Writes a number of the program itself as a literal in `limit` and `offset`. */
 export const asLiteral = { skipBinding: true } as const;
 
 const limit = (query: Query): Fragment => sql.raw('? limit ?', [query, new Parameter('limit')]);
 
-/** A query ends with one of these. `limit` of knex takes numbers alone; PostgreSQL drops the parentheses around the query. */
+/** Ends of a query. `limit` of knex takes numbers alone; PostgreSQL drops the parentheses around the query. */
 export const ends = {
   limit,
   limitAfterSkipped: (query: Query): Fragment => sql.raw('? offset ?', [limit(query), new Parameter('skip')]),
@@ -32,7 +32,7 @@ export const ends = {
 export const orderBy = (columns: readonly string[], order: 'asc' | 'desc') =>
   columns.map((column) => ({ column, order }));
 
-/** Throws an error when a value is part of the query that has no name. */
+/** Throws an error when a value in the query has no name. */
 export function compile(label: string, query: Fragment | Query, inTableOrder?: true): Statement {
   const { sql: text, bindings } = query.toSQL().toNative();
   const parameters = bindings.map((bound) => {

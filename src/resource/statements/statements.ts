@@ -17,28 +17,28 @@ import { asLiteral, compile, ends, type Fragment, orderBy, Parameter, type Query
 import { orderFrom, orderView } from './walls.js';
 
 export interface ListStatements {
-  /** The rows are in order. Parameters: filters, after0/after1, until0/until1, limit. */
+  /** Reads rows in order. Parameters: filters, after0/after1, until0/until1, limit. */
   readonly rows: Readonly<Record<Bounds, Statement>>;
-  /** An index-only scan finds keys after `skip` others. `before` reads backwards, from the row before the key until0/until1. */
+  /** Finds keys after `skip` others by an index-only scan. `before` reads backwards, from the row before the key until0/until1. */
   readonly keys: Readonly<Record<'all' | 'after' | 'before', Statement>>;
   readonly last: Statement;
   readonly count: Statement;
 }
 
-/** The statements of a combination of filters and fields are composed when a client first uses it, and kept. */
+/** Statements of each combination of filters and fields, composed when a client first uses it, and kept. */
 export interface ResourceStatements {
-  /** The statements for the filters of these names, in any order; ascending and of whole rows unless told otherwise. */
+  /** Returns the statements for the filters of these names, in any order; the defaults are ascending and whole rows. */
   readonly list: (names: readonly string[], direction?: Direction, selection?: FieldSelection | null) => ListStatements;
   readonly detail: Statement | null;
 }
 
-/** A client asked for the fields, which are made of these columns. */
+/** Fields that a client asked for, and their columns. */
 export interface FieldSelection {
   readonly fields: readonly string[];
   readonly columns: readonly string[];
 }
 
-/** So many combinations of filters, order and fields are kept; the least recently used one makes room. */
+/** Bound of kept combinations of filters, order and fields; the least recently used one is evicted. */
 const combinationsKept = 256;
 
 /** Composes the statements of the resource, each over the view that has its order. */
@@ -60,7 +60,7 @@ export function compileStatements(resource: Resource): ResourceStatements {
   return { list, detail: resource.detail ? detail() : null };
 }
 
-/** The statements of a combination of filters and a direction share these parts. */
+/** Parts that the statements of a combination of filters and a direction share. */
 interface List {
   readonly label: string;
   readonly resource: Resource;
@@ -71,9 +71,9 @@ interface List {
   readonly filters: readonly string[];
   readonly nearlyUniqueFilter: string | undefined;
   readonly ownIndexFilter: string | undefined;
-  /** No index answers these filters. */
+  /** Filters that no index answers. */
   readonly unindexed: readonly string[];
-  /** The view has this order, which names the index of a nearly unique value. */
+  /** Order of the view, which selects the index of a nearly unique value. */
   readonly order: readonly string[];
 }
 
@@ -94,7 +94,7 @@ function describeList(resource: Resource, names: string[], direction: Direction,
   };
 }
 
-/** A statement that reads in a direction ends at this side of a range. */
+/** Side of a range at which a statement in this direction ends. */
 const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 function compileRows(list: List): ListStatements['rows'] {
@@ -126,7 +126,7 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
 const writeBounds = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
   makeBounded(resource.order, bounds, operators[direction], writeComparison);
 
-/** Counts all rows by their own index alone, faster than in their order, which a nearly unique value needs all the same. */
+/** Counts all rows by their own index, which is faster than in their order; a nearly unique value needs that order all the same. */
 function countRows(list: List): Query {
   const { resource, direction, nearlyUniqueFilter, ownIndexFilter, filters } = list;
   const isAlone = ownIndexFilter === undefined || filters.length === 1;
@@ -136,7 +136,7 @@ function countRows(list: List): Query {
   return readRows(sql.raw('? as found', [selectInOrder(list, keys)])).count();
 }
 
-/** A statement reads this part of a list, in a direction, up to its end. */
+/** Part of a list that a statement reads, in a direction, up to its end. */
 interface ListSection {
   readonly columns: readonly string[];
   readonly bounds: readonly Fragment[];
@@ -223,9 +223,7 @@ export function mapBounds(make: (bounds: Bounds) => Statement): Readonly<Record<
   return { all: make('all'), after: make('after'), until: make('until'), between: make('between') };
 }
 
-/**
- * Finds the row of an id. It names columns, because the view has the version of a sync pass as well, which costs a look-up of the parts.
- */
+/** Finds the row of an id. Names columns, because the view also has the version of a sync pass, which costs a look-up of the parts. */
 function selectRowById(resource: Resource, id: Parameter | Fragment, columns = getColumns(resource)): Query {
   const rows = readRows(orderView(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
   return rows.select(columns).orderBy('id');

@@ -13,14 +13,14 @@ import { compile, ends, type Fragment, Parameter, type Query, readRows, sql } fr
 import { compileStatements, mapBounds } from './statements.js';
 import { orderPart, orderView, sourceColumn, writePartVersion, writeRecordVersion } from './walls.js';
 
-/** A pass examines these rows in one order: the rows of the view, or of a view of parts. */
+/** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
-  /** It finds the key so many rows ahead. Parameters: after0/after1, horizon, limit, skip. */
+  /** Finds the key `skip` rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
   /**
-   * It finds keys of the rows of a range that meet the condition, in a view of parts one for each record. Parameters: as `ahead` has,
-   * until0/until1, and the condition's.
+   * Finds keys of a range's rows that meet the condition, one per record in a view of parts. Parameters: as `ahead`, until0/until1, its
+   * own.
    */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
@@ -29,31 +29,31 @@ export interface Section {
 export interface SyncStatements {
   /** Rows changed by their own xid or by the xids of their parts. Parameter of the condition: since. */
   readonly changed: readonly Section[];
-  /** The SHA-256 of these rows begins with a prefix. Parameter of the condition: prefixes. */
+  /** Rows whose SHA-256 begins with a prefix. Parameter of the condition: prefixes. */
   readonly hashed: Section;
-  /** Count and hash per prefix of a range of `hashed`. Parameter: depth. */
+  /** Reads count and hash per prefix of a range of `hashed`. Parameter: depth. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
-  /** It reads ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
+  /** Reads ids and versions of a range of `hashed`. Parameters: prefixes, limit. */
   readonly versions: Readonly<Record<Bounds, Statement>>;
-  /** It is null if the list has no filters of a first and a last day. */
+  /** Null if the list has no filters of a first and a last day. */
   readonly period: PeriodStatements | null;
 }
 
 export interface PeriodStatements {
-  /** These filters of the list take its first and its last day. */
+  /** Filters of the list that take its first and its last day. */
   readonly first: string;
   readonly last: string;
   readonly ahead: Section['ahead'];
-  /** It reads as over a range of `hashed`, without prefixes. Parameters: as the list's rows have. */
+  /** Reads a range of the list as of `hashed`, without prefixes. Parameters: as for the list's rows. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 
-/** A token that is older counts as older than every row: its id could look younger than it is. */
+/** A token with an older id counts as older than every row: the id could look younger than it is. */
 const tokenIdsMax = 4_000_000_000;
 
 /**
- * age() has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older. A row that is
- * newer than the next id looks old: it is in the next pass. The subquery runs once per statement.
+ * Compares by age(), which has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older.
+ * A row that is newer than the next id looks old: it is in the next pass. The subquery runs once per statement.
  */
 const writeChangedSince = (): Fragment =>
   sql.raw(
@@ -63,7 +63,7 @@ const writeChangedSince = (): Fragment =>
     { column: xidColumn, since: new Parameter('since') },
   );
 
-/** Hashes a text to the first 8 bytes of its SHA-256, 16 hexadecimal digits: to print all of it takes as long as to compute it. */
+/** Hashes a text to the first 8 bytes of its SHA-256, 16 hexadecimal digits: printing all of it takes as long as computing it. */
 const writeShortHash = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
 /** Hashes a text to 64 hexadecimal digits. */
 const writeHash = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
@@ -71,13 +71,13 @@ const hasPrefix = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])
 /** Prints the id as it is shown. A cast would drop the spaces at the end of a character(n). */
 const writeIdText = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
-/** The view is read in an order; `name` begins the labels of the statements. */
+/** A view read in an order; `name` begins the labels of the statements. */
 interface OrderedView {
   readonly name: string;
   readonly view: string;
   readonly order: readonly OrderColumn[];
   readonly inOrder: string;
-  /** The view shows parts: the first part of a record that meets the condition is enough. */
+  /** In a view of parts, the first part of a record that meets the condition is enough. */
   readonly onePerRecord?: true;
   /** Rows of an earlier moment are not read. */
   readonly horizon?: Fragment | undefined;
@@ -92,7 +92,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const rowsIn = (each: readonly OrderColumn[], part: string): OrderedView => ({
     ...{ name: `${name}.${part}`, view, order: each, inOrder: orderView(resource, listOrderKeys(each), 'asc') },
   });
-  // Rows that never change keep the order of the list, whose index they have; others can move in it, and those with parts share the id with
+  // Rows that never change keep the order of the list, whose index they have; others can move in it, and rows with parts share the id with
   // them.
   const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
   const parts = Object.entries(sync.parts).map(([part, { view, idType }]): OrderedView => {
@@ -100,7 +100,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
     return { name: `${name}.${part}`, view, order, inOrder: orderPart(view), onePerRecord: true };
   });
   return {
-    // In the order of the table: else all rows would be sorted before the condition leaves a few of them.
+    // In the order of the table: otherwise all rows would be sorted before the condition leaves a few of them.
     changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((each) =>
       compileSection(each, writeChangedSince(), true),
     ),
@@ -129,7 +129,7 @@ function makePeriodStatements(resource: Resource): PeriodStatements | null {
   return { first: days.lower, last: days.upper, ahead: keys, digest: mapBounds((bounds) => digestOf(rows[bounds])) };
 }
 
-/** Selects the rows that meet the condition; `inTableOrder` if it is on a column that no index has. */
+/** Selects the rows that meet the condition; `inTableOrder` if it is on a column without an index. */
 function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
   const keys = listOrderKeys(order);
@@ -151,7 +151,7 @@ function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: t
 }
 
 /**
- * The id and the version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested
+ * Selects id and version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested
  * loop where a plan expects few rows, as it does between two bounds.
  */
 function selectVersions(
@@ -177,7 +177,7 @@ function selectVersions(
 const writeHashOfAll = (id: string, version: string): string =>
   `bit_xor(('x' || ${writeShortHash(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
 
-/** Count and hash of ids and versions by prefix of the hash of the id. Of depth 0 no id is hashed. */
+/** Counts and hashes ids and versions by prefix of the hash of the id. With depth 0 no id is hashed. */
 function makeDigestStatement(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
   const prefix = `case :depth::int when 0 then '' else left(${writeShortHash('id')}, :depth::int) end as prefix`;
   const digest = readRows(sql.raw('? as versions', [selectVersions(resource, sync, rows, bounds)]))
@@ -193,7 +193,7 @@ function makeVersionsStatement(resource: Resource, sync: ResourceSync, rows: Ord
   return compile(`${rows.name}.versions-${bounds}`, ends.limit(found), true);
 }
 
-/** Shows a version as 16 hexadecimal digits. */
+/** Prints a version as 16 hexadecimal digits. */
 const writeHexColumn = (version: string, seed: bigint): string =>
   `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
 

@@ -20,13 +20,10 @@ import { orderBy, readRows, sql } from './sql.js';
 // reads them. A security barrier lets no condition of a statement see a row before the wall does (PostgreSQL, "Rules and Privileges"). It
 // is planned by itself, so an index serves a list in order only where the order stands inside the barrier: hence a view for each order.
 
-/** `migrate` runs the views of one definition, or of a log of the app, as SQL. */
+/** A view of one definition, or of a log of the app, as SQL that `migrate` runs. */
 export interface Wall {
   readonly name: string;
-  /**
-   * `{type of records.klanten}` stands for the type of that view's workspace_id, and `{digest of …}` for a digest of the view: the catalog
-   * knows.
-   */
+  /** `{type of records.klanten}` stands for the type of the view's workspace_id, `{digest of …}` for a digest of the view. */
   readonly sql: string;
   readonly hash: string;
 }
@@ -44,17 +41,17 @@ export function orderView({ view, order }: Ordered, columns: readonly string[], 
   return nameWalled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
 }
 
-/** Adds the columns of the list's key that are not among them. */
+/** Adds the missing columns of the list's key. */
 export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
   return [...new Set([column, ...order.map((each) => each.column)])];
 }
 
-/** `migrate` makes the view of another. */
+/** A view that `migrate` makes of another one. */
 interface GeneratedView {
   readonly view: string;
   readonly source: string;
   readonly columns: readonly string[];
-  /** No statement compares these columns. */
+  /** Columns that no statement compares. */
   readonly uncompared?: ReadonlySet<string>;
   readonly computed?: readonly string[];
   readonly order?: ReturnType<typeof orderBy>;
@@ -62,7 +59,7 @@ interface GeneratedView {
   readonly isWrite?: boolean;
 }
 
-/** The wall compares this column of an operator's view. No login can name it: estimates of the planner would list the workspaces. */
+/** Column of an operator's view that the wall compares. No login can name it: estimates of the planner would list the workspaces. */
 const workspaceColumn = 'workspace_id';
 
 /** Lists the views that read a resource: the view of the records, without an order and with each, and the views of their parts. */
@@ -99,7 +96,7 @@ function readViews(resource: Resource): GeneratedView[] {
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 
-/** No filter and no order uses these columns. JSON has no order, so no leakproof operator compares it. */
+/** Lists the columns of no filter and no order. JSON has no order, so no leakproof operator compares it. */
 function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
   const compared = [...resource.order, ...Object.values(resource.filters)].map(({ column }) => column);
   const shown = listLeaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
@@ -109,7 +106,7 @@ function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
 
 const partColumns = ['id', 'part_id', xidColumn];
 
-/** Orders the view of parts as a pass reads them. */
+/** Names the view of parts in the order of a pass. */
 export function orderPart(view: string): string {
   return nameWalled(view, '_asc');
 }
@@ -124,10 +121,7 @@ export function getViews(resource: Resource): string[] {
   return readViews(resource).map(({ view }) => view);
 }
 
-/**
- * Filters compare these columns as text: equality of enumerated types is not leakproof, so it would come after all that the barrier
- * protects.
- */
+/** Lists columns that filters compare as text: equality of enumerated types is not leakproof, so the barrier would delay it. */
 function listLabelColumns({ filters }: Resource): string[] {
   return Object.values(filters).flatMap(({ type, column }) => (type === 'enum' ? [column] : []));
 }
@@ -185,15 +179,15 @@ function writeRowVersion(resource: Resource, sync: ResourceSync): string {
   return `${writeRecordVersion(nameDigest(resource))}${parts.join('')} as ${versionColumn}`;
 }
 
-/** The column has a digest of the operator's view, a bigint. */
+/** Column with a digest of the operator's view, a bigint. */
 export const sourceColumn = 'sync_source';
 
 const nameDigest = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${nameRecords(view)}}`;
 
-/** The share of a row in the version of its record; `source` is the digest of the operator's view. */
+/** Hashes the row itself for the version of its record; `source` is the digest of the operator's view. */
 export const writeRecordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
 
-/** The share of a part: the version differs when one is added, changed, deleted or moved. */
+/** Hashes a part for the version: it differs when a part is added, changed, deleted or moved. */
 export const writePartVersion = (kind: number): string =>
   `hash_record_extended(row(${kind}, part_id, ${xidColumn}), 0)`;
 
@@ -224,7 +218,7 @@ export function getGivenColumns(resource: Resource, { ids, creates, onCreate, on
   return { inserted: creates ? made : [], updated: [...writable, ...Object.keys(onChange)] };
 }
 
-/** Entries are added to a log, never changed and never read by writes. */
+/** Makes a view by which entries are added to a log, never changed and never read by writes. */
 function makeLogWall(rules: readonly LoggedAs[]): Wall {
   const { view, records } = rules[0] as LoggedAs;
   const entryColumns = [

@@ -23,10 +23,10 @@ const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
 const keys = 'gateway.idempotency';
 const writeKeyCondition = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
 
-/** sql/check/refused.sql takes them as $1 to $4. */
+/** $1 to $4 of sql/check/refused.sql. */
 const refusedParameters = ['column', 'constraint', 'schema', 'table'].map((each) => `refused.${each}`);
 
-/** This transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
+/** Tests that this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
 const selectClaimed = (): Query => sql(keys).select('key').where(writeKeyCondition()).whereNull('status');
 
 type Value = Parameter | Fragment;
@@ -40,7 +40,7 @@ function insertInto(view: string, entries: readonly Entry[], rows: Query): Query
   );
 }
 
-/** They go through the write view; rows have the columns of a read. Parameters are named after members, whose names have no dot. */
+/** Compiles statements on the write view; rows have the columns of a read. Parameters have the names of members, which have no dot. */
 export function compileWriteStatements(resource: WritableResource) {
   const { ids, onChange, onCreate, view } = resource.write;
   const columns = getColumns(resource);
@@ -62,13 +62,13 @@ export function compileWriteStatements(resource: WritableResource) {
   const update = writeUpdate(view, [...values, ...moved], row, columns);
   const queries = {
     claim: claim(known),
-    /** It locks the row until the transaction ends, if this transaction claimed the key. */
+    /** Locks the row until the transaction ends, if this transaction claimed the key. */
     lock: sql(view).select(columns).whereExists(selectClaimed()).where(row).forUpdate(),
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
     create: storeAnswer(resource, 201, create.returning(columns), writeNewId(resource)),
     /** Sets every writable column; those not in the patch keep the value of the locked row. */
     update: storeAnswer(resource, 200, update, new Parameter('id')),
-    /** Stores and returns a row that stays as it is. */
+    /** Stores and returns an unchanged row. */
     keep: storeAnswer(resource, 200, read()),
     recall: selectRecalled(resource, known),
     read: read(),
@@ -77,9 +77,9 @@ export function compileWriteStatements(resource: WritableResource) {
   const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(named);
   return {
     ...statements,
-    /** PostgreSQL refused these columns of the write view. */
+    /** Finds which columns of the write view PostgreSQL refused. */
     refused: prepareSql(`${resource.name}.refused`, addShown('refused', view), refusedParameters),
-    /** They are in the order of `recall`. */
+    /** Names in the order of `recall`. */
     references: references.map(({ path }) => path[0] as string),
   };
 }
@@ -125,7 +125,7 @@ function storeAnswer(resource: WritableResource, status: number, written: Query 
   const { token_id, key } = writeKeyCondition();
   const { audit } = resource.write;
   const columns = getColumns(resource).map((column) => `written.${column}`);
-  // As PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end.
+  // PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end.
   const texts = columns.map(() => 'case when ?? is not null then concat(??) end');
   const row = sql({ held: keys })
     .update({
@@ -151,7 +151,7 @@ function storeAnswer(resource: WritableResource, status: number, written: Query 
   return query.with('stored', row).select('record', failIfNone).from('claimed').joinRaw('left join stored on true');
 }
 
-/** A new record needs its id in its audit entry. A text that the database made is read as the log's own type, which may be another. */
+/** Reads the id that a new record needs in its audit entry. A text of the database is read as the log's type, which may differ. */
 function writeNewId({ idType, write }: WritableResource): Value {
   if (write.ids === 'gateway') return new Parameter('id');
   if (idType !== 'text' || !write.audit) return sql.raw('written.id');
@@ -163,7 +163,7 @@ function writeTypedAs(view: string, column: string, text: Value): Fragment {
   return sql.raw(`(json_populate_record(null::??, json_build_object('${column}', ?))).??`, [view, text, column]);
 }
 
-/** Differs when rows of the resource have other columns, or columns of other types. */
+/** Hashes the shape of a record: it differs when rows of the resource have other columns, or columns of other types. */
 function writeShape(resource: Resource): string {
   const types = listLeaves(resource).map(({ field: { column, type } }) => [column, type]);
   return createHash('sha256')

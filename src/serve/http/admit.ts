@@ -34,7 +34,7 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   if (counted.every(({ result }) => result.allowed)) return access;
   const used = counted.filter(({ result }) => !result.allowed);
   const { limit, result } = used[0] as Counted;
-  const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the end of both where both are used up
+  const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the later end if both limits are used up
   const detail = `More than ${result.quota} ${limit.what} in a minute.`;
   return refuseToken(deps, limit.name, { ...result, resetSeconds }, detail);
 }
@@ -47,7 +47,7 @@ interface Counted {
 const requestLimit = { policy: '"default"', name: 'token', what: 'requests' } as const;
 const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as const;
 
-/** Names and values in turns (draft-ietf-httpapi-ratelimit-headers). */
+/** Lists names and values in turns (draft-ietf-httpapi-ratelimit-headers). */
 function listRateLimitHeaders(counted: readonly Counted[]): string[] {
   let [policies, left] = ['', ''];
   for (const { limit, result } of counted) {
@@ -72,7 +72,7 @@ async function countWrite(token: RateLimiter, write: RateLimiter, access: Access
   ];
 }
 
-/** Throws 429 beyond the limit of a valid token, without one beyond the limit of the address, which an office can share. */
+/** Throws 429 beyond the limit of a valid token, or without one beyond the limit of the address, which an office can share. */
 export async function admitPublic(deps: Admission, ctx: Context): Promise<void> {
   if (ctx.req.headers.authorization !== undefined) {
     const access = findCachedAccess(deps, ctx) ?? (await authenticate(deps, ctx).catch(() => null));
@@ -83,7 +83,7 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   if (!result.allowed) await refuseToken(deps, 'public', result, detail);
 }
 
-/** Is null for a token that was not looked up before, or is missing. */
+/** Returns null for a token that was not looked up before, or is missing. */
 function findCachedAccess({ tokens }: Admission, { req }: Context): Access | null {
   const { authorization = '' } = req.headers;
   return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
@@ -114,7 +114,7 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   }
 }
 
-/** Otherwise a flood of unknown tokens would cost a look-up for each 429. */
+/** Bounds the look-ups, which a flood of unknown tokens would otherwise cost with each 429. */
 async function mayLookUp({ address: failures, lookUp }: Limits, address: string): Promise<boolean> {
   return (await failures.peek(address)).allowed || (await lookUp.consume(address)).allowed;
 }
@@ -133,7 +133,7 @@ async function refuseToken(
   throw new Problem('rate_limited', detail, { headers: { 'Retry-After': String(result.resetSeconds) } });
 }
 
-/** Must be called before any record is looked up, so that the answer reveals none. */
+/** Throws unless the token has the scope. Must run before any record is looked up, so that the answer reveals none. */
 export function requireScope(access: Access, scope: string): void {
   if (access.scopes.has(scope)) return;
   const headers = makeChallenge(false, `, error="insufficient_scope", scope="${scope}"`);
@@ -171,7 +171,7 @@ function makeTokenInvalid(basicAuth: boolean): Problem {
 
 const withPort = /^\[([^\]]+)\](?::\d+)?$|^(\d+(?:\.\d+){3}):\d+$/;
 
-/** Takes an IPv4 address, or the /64 of an IPv6 address, which one customer holds (RFC 6177). */
+/** Returns an IPv4 address, or the /64 of an IPv6 address, which one customer holds (RFC 6177). */
 export function getAddressKey(ip: string): string {
   const [, inBrackets, beforePort] = withPort.exec(ip) ?? [];
   const [text = ''] = (inBrackets ?? beforePort ?? ip).split('%'); // a zone names an interface of this machine, not the client

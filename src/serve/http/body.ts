@@ -3,7 +3,7 @@ import type { KoaBodyMiddlewareOptions } from 'koa-body';
 import { Problem } from '../../base/errors.js';
 import { countHeaders } from './request-head.js';
 
-/** Throws 415 unless the media type is JSON in UTF-8, 413 when the body is too large. */
+/** Reads a body. Throws 415 unless the media type is JSON in UTF-8, 413 when the body is too large. */
 export type BodyReader = (ctx: Context, mediaTypes: readonly string[]) => Promise<Buffer>;
 
 /** Reads as latin1, so that parseStrictJson can refuse invalid UTF-8. Without writes koa-body is not loaded: 12 MB. */
@@ -33,11 +33,11 @@ export async function makeBodyReader(bytesMax: number): Promise<BodyReader> {
   };
 }
 
-/** It matches type and parameters (RFC 9110 §8.3.1). */
+/** Matches type and parameters (RFC 9110 §8.3.1). */
 const mediaType = /^\s*([^\s;]+)\s*((?:;\s*(?:[^\s;=]+=(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)\s*)?)*)$/;
 const charsetParameter = /;\s*charset=(?:"([^"]*)"|([^\s;]+))/g;
 
-/** Throws 415. Other parameters than charset are ignored (RFC 2045 §1). */
+/** Throws 415. Ignores other parameters than charset (RFC 2045 §1). */
 function checkMediaType(ctx: Context, mediaTypes: readonly string[]): void {
   const { 'content-type': plain = '', 'content-encoding': coding } = ctx.req.headers;
   // The usual header first: headersDistinct copies all of them.

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { splitOrigins } from '../../settings.js';
 
-/** A page of another origin may read these headers, beside those that every page may. */
+/** Headers that a page of another origin may read, beside those that every page may. */
 export const exposedHeaders =
   'Accept-Patch, Allow, API-Version, Content-Encoding, Data-As-Of, Deprecation, Dry-Run, ETag, Idempotent-Replayed, Link, Location, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, WWW-Authenticate, X-Request-Id';
 
@@ -16,19 +16,19 @@ const preflightHeaders = Object.entries({
 
 export type CrossOrigin = NonNullable<ReturnType<typeof makeCrossOrigin>>;
 
-/** Pages of these exact origins may send a token, but no credentials of the browser. Null: no page may. */
+/** Lets pages of these exact origins send a token, but no credentials of the browser. Null: no page may. */
 export function makeCrossOrigin(setting: string) {
   const origins = new Set(splitOrigins(setting));
   if (origins.size === 0) return null;
   const isListed = ({ headers }: IncomingMessage): boolean => origins.has(headers.origin ?? '');
-  /** Its answer needs no token and no limit, because a refusal would cost as much. */
+  /** A preflight needs no token and no limit, because a refusal would cost as much as the answer. */
   const isPreflight = (request: IncomingMessage): boolean =>
     request.method === 'OPTIONS' && 'access-control-request-method' in request.headers && isListed(request);
   return {
     isPreflight,
-    /** Names and values in turns. */
+    /** Lists names and values in turns. */
     headersFor: (request: IncomingMessage): readonly string[] => {
-      const varies = ['Vary', 'Origin']; // for any origin: a cache must not give the response to one to another
+      const varies = ['Vary', 'Origin']; // also for other origins: a cache must not give the response for one to another
       if (!isListed(request)) return varies;
       const grants = isPreflight(request) ? preflightHeaders : ['Access-Control-Expose-Headers', exposedHeaders];
       return [...varies, 'Access-Control-Allow-Origin', request.headers.origin as string, ...grants];

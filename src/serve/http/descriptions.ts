@@ -9,7 +9,7 @@ import { chooseEncoding, compress } from './encodings.js';
 
 export type Descriptions = ReturnType<typeof makeDescriptions>;
 
-/** Each is made at its first request, so that no start waits for it. */
+/** Makes each document at its first request, so that no start waits for it. */
 export function makeDescriptions(resources: readonly Resource[], options: OpenApiOptions) {
   const document = () => makeOpenApi(resources, options);
   return {
@@ -24,7 +24,7 @@ export function makeDescriptions(resources: readonly Resource[], options: OpenAp
   };
 }
 
-/** Browsers keep it and ask by its ETag. */
+/** Browsers keep the page and revalidate it by its ETag. */
 const makePageHeaders = (policy: string) => ({
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
@@ -34,7 +34,7 @@ const makePageHeaders = (policy: string) => ({
 type FixedReply = Reply & { readonly body: Buffer | null };
 type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
-/** Made at its first use. Each content coding has an ETag of its own (RFC 9110 §8.8.3.3). */
+/** Makes a body at its first use. Each content coding has another ETag (RFC 9110 §8.8.3.3). */
 export class FixedBody {
   #made: ReturnType<typeof addHash> | undefined;
 

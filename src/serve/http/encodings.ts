@@ -10,7 +10,7 @@ export interface Encoding {
 /** br has a window of 256 KB: with its default of 4 MB, 75 slow clients took 340 MB. */
 const params = { [constants.BROTLI_PARAM_QUALITY]: 1, [constants.BROTLI_PARAM_LGWIN]: 18 };
 
-/** They are in order of preference. */
+/** Encodings in order of preference. */
 const encodings: readonly Encoding[] = [
   { name: 'br', bytes: 655_360, compressor: () => createBrotliCompress({ params }) },
   { name: 'gzip', bytes: 393_216, compressor: () => createGzip({ level: 3 }) },

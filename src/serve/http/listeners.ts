@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { StartRefused } from '../../base/errors.js';
 
-/** Node forgets the connections of CONNECT. */
+/** Open connections per server, because Node forgets a connection of CONNECT. */
 const connections = new WeakMap<Server, Set<Socket>>();
 
 export function countConnections(server: Server): Promise<number> {
@@ -17,7 +17,7 @@ const listenFaults: Readonly<Record<string, string>> = {
   EAFNOSUPPORT: 'this machine has no addresses of that kind',
 };
 
-/** The kernel's queue (listen(2)): with Node's 511 it dropped a burst of clients for a second. */
+/** Length of the kernel's queue (listen(2)): with Node's 511 it dropped a burst of clients for a second. */
 const waitingMax = 4096;
 
 /** Returns the origin, such as http://127.0.0.1:8080. Throws StartRefused. */
@@ -45,10 +45,10 @@ export async function close(server: Server): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-/** Idle connections stay open so long while a listener drains: a request on its way gets a response. */
+/** Idle connections stay open this long while a listener drains: a request on its way gets a response. */
 const idleMs = 1000;
 
-/** Accepts no connections, waits for running responses, and breaks the rest after `drainMs`. */
+/** Accepts no connections, waits for running responses, and breaks off the others after `drainMs`. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
   server.prependListener('request', (_, response) => {
     response.shouldKeepAlive = false;
@@ -62,7 +62,7 @@ export async function drain(server: Server, drainMs: number): Promise<void> {
   await new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   clearTimeout(deadline);
   clearInterval(idle);
-  server.close(() => undefined); // ends Node's timer for requests that are late
+  server.close(() => undefined); // ends Node's timer for late requests
 }
 
 /** Node takes a connection for idle as soon as the response is complete, and would cut it off. */
@@ -71,7 +71,7 @@ function isSending(server: Server): boolean {
 }
 
 function breakConnections(server: Server): void {
-  for (const socket of openOn(server)) socket.resetAndDestroy(); // a page that is cut must not look complete
+  for (const socket of openOn(server)) socket.resetAndDestroy(); // a broken page must not look complete
 }
 
 function openOn(server: Server): Socket[] {

@@ -8,7 +8,7 @@ import { renderWhole } from './render.js';
 
 const notImplemented = new Problem('not_implemented', 'The only transfer coding is chunked.');
 
-/** A key is llhttp's reason or the error's code. */
+/** Problems by llhttp's reason or the error's code. */
 const parseProblems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: new Problem('headers_too_large', 'The request header is too large.'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new Problem('payload_too_large', 'The chunk extensions are too large.'),
@@ -28,7 +28,7 @@ export class ResponseOrder {
   readonly #ended = new WeakSet<Duplex>();
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
-  /** Calls `handle` when the responses before it have ended; never if the connection ends or its body is broken. */
+  /** Calls `handle` when the earlier responses have ended; never if the connection ends or its body is broken. */
   inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const { socket } = request;
     if (!socket.writable) return;
@@ -44,7 +44,7 @@ export class ResponseOrder {
     });
   }
 
-  /** Node's own close behind the last response would lose it where a part of the request is unread. */
+  /** Tracks responses, because Node's own close after the last one would lose it if a part of the request is unread. */
   #begin(socket: Socket): Set<ServerResponse> {
     const responses = new Set<ServerResponse>();
     const destroySoon = socket.destroySoon.bind(socket);
@@ -57,7 +57,7 @@ export class ResponseOrder {
     return responses;
   }
 
-  /** Responses in progress on the connection come first (RFC 9112 §9.3.2). */
+  /** Sends the responses in progress on the connection first (RFC 9112 §9.3.2). */
   answerErrors(server: Server): void {
     server.on('clientError', (error: ParseError, socket) => {
       if (error.code === 'ECONNRESET') return void socket.destroy();
@@ -66,7 +66,7 @@ export class ResponseOrder {
       void this.#answer(socket, findUnknownMethod(error) ?? known ?? malformed, isHead(error));
     });
     server.on('connect', (_, socket: Duplex) => {
-      // Node has removed its listeners: a reset would end the process, and a response would wait for ever.
+      // Node has removed its listeners: a reset would end the process, and a response would wait forever.
       socket.on('error', () => socket.destroy());
       socket.on('drain', () => this.#openOn(socket)[0]?.emit('drain'));
       void this.#answer(socket, makeNotAllowed('CONNECT'), false);
@@ -85,7 +85,7 @@ export class ResponseOrder {
     this.#ended.add(socket);
     const before = this.#openOn(socket);
     const latest = before.at(-1);
-    const isBroken = latest?.req.complete === false; // its body cannot be parsed: this answer takes its place, unless it has begun
+    const isBroken = latest?.req.complete === false; // its body cannot be parsed: this answer replaces its response, unless it has begun
     const isAnswered = isBroken && latest?.headersSent;
     if (isBroken && !isAnswered) before.pop();
     await Promise.all(before.map((response) => response.closed || once(response, 'close')));
@@ -107,7 +107,7 @@ function halfCloseThenDestroy(socket: Duplex): void {
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** Answers 405 if Node's parser does not know the method of a well-formed request. */
+/** Returns a 405 if Node's parser does not know the method of a well-formed request. */
 function findUnknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Problem | undefined {
   if (code !== 'HPE_INVALID_METHOD' || rawPacket === undefined) return undefined;
   const text = rawPacket.toString('latin1');
@@ -116,7 +116,7 @@ function findUnknownMethod({ code, rawPacket, bytesParsed = 0 }: ParseError): Pr
   return line ? makeNotAllowed(line[1] as string) : undefined;
 }
 
-/** It is a HEAD, whose answer has no body; the packet can begin with the body of the request before. */
+/** Recognizes a HEAD, whose answer has no body; the packet can begin with the body of the request before. */
 function isHead({ rawPacket }: ParseError): boolean {
   return rawPacket !== undefined && /^HEAD |HEAD \S+ HTTP\/1\.[01]\r?\n/.test(rawPacket.toString('latin1'));
 }

@@ -2,7 +2,7 @@ import { getProblemType, type Problem, problems } from '../../base/errors.js';
 
 export const apiVersion = '1.0.0';
 
-/** Every response has them, also to requests that are not HTTP. */
+/** Headers of every response, also to requests that are not HTTP. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   'API-Version': apiVersion,
   'Cache-Control': 'no-store',

@@ -39,31 +39,28 @@ export function checkHost(request: IncomingMessage): void {
     throw makeInvalid([{ header: 'host', code: 'invalid_host', detail: 'One valid Host header is required.' }]);
 }
 
-/** Throws 501 unless it is chunked (RFC 9112 §6.1): the start of the next request would be unknown. */
+/** Throws 501 unless the coding is chunked (RFC 9112 §6.1): the start of the next request would be unknown. */
 export function checkTransferEncoding({ headers }: IncomingMessage): void {
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'chunked')
     throw new Problem('not_implemented', 'The only transfer coding is chunked.', { headers: { Connection: 'close' } });
 }
 
-/**
- * A hundred UUIDs fit, each as a parameter. The next page of an accepted list is accepted: the target has room for what links add to a
- * query.
- */
+/** Bounds for a hundred UUIDs, each as a parameter; the target also has room for what links to the next page add to a query. */
 const queryBytesMax = 5120;
 const targetBytesMax = 9216;
-/** Clients send them as they are; links percent-encode them. */
+/** Characters that clients send plain and links percent-encode. */
 const encodedInLinks = /["<>\\^`{|}]/g;
-/** A target is visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
+/** Visible ASCII without a fragment (RFC 9112 §3.2, RFC 3986 §2). */
 const targetForm = /^(?:https?:\/\/([^/?#\\]+)(?=[/?]|$)|(?=\/)|(?=\*$))([\x21\x22\x24-\x7e]*)$/i;
 
-/** An unreserved character may be percent-encoded (RFC 3986 §6.2.2.2). */
+/** Decodes an unreserved character, which may be percent-encoded (RFC 3986 §6.2.2.2). */
 function decodeUnreserved(pair: string): string {
   const character = String.fromCharCode(Number.parseInt(pair.slice(1), 16));
   return /[\w.~-]/.test(character) ? character : pair;
 }
 
-/** The host of an absolute target replaces the Host header (RFC 9112 §3.2.2). Throws 414 or 400. */
+/** Replaces the Host header by the host of an absolute target (RFC 9112 §3.2.2). Throws 414 or 400. */
 export function checkTarget(request: IncomingMessage): void {
   const url = request.url as string;
   const isContinued = !url.includes('?') || /[?&]cursor=/.test(url);
@@ -78,10 +75,10 @@ export function checkTarget(request: IncomingMessage): void {
   request.url = target.replace(/^[^?]*%[^?]*/, (segments) => segments.replace(/%[2-7][\dA-F]/gi, decodeUnreserved));
 }
 
-/** Takes `publicUrl`, otherwise the host that the client addressed, without a trailing slash. */
+/** Returns `publicUrl`, otherwise the host that the client addressed, without a trailing slash. */
 export function getOrigin(ctx: Context, publicUrl: string): string {
   if (publicUrl !== '') return publicUrl;
-  const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host passes the same check as Host
+  const forwarded = isHost(ctx.host) ? ctx.host : ctx.headers.host; // X-Forwarded-Host must pass the same check as Host
   const { localAddress = '', localPort } = ctx.socket;
   const host = forwarded || `${isIPv6(localAddress) ? `[${localAddress}]` : localAddress}:${localPort}`;
   return `${ctx.protocol === 'https' ? 'https' : 'http'}://${host}`; // X-Forwarded-Proto can hold any text

@@ -21,7 +21,7 @@ export interface RespondDeps {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A body in pieces is sent with backpressure; if it fails the connection is destroyed. */
+/** Sends a body in pieces with backpressure; if it fails the connection is destroyed. */
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = getExchange(ctx);
   exchange.page = reply.page ?? null;
@@ -51,7 +51,7 @@ async function respondInPieces(
   deps: RespondDeps,
 ): Promise<void> {
   const { chunkMemory } = deps.reads;
-  const isHead = ctx.method === 'HEAD'; // it names the encoding that GET would have
+  const isHead = ctx.method === 'HEAD'; // HEAD has the encoding that GET would have
   const used = encoding && (isHead || chunkMemory.mayCompress(encoding.bytes)) ? encoding : undefined;
   if (used) headers['Content-Encoding'] = used.name;
   if (isHead) {
@@ -68,17 +68,17 @@ async function respondInPieces(
   }
 }
 
-/** Makes one call with all headers, and one write: both saved a tenth of a detail's processor time. */
+/** Makes one call with all headers, and one write: both saved a tenth of a single record's processor time. */
 export function send(ctx: Context, status: number, body: string | Buffer | null, headers: Headers = {}): void {
   if (body === null) return void sendHead(ctx, status, headers).end();
   const response = sendHead(ctx, status, headers, Buffer.byteLength(body));
   if (typeof body !== 'string') return void response.end(body);
   response.write(body);
-  response.socket?.uncork(); // sends the head and the text as one text
+  response.socket?.uncork(); // writes head and text in one piece
   response.end();
 }
 
-/** Headers of the response replace common ones of the same name. */
+/** Replaces common headers by the response's headers of the same name. */
 function sendHead(ctx: Context, status: number, headers: Headers, bytes?: number): ServerResponse {
   const all = [...getExchange(ctx).headers];
   for (const name in headers) {
@@ -96,7 +96,7 @@ async function sendPieces(
   { observe, pageTimeMaxMs }: RespondDeps,
 ): Promise<void> {
   const { res } = ctx;
-  res.setMaxListeners(20); // a compressor in front of it brings several of its own
+  res.setMaxListeners(20); // a compressor in front of the response brings several of its own
   const overtime = setTimeout(() => breakOff(res, new Error('page time exceeded')), pageTimeMaxMs);
   try {
     const compressed = compressor === null ? null : pipeline(compressor, res);
@@ -115,7 +115,7 @@ async function sendPieces(
   }
 }
 
-/** An HTTP/1.0 body ends with its connection: an orderly end would look complete. */
+/** Resets the connection: an HTTP/1.0 body ends with its connection, so an orderly end would look complete. */
 function breakOff(res: ServerResponse, reason?: Error): void {
   res.socket?.resetAndDestroy();
   res.destroy(reason);

@@ -32,23 +32,23 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly listLimits: ListLimits;
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
-  /** It fills the register of reads; a page that broke counts what it showed. */
+  /** Fills the register of reads; a page that broke counts the records that were sent. */
   readonly noteRead: (tokenId: string, shown: ReadContent) => void;
   readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
-  /** It is null if DOCS puts the page elsewhere, or has none. */
+  /** Null if DOCS puts the page elsewhere, or has none. */
   readonly docs: FixedBody | null;
   readonly writes: (WriteDeps & { readonly readBody: BodyReader }) | null;
 }
 
 const apiPrefix = '/api/v1';
 
-/** Paths are case-sensitive; a trailing slash is another path, except for the index. */
+/** Paths are case-sensitive; a trailing slash makes another path, except for the index. */
 const makeRouter = (): Router => new Router({ sensitive: true, strict: true });
 const resourceIn = /^\/api\/v1\/(?:sync\/)?([^/]+)/;
 
-/** Each resource has a router, because a router tries its paths one after another. */
+/** Gives each resource a router, because a router tries its paths one after another. */
 export function makeRoutes(deps: RouteDeps): Middleware {
   const byResource = new Map(deps.compiled.map((each) => [each.resource.name, makeResourceRoutes(deps, each)]));
   const others = makeOtherRoutes(deps);
@@ -93,7 +93,7 @@ interface Rules {
   readonly compressible: boolean;
 }
 
-/** A request with a token passes limits → scope → Accept → its own stages → respond. */
+/** Passes a request with a token through limits → scope → Accept → its own stages → respond. */
 function makeAdmitted(
   deps: RouteDeps,
   rules: Rules,
@@ -137,7 +137,7 @@ async function enterLargePage(deps: RouteDeps, { res }: Context, { tokenId, work
   else res.once('close', leave);
 }
 
-/** The stages of a request of sync, which counts as a large page: it can examine every record of the workspace. */
+/** Makes the stages of sync, which count as a large page: a request can examine every record of the workspace. */
 function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: CompiledSync) {
   const scope = `read:${compiled.resource.name}`;
   return <Request>(
@@ -164,7 +164,7 @@ function makeDetailRoute(deps: RouteDeps, compiled: CompiledResource): Middlewar
 
 const keyHeader = 'idempotency-key';
 
-/** Everything is checked before the primary is contacted. */
+/** Checks everything before the primary is contacted. */
 function makeWriteRoute(
   deps: RouteDeps,
   writes: NonNullable<RouteDeps['writes']>,
@@ -175,7 +175,7 @@ function makeWriteRoute(
   return makeAdmitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
     const body = await writes.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     const isDryRun = parseDryRun(ctx.querystring);
-    if (isDryRun) getExchange(ctx).headers.push('Dry-Run', 'true'); // also of refusals
+    if (isDryRun) getExchange(ctx).headers.push('Dry-Run', 'true'); // refusals have it, too
     const request = parseWrite(rules, access, access.scopes.has(`read:${name}`), {
       isDryRun,
       method: ctx.method,
@@ -210,13 +210,13 @@ function makeTokenRoute(deps: RouteDeps): Middleware {
       workspaceId: workspace,
       scopes: [...scopes].filter((scope) => scope !== '').sort(),
       expiresAt,
-      limits: [{ name: 'default', quota, windowSeconds }, ...writes], // as the `RateLimit-Policy` of its responses names them
+      limits: [{ name: 'default', quota, windowSeconds }, ...writes], // as `RateLimit-Policy` names them
     });
     return { status: 200, headers: {}, body, databaseMs: 0 };
   });
 }
 
-/** A request for a document without a token passes limit per address → Accept → respond. */
+/** Passes a request for a document without a token through limit per address → Accept → respond. */
 function makePublicRoute(deps: RouteDeps, document: FixedBody, isJson = true): Middleware {
   return async (ctx) => {
     await admitPublic(deps, ctx);

@@ -14,7 +14,7 @@ export type ServerBounds = Pick<
 
 const headerBytesMax = 16_384;
 
-/** Errors that Node would answer itself get problem documents too. */
+/** Answers errors with problem documents, also those that Node would answer. */
 export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
   const ends = new ResponseOrder();
@@ -42,8 +42,8 @@ export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe):
   server.on('timeout', (socket) => {
     if (socket.writableLength > 0) {
       observe({ type: 'client_too_slow' });
-      socket.resetAndDestroy(); // see breakOff
-    } else if (!ends.isAnswering(socket)) socket.destroy(); // otherwise the response waits for the database
+      socket.resetAndDestroy(); // an orderly end could look complete (respond.ts)
+    } else if (!ends.isAnswering(socket)) socket.destroy(); // an answer that is due waits for the database, not for its client
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     ends.inTurn(request, response, () => refuseExpectation(request, response)),

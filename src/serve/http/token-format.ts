@@ -4,10 +4,10 @@ import { crc32 } from 'node:zlib';
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const shape = /^wdg_[0-9A-Za-z]{49}$/;
 
-/** Lets scanners recognize a token in logs and source code. */
+/** Prefix by which scanners recognize a token in logs and source code. */
 export const tokenPrefix = 'wdg_';
 
-/** A token has 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
+/** Makes 43 random base62 characters (256 bits) and 6 of a CRC-32, which refuses a mistyped token without a look-up. */
 export function makeToken(): string {
   const secret = Array.from({ length: 43 }, () => alphabet[randomInt(62)]).join('');
   return `wdg_${secret}${computeChecksum(`wdg_${secret}`)}`;
@@ -17,7 +17,7 @@ export function isWellFormed(token: string): boolean {
   return shape.test(token) && token.slice(47) === computeChecksum(token.slice(0, 47));
 }
 
-/** The hash is stored in its place; 256 random bits need no salt and no stretching. */
+/** Hashes the token for storage; 256 random bits need no salt and no stretching. */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }

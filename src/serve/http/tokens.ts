@@ -14,16 +14,16 @@ export interface Access {
   readonly name: string;
   readonly workspace: WorkspaceId;
   readonly scopes: ReadonlySet<string>;
-  /** It is in epoch milliseconds; Infinity means that it does not expire. */
+  /** In epoch milliseconds; Infinity means that the token does not expire. */
   readonly expiresAtMs: number;
-  /** It is undefined for the default. */
+  /** Undefined for the default. */
   readonly requestsPerMinute: number | undefined;
-  /** With `no owner` its workspace or its user is gone. It is null for a valid token, until it expires. */
+  /** Null for a valid token, until it expires. For `no owner` the workspace or the user is gone. */
   readonly refusal: 'revoked' | 'no owner' | null;
 }
 
 export interface TokenRefusal {
-  /** They are the client's address, the hash of a token that was looked up, or both. */
+  /** Keys that a failure counts against: the client's address, the hash of a token that was looked up, or both. */
   readonly failureKeys: readonly string[];
   readonly token?: { readonly id: string; readonly reason: string };
 }
@@ -32,11 +32,11 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
   readonly gate: Gate;
-  /** It is asked while no replica can be used. */
+  /** Target of look-ups while no replica can be used. */
   readonly primary: () => ReadTarget | null;
-  /** If the database fits, a token that it does not know is unknown; with `now` it is looked at again. */
+  /** If the database fits, a token that it lacks is unknown; with `now` the database is looked at again. */
   readonly mayRefuse: (now: boolean) => boolean | Promise<boolean>;
-  /** It is called once per look-up of a valid token: at most twice in tokenCacheMs. */
+  /** Is called once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
 
@@ -50,15 +50,15 @@ const findToken = prepareSql(
     from gateway.find_token($1)`,
   ['hash'],
 );
-/** It is short, because a new token reaches the replica late. */
+/** Time for which a refusal is cached; short, because a new token reaches the replica late. */
 const refusalMs = 1000;
-/** A failed renewal leaves the cached result to its end. */
+/** After a failed renewal the cached result stays until its end. */
 const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 
-/** Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
+/** Looks tokens up. Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
-  /** They have the workspaces of tokens that worked in the last ten minutes. */
+  /** Workspaces of tokens that worked in the last ten minutes. */
   readonly #known = new LRUCache<string, WorkspaceId>({ ...limitEntries(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...limitEntries(10_000), ttl: 60_000 });
 
@@ -83,7 +83,7 @@ export class Tokens {
     });
   }
 
-  /** Is null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
+  /** Returns null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
   cached(token: string): Access | null {
     const key = deriveTokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;
@@ -92,7 +92,7 @@ export class Tokens {
     return access !== null && findRefusal(access) === null ? access : null;
   }
 
-  /** `mayLookUp` is for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
+  /** Asks `mayLookUp` for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
   async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | TokenRefusal> {
     if (!isWellFormed(token)) return { failureKeys: [address] };
     const key = deriveTokenKey(token);
@@ -105,7 +105,7 @@ export class Tokens {
     if (isLoss(reason) && workspace !== undefined) {
       if (!this.#refused.has(key)) {
         if (!(await this.deps.mayRefuse(true))) throw new Shortage('no look-up');
-        ({ access } = (await this.#lookUps.fetch(key, renewal)) as LookUp); // it may be well again
+        ({ access } = (await this.#lookUps.fetch(key, renewal)) as LookUp); // the database may fit again
         reason = findRefusal(access);
       }
       if (isLoss(reason)) this.deps.observe({ type: 'known_token_refused', reason, workspace });
@@ -115,7 +115,7 @@ export class Tokens {
     return access === null ? refusal : { ...refusal, token: { id: access.tokenId, reason: reason as string } };
   }
 
-  /** A repeated refusal counts for the token alone, to spare the address that others share. */
+  /** Counts a repeated refusal for the token alone, to spare the address that others share. */
   #refuse(key: string, address: string): TokenRefusal {
     const isRepeated = this.#refused.has(key);
     this.#refused.set(key, true);
@@ -142,7 +142,7 @@ function findRefusal(access: Access | null): Reason | null {
   return refusal ?? (expiresAtMs <= Date.now() ? 'expired' : null);
 }
 
-/** A row is missing, which can be a fault of the database, too. */
+/** Tells whether a row is missing, which can be a fault of the database, too. */
 function isLoss(reason: Reason | null): reason is 'no owner' | 'unknown' {
   return reason === 'no owner' || reason === 'unknown';
 }

@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../resource/definition/field-types.js';
 
 export interface OpenApiDocument {
   readonly openapi: string;
-  /** The days of filters by moments begin in this zone: a day of the API is not a day in UTC. */
+  /** Zone in which the days of filters by moments begin: a day of the API is not a day in UTC. */
   readonly 'x-time-zone': string;
   readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & {
     readonly contact?: object;
@@ -13,7 +13,7 @@ export interface OpenApiDocument {
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Paths;
   readonly components: Components;
-  /** OPTIONS (204) has them, and requests that match no operation. */
+  /** Responses of OPTIONS (204), and of requests that match no operation. */
   readonly 'x-other-responses': Responses;
 }
 
@@ -29,7 +29,7 @@ export interface Components {
   readonly securitySchemes: Readonly<Record<string, JsonSchema>>;
 }
 
-/** The alias makes a reference a JsonSchema as well. */
+/** Is a type alias, so that a reference is a JsonSchema as well. */
 export type RefObject = { readonly $ref: string };
 
 export interface Operation {
@@ -53,7 +53,7 @@ export type MediaType = { readonly schema: JsonSchema; readonly example?: unknow
 
 export interface Header extends MediaType {
   readonly description: string;
-  /** It stands for `required`, which OpenAPI 2.0 refuses in a header of a response. */
+  /** Replaces `required`, which OpenAPI 2.0 refuses in a header of a response. */
   readonly 'x-always-sent'?: boolean;
 }
 

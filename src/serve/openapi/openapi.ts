@@ -70,7 +70,7 @@ function makeFixedPaths(options: OpenApiOptions, texts: ApiTexts) {
   return { ...describe('/', 'Index'), ...describe('/token', 'Token'), ...describe('/openapi.json', 'OpenApi') };
 }
 
-/** config/openapi/components.json has their responses. */
+/** Kinds of the responses in config/openapi/components.json. */
 const fixedHeaders: Readonly<Record<string, SuccessKind>> = {
   NotModified: 'versioned',
   Options: 'options',
@@ -87,7 +87,7 @@ function addHeaders(responses: Components['responses']): Components['responses']
   return mapValues(responses, (response, name) => ({ ...response, headers: makeHeaders(namesOf(name)) }));
 }
 
-/** Responses of success are inlined: of references some generators make clients that return no data. */
+/** Adds samples. Inlines successful responses: from references some generators make clients that return no data. */
 function addSamples(document: OpenApiDocument): OpenApiDocument {
   const inline = (response: Responses[string], status: string) =>
     status.startsWith('2') ? resolve(document, response) : response;
@@ -103,7 +103,7 @@ function addSamples(document: OpenApiDocument): OpenApiDocument {
 
 const samplePerPage = 1000;
 
-/** A language has the variable ID in a path, and a line for a header; without one it only reads. */
+/** A language has the variable ID in a path, and a line for a header; a language without that line only reads. */
 type Language = readonly [lang: string, label: string, id: string, header?: (name: string, value: string) => string];
 
 const writeEntry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
@@ -114,7 +114,7 @@ const languages: readonly Language[] = [
   ['powerquery', 'Power Query', '" & ID & "'],
 ];
 
-/** Gives each language that can make the operation; a list follows `next` to its end. */
+/** Lists a sample in each language that can make the operation; for a list it follows `next` to the end. */
 function listSamples(document: OpenApiDocument, path: string, method: string, operation: Operation): CodeSample[] {
   const parameters = operation.parameters.map((reference) => resolve<ApiParameter>(document, reference));
   const perPageMax = parameters.find(({ name }) => name === 'perPage')?.schema.maximum;
@@ -132,13 +132,13 @@ function listSamples(document: OpenApiDocument, path: string, method: string, op
       relativePath,
       perPage: Math.min(samplePerPage, Number(perPageMax)),
       headers: headers.map(({ name, example }) => header?.(name, String(example))).join(''),
-      body: body ? JSON.stringify(body, null, 2).replaceAll("'", '\\u0027') : '', // which would end the text in a shell
+      body: body ? JSON.stringify(body, null, 2).replaceAll("'", '\\u0027') : '', // a quotation mark would end the text in a shell
     };
     return { lang, label, source: fillFile(`samples/${lang}-${kind}.txt`, values).trimEnd() };
   });
 }
 
-/** Tools do not follow references from extensions: what only `x-other-responses` uses is written out there. */
+/** Drops unused components. Tools do not follow references from extensions, so `x-other-responses` gets its own written out. */
 function keepUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const { 'x-other-responses': responses, ...kept } = document;
   const used = new Set(JSON.stringify(kept).match(/(?<="\$ref":")[^"]+/g));

@@ -25,14 +25,14 @@ export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'descri
 
 interface Described extends OperationWords, Pick<Operation, 'requestBody'> {
   readonly tag: string;
-  /** If it is absent, the operation needs no scope; null: nor a token. */
+  /** Absent: the operation needs no scope; null: nor a token. */
   readonly scope?: string | null;
   readonly parameters: readonly string[];
   readonly responses: Readonly<Record<string, string>>;
   readonly errors: ErrorSet;
 }
 
-/** Its samples are made when the whole document is known. */
+/** Makes an operation without its samples, which need the whole document. */
 export function makeOperation(options: OpenApiOptions, described: Described): Operation {
   const { tag, scope, parameters, responses, errors, description, ...own } = described;
   const scopes = scope ? [scope] : [];
@@ -52,10 +52,10 @@ export function makeOperation(options: OpenApiOptions, described: Described): Op
 }
 
 type OperationKind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 'periods' | 'ids';
-/** The words for the operations of a resource, and its parameter `fields`. */
+/** Words for the operations of a resource, and its parameter `fields`. */
 type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonly fields: ApiParameter };
 
-/** Describes all that the document has of a resource. */
+/** Describes a resource in the document. */
 export function makeResourcePart(resource: Resource, options: OpenApiOptions) {
   const { name, record, description, fields, filters } = resource;
   const [{ lower, upper } = { lower: '', upper: '' }] = listFilterRanges(filters);
@@ -242,18 +242,18 @@ function makeFilterParameter(name: string, filter: Filter, resource: Resource, {
   return { name, in: 'query' as const, description, ...(schema.type === 'array' && { explode: false }), schema };
 }
 
-/** Writes "`createdAt`, `id`". */
+/** Returns text such as "`createdAt`, `id`". */
 function describeOrder(resource: Resource): string {
   const paths = new Map(listLeaves(resource).map(({ field, path }) => [field.column, path.join('.')]));
   return resource.order.map(({ column }) => `\`${paths.get(column) ?? column}\``).join(', ');
 }
 
-/** "serviceVisits" and "service-visits" → "ServiceVisits". */
+/** Turns "serviceVisits" and "service-visits" into "ServiceVisits". */
 function capitalize(name: string): string {
   return name.replace(/(?:^|-)(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** "serviceVisits" and "service-visits" as "Service visits". */
+/** Turns "serviceVisits" and "service-visits" into "Service visits". */
 function spaceWords(name: string): string {
   const [first = '', ...others] = name.split(/-|(?=[A-Z])/).map((word) => word.toLowerCase());
   return [capitalize(first), ...others].join(' ');

@@ -8,10 +8,10 @@ export interface DocsPage {
   readonly policy: string;
 }
 
-/** openapi-explorer shows the document in the browser, and loads nothing more. `servedByApi`: it may send requests. */
+/** Makes the page of openapi-explorer, which loads only the document. `servedByApi`: the page may send requests. */
 export function makeDocsPage(document: OpenApiDocument, servedByApi = false): DocsPage {
   const { title, version } = document.info;
-  const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows the older name only
+  const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows only the older name
   const attributes = servedByApi ? '' : ' hide-console hide-authentication';
   const body = [
     `<openapi-explorer hide-server-selection default-schema-tab="body" schema-expand-level="1"${attributes}></openapi-explorer>`,

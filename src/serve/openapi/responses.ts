@@ -11,10 +11,10 @@ const countedWithToken = ['RateLimitPolicyWithToken', 'RateLimitWithToken'];
 const read = [...counted, 'Server-Timing', 'Data-As-Of'];
 const written = [...counted, 'WrittenETag', 'Idempotent-Replayed', 'Dry-Run', 'Server-Timing'];
 const compressed = ['NegotiatedVary', 'Content-Encoding'];
-/** A valid token counts for documents and unknown paths, too, instead of its address. */
+/** A valid token is counted for documents and unknown paths, too, instead of its address. */
 const documentNotModified = [...countedWithToken, 'Server-Timing', 'NegotiatedVary', 'DocumentETag'];
 
-/** Successful responses have these components of headers. */
+/** Components of the headers of successful responses. */
 export const successHeaders = {
   page: [...read, 'Link', ...compressed],
   sync: [...read, ...compressed],
@@ -30,7 +30,7 @@ export const successHeaders = {
 
 export type SuccessKind = keyof typeof successHeaders;
 
-/** These components describe a header in another case than the component of its name. */
+/** Components that describe a header in another case than the component of its name. */
 export const headerOf: Readonly<Record<string, string>> = {
   NegotiatedVary: 'Vary',
   RateLimitWithToken: 'RateLimit',
@@ -39,7 +39,7 @@ export const headerOf: Readonly<Record<string, string>> = {
   WrittenETag: 'ETag',
 };
 
-/** A later component replaces an earlier one of the same header. */
+/** Lets a later component replace an earlier one of the same header. */
 export function makeHeaders(names: readonly string[]): ApiResponse['headers'] {
   const all = [...everywhere, ...names];
   return Object.fromEntries(all.map((name) => [headerOf[name] ?? name, makeRef('headers', name)]));
@@ -47,7 +47,7 @@ export function makeHeaders(names: readonly string[]): ApiResponse['headers'] {
 
 type ErrorRow = readonly [codes: readonly ProblemCode[], headers?: readonly string[]];
 
-/** Codes share one status, and headers. */
+/** Codes that share one status, and headers. */
 const errors = {
   BadRequest: [['invalid_request', 'if_match_invalid'], countedWithToken],
   BadWrite: [
@@ -103,7 +103,7 @@ const create: readonly ErrorName[] = [
 ];
 const ofAddress: readonly ErrorName[] = ['PublicTooManyRequests', ...transport, 'PublicUnavailable'];
 
-/** An operation has the errors of its kind. */
+/** Errors of an operation by its kind. */
 const errorSets = {
   token: ['BadRequest', ...ofToken, 'ReadUnavailable'],
   list,

@@ -2,7 +2,7 @@ import { readProject } from '../../base/paths.js';
 
 export type TemplateValues = Readonly<Record<string, unknown>>;
 
-/** Puts values in the place of their names, as {{name}}. */
+/** Replaces names such as {{name}} by their values. */
 export function fill(text: string, values: TemplateValues): string {
   return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => String(findValue(name, values)));
 }
@@ -11,7 +11,7 @@ export function fillFile(file: string, values: TemplateValues): string {
   return fill(readProject(`config/openapi/${file}`), values);
 }
 
-/** A text that is "{{name}}" alone becomes the value itself. */
+/** Replaces a text that is "{{name}}" alone by the value itself. */
 export function readData(file: string, values: TemplateValues): unknown {
   return JSON.parse(readProject(`config/openapi/${file}`), (_, value) => {
     if (typeof value !== 'string') return value;

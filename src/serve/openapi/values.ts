@@ -22,7 +22,7 @@ export function makeApiIndex(resources: readonly Resource[], { version, publicUr
   return { name: apiTitle, version, links };
 }
 
-/** The texts and the components in config/openapi take these values. */
+/** Makes the values for the texts and the components in config/openapi. */
 export function makeDocumentValues(resources: readonly Resource[], options: OpenApiOptions): TemplateValues {
   const { version, publicUrl, rateLimitPerMinute, writesPerMinute, perPageMax, perPageDefault, skipRowsMax } = options;
   const written = resources.filter((resource) => isWritableMember(resource, options)).map(({ name }) => name);
@@ -43,7 +43,7 @@ export function makeDocumentValues(resources: readonly Resource[], options: Open
   };
 }
 
-/** Without a primary the gateway has no writes. */
+/** Returns false without a primary: the gateway then has no writes. */
 export function isWritableMember({ write }: Resource, { primaryUrls }: OpenApiOptions): boolean {
   return write !== undefined && primaryUrls !== '';
 }
@@ -56,7 +56,7 @@ export function parseContact(text: string): Readonly<Record<string, string>> {
 
 type Example = Readonly<Record<string, unknown>>;
 
-/** Made of the fields' own examples, or a value per type. The PATCH changes one field and clears another. */
+/** Uses the fields' own examples, or a value per type. The PATCH changes one field and clears another. */
 export function makeExamples(resource: Resource): Record<`${'record' | 'create' | 'patch'}Example`, Example> {
   const all = listLeaves(resource);
   const writable = all.filter(({ field }) => field.write);

@@ -10,14 +10,12 @@ import { apiVersion } from '../http/render.js';
 
 export interface EventLog {
   add(event: Event): void;
-  /** Says for how long stdout has taken nothing of what waits. */
+  /** Time for which stdout has taken nothing of the waiting lines. */
   stuckMs(): number;
   close(): Promise<void>;
 }
 
-/**
- * Writes `level` as a word, `time` by ISO 8601, and `msg` as the type of the event. `observe` learns of lines that stdout does not take.
- */
+/** Writes `level` as a word, `time` by ISO 8601, `msg` as the event's type. `observe` learns of lines that stdout does not take. */
 export function openLog(level: string, observe: Observe, destination?: DestinationStream): EventLog {
   const options: LoggerOptions = {
     level,
@@ -46,7 +44,7 @@ function getTrace(): object {
   return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
 }
 
-/** These parts of a database error hold no stored value; message, detail, hint, context and statement can hold one. */
+/** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
 const safeParts = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
 /** Leaves out messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
@@ -71,7 +69,7 @@ function listErrorCauses(error: Error): Error[] {
   return chain;
 }
 
-/** Cuts the message at its head; undefined when the message is not found in it. */
+/** Cuts the message off the stack; undefined when the stack does not contain it. */
 function listFrames(stack: string | undefined, message: string): string | undefined {
   const at = stack?.indexOf(message) ?? -1;
   if (at < 0) return undefined;
@@ -82,10 +80,10 @@ function listFrames(stack: string | undefined, message: string): string | undefi
     .join('\n');
 }
 
-/** It is in characters. */
+/** Bound of the waiting lines in characters. */
 const waitingMax = 500_000;
 const collectMs = 10;
-/** A write is tried again after so long, for example because the pipe is full. */
+/** Pause before a write is tried again, for example because the pipe is full. */
 const retryMs = 100;
 const endMsMax = 1000;
 const nothing = Buffer.alloc(0);
@@ -94,15 +92,15 @@ const stdoutDescriptor = 1;
 const writeBytesMax = 4096;
 
 /**
- * Threads of libuv write, so that no reader is waited for: a forked worker's stdout can block. Each write has whole lines. Lines beyond the
- * bound are dropped and counted.
+ * Writes by threads of libuv, so that the gateway waits for no reader: a forked worker's stdout can block. Each write has whole lines.
+ * Lines beyond the bound are dropped and counted.
  */
 class LogOutput {
   readonly #lines: string[] = [];
   #waiting = 0;
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
-  /** The first of what waits is tried since then; null while nothing waits. */
+  /** Time of the first failed try; null while nothing waits. */
   #stuckSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #dropped = 0;
@@ -141,7 +139,7 @@ class LogOutput {
     this.#stuckSinceMs ??= this.#writingSinceMs;
     if (this.#batch.length === 0) {
       this.#batch = this.#nextBatch();
-      if (this.#dropped > 0) this.#reportDropped(); // now, because there is room for its line
+      if (this.#dropped > 0) this.#reportDropped(); // at once, because the line has room
     }
     write(stdoutDescriptor, this.#batch, this.#handleEnd);
   };
@@ -172,14 +170,14 @@ class LogOutput {
     else this.#timer ??= setTimeout(this.#begin, retryMs);
   };
 
-  /** Node would wait for ever for a thread that waits for a blocking pipe. */
+  /** Ends at once, because Node would wait forever for a thread that waits for a blocking pipe. */
   readonly #atExit = (): void => {
     if (this.#writingSinceMs !== null && performance.now() - this.#writingSinceMs >= endMsMax)
       process.kill(process.pid, 'SIGKILL');
   };
 }
 
-/** Its longest texts are cut, such as the stack of an error. */
+/** Cuts the longest texts of a line, such as the stack of an error. */
 function shortenLine(line: string): string {
   if (line.length * 3 <= writeBytesMax || Buffer.byteLength(line) <= writeBytesMax) return line;
   const textsOf = (max: number): string =>
@@ -192,11 +190,11 @@ function shortenLine(line: string): string {
 }
 
 export interface Repetition {
-  /** It counts since the kind's last line, with this one. */
+  /** Events since the kind's last line, with this one. */
   readonly repeated: number;
   readonly firstAt: string;
   readonly lastAt: string;
-  /** They are the first 20. */
+  /** The first 20. */
   readonly rows?: readonly string[];
 }
 
@@ -217,13 +215,10 @@ interface RepeatedKind {
 
 const minuteMs = 60_000;
 const rowsMax = 20;
-/** Further kinds are distinguished by the type of the event only. */
+/** More kinds are distinguished by the type of the event only. */
 const kindsMax = 1000;
 
-/**
- * The first event of a kind is a line at once, the others of a minute are one: a page under a wrong key wrote 1,691. `repeats` makes the
- * kind.
- */
+/** Writes the first event of a kind at once, the others of a minute as one line. Without it a page under a wrong key wrote 1,691. */
 export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
   const kinds = new Map<string, RepeatedKind>();
   const begin = (name: string, event: Event): void => {
@@ -265,13 +260,10 @@ function writeRepeated({ last, repeated, firstMs, lastMs, rows }: RepeatedKind, 
   return true;
 }
 
-/** An unreachable collector delays the end of the gateway by no more. */
+/** An unreachable collector delays the end of the gateway no longer. */
 const exportMsMax = 3000;
 
-/**
- * Exports OTLP over HTTP; returns the function that sends the spans that wait. It imports here, so that a gateway without tracing does
- * not pay for the SDK.
- */
+/** Exports OTLP over HTTP; returns a function that sends waiting spans. Imports the SDK here: others do not pay for it. */
 export async function startTraces(endpoint: string): Promise<() => Promise<void>> {
   const [{ BatchSpanProcessor, NodeTracerProvider }, { OTLPTraceExporter }, { resourceFromAttributes }] =
     await Promise.all([
@@ -287,7 +279,7 @@ export async function startTraces(endpoint: string): Promise<() => Promise<void>
   });
   provider.register();
   return async () => {
-    await provider.shutdown().catch(() => undefined); // spans of a collector that is away are lost
+    await provider.shutdown().catch(() => undefined); // spans of an unreachable collector are lost
     for (const api of [trace, context, propagation]) api.disable();
   };
 }

@@ -30,7 +30,7 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
-/** Two gateways in one process have separate metrics. */
+/** Makes a registry per gateway, because two can be in one process. */
 export function makeMetrics(sources: GaugeSources): Metrics {
   const metrics = makeEventMetrics(listKnownLabels(sources));
   const { registry } = metrics;
@@ -54,7 +54,7 @@ export function makeMetrics(sources: GaugeSources): Metrics {
 
 const pendingMax = 128;
 
-/** Leaves out gauges, for a parent of workers. Events are counted together: one by one each took a twentieth of a detail's time. */
+/** Leaves out gauges, for a parent of workers. Counts events together: one by one each took a twentieth of a single record's time. */
 export function makeEventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
   const registry = new Registry();
   const counts = new Map<Event['type'], CountEvent[]>();
@@ -74,7 +74,7 @@ export function makeEventMetrics(known: Readonly<Record<string, Labels[]>> = {})
   return { registry, observe, values: () => registry.getMetricsAsJSON() as Promise<MetricValues> };
 }
 
-/** `collect` is called before the metric is read. */
+/** Calls `collect` before the metric is read. */
 function registerMetric(
   metric: EventMetric<Event>,
   known: Readonly<Record<string, Labels[]>>,
@@ -107,7 +107,7 @@ function registerMetric(
   };
 }
 
-/** Is empty if a label's values are not known. */
+/** Returns an empty list if a label's values are not known. */
 function listCombinations(labels: Readonly<Record<string, readonly string[] | null>>): Labels[] {
   return Object.entries(labels).reduce<Labels[]>(
     (all, [label, values]) => all.flatMap((others) => (values ?? []).map((value) => ({ ...others, [label]: value }))),
@@ -135,10 +135,10 @@ function listKnownLabels({ replicas, resources }: GaugeSources): Readonly<Record
   };
 }
 
-/** Read at each scrape. */
+/** Sources to read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
-  /** It is null without a primary, or before the first look. */
+  /** Null without a primary, or before the first look. */
   readonly storedAnswersBytes: () => number | null;
   readonly largePages: () => number;
   readonly requestsInFlight: () => number;
@@ -150,12 +150,12 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 interface GaugeRow {
   readonly help: string;
   readonly labels: readonly string[];
-  /** The values of workers become one so. */
+  /** How the values of workers become one. */
   readonly ofWorkers: 'sum' | 'min' | 'max' | 'first';
   readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
 }
 
-/** Has no series while the value is unknown: 0 would say that all is well. */
+/** Makes a gauge without series while the value is unknown: 0 would say that all is well. */
 const replicaGauge = (
   help: string,
   ofWorkers: GaugeRow['ofWorkers'],
@@ -181,7 +181,7 @@ const describePoolGauge = (help: string, read: (pool: Replica['short']) => numbe
     ),
 });
 
-/** Is absent if none is configured. */
+/** Makes a gauge without series if none is configured. */
 const describeUpGauge = (help: string, isUp: (sources: GaugeSources) => boolean | null): GaugeRow => ({
   help,
   labels: [],
@@ -198,7 +198,7 @@ const plainGauge = (
   read: (sources: GaugeSources) => number | Promise<number>,
 ): GaugeRow => ({ help, labels: [], ofWorkers, samples: async (sources) => [[{}, await read(sources)]] });
 
-/** No other table has gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
+/** Table of all gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
 export const gauges = {
   replica_healthy: replicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',

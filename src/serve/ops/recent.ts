@@ -5,7 +5,7 @@ import { getOwn } from '../../base/members.js';
 
 export interface RecentCount {
   readonly kind: string;
-  /** It names a route, resource or server. */
+  /** Name of a route, resource or server. */
   readonly about: string;
   readonly count: number;
   readonly workspaces: Readonly<Record<string, number>>;
@@ -17,7 +17,7 @@ const isFault = (faults: object): faults is Fault => 'sentence' in faults;
 const getFaults = (type: Event['type']): Fault | Readonly<Record<string, Fault>> =>
   (events[type] as { readonly faults?: Fault }).faults ?? {};
 
-/** The type of an event or a code is the key. */
+/** Faults by the type of an event, or by a code. */
 const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
   (Object.keys(events) as Event['type'][]).flatMap((type): (readonly [string, Fault])[] => {
     const faults = getFaults(type);
@@ -26,7 +26,7 @@ const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
 );
 
 const [slots, slotMs] = [12, 5000];
-/** Further ones are counted as others, or by no workspace. */
+/** Keys beyond the bound are counted as others, workspaces not at all. */
 const [keysMax, workspacesMax] = [200, 50];
 const shareNamed = 0.9;
 
@@ -84,7 +84,7 @@ export function sumCounts(all: readonly RecentCount[]): RecentCount[] {
 
 const namedMax = 3;
 
-/** Writes a sentence for each kind, the gravest first. */
+/** Makes a sentence for each kind, the gravest first. */
 export function collectRecentFaults(
   counts: readonly RecentCount[],
 ): (Pick<Fault, 'level' | 'remedy'> & { sentence: string })[] {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import type { EventLoop } from '../../base/flow/event-loop.js';
 
-/** The process itself has reached a bound. It is named before any server is judged. */
+/** A bound that the process itself has reached. The status names it before it reports on any server. */
 export interface Lack {
   readonly what: keyof typeof lacks;
   readonly sentence: string;
@@ -10,11 +10,11 @@ export interface Lack {
 
 export interface OwnSources {
   readonly loop: Pick<EventLoop, 'lateMs'>;
-  /** The log has taken no byte of what waits for so long. */
+  /** Time for which the log has taken no byte of the waiting lines. */
   readonly logStuckMs: () => number;
 }
 
-/** The loop was late for so long in the last minute. */
+/** Bound for the lateness of the loop in the last minute. */
 const lateMsMax = 12_000;
 const logStuckMsMax = 10_000;
 const shareMax = 0.9;
@@ -37,7 +37,7 @@ const lacks = {
     logStuckMs() > logStuckMsMax && `nothing has read its log for ${Math.round(logStuckMs() / 1000)} s`,
 } satisfies Readonly<Record<string, (sources: OwnSources) => string | false>>;
 
-/** Verdicts about servers do not count while one of these is lacking. */
+/** Lacks that make observations of servers worthless. */
 const blinding: readonly string[] = ['processor', 'descriptors'];
 
 export const lackNames = Object.keys(lacks) as Lack['what'][];
@@ -53,13 +53,13 @@ export function canJudge(all: readonly Lack[]): boolean {
   return !all.some(({ what }) => blinding.includes(what));
 }
 
-/** Is null if the system does not tell. Node raises the soft limit to the hard one as it starts. */
+/** Returns null if the system does not tell. Node raises the soft limit to the hard one as it starts. */
 export function readDescriptorsMax(): number | null {
   try {
     const [, soft = ''] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
     return soft === '' ? null : Number(soft);
   } catch (error) {
-    return isExhausted(error) ? 0 : null; // for this file, too
+    return isExhausted(error) ? 0 : null; // this file takes a descriptor, too
   }
 }
 

@@ -10,12 +10,12 @@ import { makePagePolicy } from '../openapi/page.js';
 import type { Readiness, StatusReport } from './status.js';
 
 export interface OpsDeps {
-  /** It is false when only a restart can help. */
+  /** False when only a restart can help. */
   readonly alive: () => boolean;
   readonly metrics: () => Promise<string>;
   readonly readiness: () => Readiness;
   readonly status: () => StatusReport;
-  /** It is null if DOCS puts the page elsewhere, or has none. */
+  /** Null if DOCS puts the page elsewhere, or has none. */
   readonly docs: () => FixedBody | null;
 }
 
@@ -60,7 +60,7 @@ const answerReady = (answer: Readiness, isReady: (answer: Readiness) => boolean)
   status: isReady(answer) ? 200 : 503,
 });
 
-/** Style and script are inline, for a Content-Security-Policy by their hashes. */
+/** Inlines style and script, for a Content-Security-Policy by their hashes. */
 function answerStatusPage(): Answer {
   const file = (name: string): string => readProject(`config/status/${name}`);
   const html = file('page.html').replace(/<(style|script) src="([\w.]+)">/g, (_, tag, name) => `<${tag}>${file(name)}`);
@@ -72,7 +72,7 @@ function answerPage(body: string, connects: boolean): Answer {
   return { status: 200, type: 'text/html; charset=utf-8', body, headers: { 'Content-Security-Policy': policy } };
 }
 
-/** It requires no token, so it belongs on a private address. */
+/** Makes a server without tokens, so it belongs on a private address. */
 export function makeOpsServer(deps: OpsDeps, settings: OpsNames): Server {
   const { opsHost, opsAllowedHosts } = settings;
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
@@ -98,10 +98,7 @@ const answerText = (status: number, sentence: string): Answer => ({
   body: `${sentence}\n`,
 });
 
-/**
- * Prevents DNS rebinding, by which a hostile page sends its own name as Host. An IP address cannot be rebound; browsers do not use
- * HTTP/1.0, which needs no Host.
- */
+/** Prevents DNS rebinding, where a hostile page sends its name as Host. An IP address cannot be rebound; HTTP/1.0 is no browser. */
 function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {
   const { host } = request.headers;
   if (host === undefined) return request.httpVersion === '1.0';

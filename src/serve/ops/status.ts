@@ -5,44 +5,44 @@ import { apiVersion } from '../http/render.js';
 import { collectRecentFaults, type RecentCount } from './recent.js';
 import { canJudge, type Lack } from './self.js';
 
-/** /readyz has it as its body. */
+/** The body of /readyz. */
 export interface Readiness {
   readonly status: 'ready' | 'not ready';
   readonly reasons: readonly (keyof typeof reasonSentences)[];
   readonly lacks: readonly Lack[];
   readonly replicas: readonly ReplicaStatus[];
-  /** It is null without a primary. */
+  /** Null without a primary. */
   readonly primary: ServerStatus | null;
-  /** Writes wait, or have no connection, for this cause. */
+  /** The cause for which writes wait, or have no connection. */
   readonly writesObstacle?: string | undefined;
-  /** All servers have this host and port, and none can be used. */
+  /** Host and port of all servers, if none can be used. */
   readonly onlyAddress?: string | undefined;
-  /** They did not refuse the start. */
+  /** Servers that do not fit, but did not refuse the start. */
   readonly unfit: readonly UnfitServer[];
-  /** They are answered 503. */
+  /** Resources that are answered 503. */
   readonly refused: readonly RefusedResource[];
-  /** They are answered 503 while a lock holds them on a replica. */
+  /** Resources that are answered 503 while a lock holds them on a replica. */
   readonly locked: readonly LockedResource[];
   readonly recent: readonly RecentCount[];
-  /** It is null after a success, and without workers. */
+  /** Null after a success, and without workers. */
   readonly reloadRefused: string | null;
-  /** It is null without Redis. While it is unreachable reads are answered, and limits go by each gateway's share. */
+  /** Null without Redis. While Redis is unreachable reads are answered, and each gateway enforces its part of the limits. */
   readonly redis: ServerStatus | null;
 }
 
 interface ReplicaStatus {
   readonly name: string;
-  /** A `lagging` replica is used, with a third of the allowed lag; a `primary` is listed among replicas, and no fault. */
+  /** A `lagging` replica is used, but has a third of the allowed lag; a `primary` is listed among replicas, which is no fault. */
   readonly state: 'used' | 'lagging' | 'not used' | 'primary';
   readonly reason: string | null;
   readonly lagSeconds: number | null;
-  /** It counts since the moment up to which its data is known to be current. */
+  /** Age of the moment up to which the data is known to be current. */
   readonly dataAgeSeconds: number | null;
 }
 
 export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
   readonly replicas: readonly Replica[];
-  /** It is null without PRIMARY_URLS. */
+  /** Null without PRIMARY_URLS. */
   readonly primary: { readonly reachable: boolean; readonly reason: string | null; readonly server?: string } | null;
   readonly writesObstacle?: () => string | undefined;
   readonly refused: () => Readiness['refused'];
@@ -98,7 +98,7 @@ function findOnlyAddress({ replicas, primary }: ReadinessSources): string | unde
   return others.length === 0 ? address : undefined;
 }
 
-/** It is no fault while another replica can be read. */
+/** Tells whether the primary is among the replicas, which is no fault while another replica can be read. */
 export function isPrimaryAmongReplicas({ isPrimary }: Replica['state'], replicas: readonly Replica[]): boolean {
   return isPrimary && replicas.some(({ state }) => state.healthy);
 }
@@ -108,7 +108,7 @@ function toSeconds(ms: number | null): number | null {
   return ms !== null && Number.isFinite(ms) ? Number((ms / 1000).toPrecision(3)) : null;
 }
 
-/** /status.json has it as its body. */
+/** The body of /status.json. */
 export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | 'redis'> {
   readonly at: string;
   readonly version: string;
@@ -116,20 +116,20 @@ export interface StatusReport extends Pick<Readiness, 'replicas' | 'primary' | '
   readonly level: 'well' | CurrentFault['level'];
   readonly summary: string;
   readonly faults: readonly CurrentFault[];
-  /** A replica with more is not used. */
+  /** A replica with a larger lag is not used. */
   readonly lagSecondsMax: number;
-  /** It is null without workers. */
+  /** Null without workers. */
   readonly workers: WorkersStatus | null;
 }
 
 interface CurrentFault {
   readonly level: 'degraded' | 'failing';
   readonly sentence: string;
-  /** It leads to the row of the troubleshooting page, relative to status.json. */
+  /** Leads to the row of the troubleshooting page, relative to status.json. */
   readonly link: string;
 }
 
-/** A current fault has the row of its remedy, and its sentence. */
+/** The row of the remedy, and the sentence of a current fault. */
 type Named = readonly [remedy: string, sentence: string];
 
 interface WorkersStatus {
@@ -138,8 +138,8 @@ interface WorkersStatus {
 }
 
 /**
- * Names every fault that is current, its own first, and then what clients met in the last minute. Counts over a longer time belong to the
- * alerts in deploy/prometheus.
+ * Names every current fault, first the gateway's own, and last those that clients met in the last minute. Counts over a longer time belong
+ * to the alerts in deploy/prometheus.
  */
 export function reportStatus(
   readiness: Readiness,
@@ -189,7 +189,7 @@ function listRefusals(refused: readonly RefusedResource[]): Named[] {
   return [...names].map(([sentence, of]) => ['refused', sentence.replace('{}', () => of.join(', '))]);
 }
 
-/** The reason of a server can end in a full stop. */
+/** Adds a full stop unless the reason of a server ends in one. */
 const endSentence = (sentence: string): string => sentence.replace(/\.*$/, '.');
 const notJudged = 'The gateway does not judge it, because it is at its own limits';
 
@@ -213,7 +213,7 @@ function listFailures({ reasons, primary, writesObstacle, onlyAddress, refused, 
   ];
 }
 
-/** A part of the page has a reason for which a replica is not used; the first that fits counts. */
+/** Parts of the page by the reason for which a replica is not used; the first that matches counts. */
 const partsOfReasons: readonly (readonly [reason: RegExp, part: string])[] = [
   [/^it (lags|receives)/, 'replica-lags'],
   [/^it is not in recovery/, 'replica-promoted'],

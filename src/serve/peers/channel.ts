@@ -16,19 +16,19 @@ export function listenToWorkers<M extends Message>(handlers: Handlers<M, [Worker
   cluster.on('message', (worker: Worker, message: M) => handle<M, [Worker]>(handlers, message, [worker]));
 }
 
-/** A worker that has died takes no message, and its successor asks again. */
+/** Ignores a worker that has died, because its successor asks again. */
 export function sendToWorker<M extends Message>(worker: Worker, message: M): void {
   worker.send(message, () => undefined);
 }
 
-/** Listens in a worker. Returns the function that ends it. */
+/** Listens in a worker. Returns the function that stops listening. */
 export function listenToParent<M extends Message>(handlers: Handlers<M, []>): () => void {
   const listen = (message: M): void => handle<M, []>(handlers, message, []);
   process.on('message', listen);
   return () => process.off('message', listen);
 }
 
-/** The parent may be gone. */
+/** Ignores a parent that is gone. */
 export function sendToParent<M extends Message>(message: M): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

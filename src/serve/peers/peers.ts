@@ -19,13 +19,13 @@ export const standalone: Peers = {
   close: () => {},
 };
 
-/** Redis has the state, or the parent of workers. Each call rejects when it fails. */
+/** Holds the state in Redis, or in the parent of workers. Each call rejects when it fails. */
 export interface SharedStore {
-  /** Answers `countNext` of the key. */
+  /** Runs `countNext` for the key. */
   count(key: string, known: LocalWindow, requests: number): Promise<Count>;
-  /** Unless a later one is kept. */
+  /** Stores the position unless a later one is stored. */
   publish(workspace: string, position: string): Promise<unknown>;
-  /** It is absent if the writes of the others come with the counts. */
+  /** Absent: the writes of the others come with the counts. */
   lastWrite?(workspace: string): Promise<string | null>;
 }
 
@@ -56,8 +56,8 @@ const tickMs = 10;
 const silentTicksMax = 25;
 
 /**
- * Notices that the store is silent: no answer for 250 ms while some are due; less is a busy machine. Time counts only
- * after the sockets were read, and any answer ends the silence.
+ * Notices a silent store: no answer for 250 ms while some are due; a shorter silence is a busy machine. Time counts only after the sockets
+ * were read, and any answer ends the silence.
  */
 export class SilenceDetector {
   readonly #due = new Set<(error: Error) => void>();
@@ -65,7 +65,7 @@ export class SilenceDetector {
   #silentTicks = 0;
   #restUntilMs = 0;
 
-  /** A silent store is not asked for `restMs`, so that few requests wait 250 ms for it. */
+  /** Does not ask a silent store for `restMs`, so that few requests wait 250 ms for it. */
   constructor(
     private readonly restMs: number,
     private readonly onSilence: () => void = () => undefined,

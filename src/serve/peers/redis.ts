@@ -4,9 +4,9 @@ import { Redis, type RedisOptions } from 'ioredis';
 import type { Observe, ServerStatus } from '../../base/events.js';
 import { connectPeers, type Peers, type SharedStore, SilenceDetector } from './peers.js';
 
-/** By then every replica has replayed the position, or is out. */
+/** After this time every replica has replayed the position, or is ejected. */
 const positionTtlSeconds = 3600;
-/** It is `countNext` of flow/rate-limiter.ts, atomic in Redis. */
+/** Repeats `countNext` of flow/rate-limiter.ts, atomic in Redis. */
 const countScript = `
   local known, granted, requests, gateway = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[5]
   local before, own, others = 0, granted + requests, 0
@@ -26,7 +26,7 @@ const countScript = `
   end
   return {consumed, ends_in_ms}`;
 
-/** It is `isLater` of wal-position.ts: a late gateway must not replace the write of another. */
+/** Repeats `isLater` of wal-position.ts: a late gateway must not replace the write of another. */
 const publishScript = `
   local function is_later(a, b)
     if a[2] ~= b[2] or a[3] ~= b[3] then return a[4] >= b[4] end
@@ -46,10 +46,7 @@ interface Scripts {
 
 const restMs = 1000;
 
-/**
- * Shares limits between machines, through Redis or Valkey. While it is unreachable each gateway enforces its share; a request waits 250
- * ms at most.
- */
+/** Shares limits through Redis or Valkey. While Redis is unreachable each gateway enforces its part; a request waits 250 ms at most. */
 export function connectRedisPeers(target: RedisTarget, instances: number, observe: Observe): Peers {
   const redis = connect(target);
   redis.defineCommand('gatewayCount', { numberOfKeys: 1, lua: countScript });
@@ -82,7 +79,7 @@ export function connectRedisPeers(target: RedisTarget, instances: number, observ
   };
 }
 
-/** Then the connection is made again: a host that is gone closes none. */
+/** Connects again after this silence, because a host that is gone closes no connection. */
 const silentMsMax = 5000;
 
 function connect(target: RedisTarget): Redis {
@@ -136,10 +133,7 @@ function getRedisReason({ message }: Error): string {
 const checkMs = 1000;
 const replicaAnswers = /READONLY|MASTERDOWN/;
 
-/**
- * Reports each change once. Away: no answer for a second (250 ms is too short on a busy machine), or it refuses to
- * count, as a replica does.
- */
+/** Reports each change once. Down means no answer for a second (250 ms occur on a busy machine), or no counting, as on a replica. */
 function watchRedisHealth(redis: Redis, tryCount: () => Promise<unknown>, observe: Observe) {
   let state: ServerStatus | null = null; // before the first answer there is no verdict
   let wasHealthy = true; // a Redis that answers the first question is no event

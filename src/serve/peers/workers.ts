@@ -10,26 +10,23 @@ type Question =
   | { readonly key: string; readonly known: LocalWindow; readonly requests: number }
   | { readonly workspace: string; readonly position: string };
 
-/** It has all of a turn of the event loop: a message costs more than a detail. */
+/** All questions of a turn of the event loop: a message costs more than a single record. */
 interface WorkerMessage {
   readonly type: 'questions';
   readonly questions: readonly (readonly [id: number, asked: Question])[];
 }
 
-/** It has the writes since the last message, as a request is counted before it reads. */
+/** Has the writes since the last message, as a request is counted before it reads. */
 interface ParentMessage {
   readonly type: 'answers';
   readonly answers: readonly (readonly [id: number, count: Count | null])[];
   readonly writes: readonly (readonly [workspace: string, position: string])[];
 }
 
-/** Beyond them a frozen parent is asked nothing. */
+/** With more open questions, a frozen parent is asked nothing. */
 const questionsMax = 10_000;
 
-/**
- * The parent counts for all workers and passes on writes with the counts. A silent parent is asked again by each
- * request, so that no read misses a write.
- */
+/** Lets the parent count; the counts bring the others' writes. Each request asks a silent parent again: no read misses a write. */
 export function connectWorkerPeers(
   workers: number,
   onWrite: (workspace: string, position: WritePosition) => void,
@@ -65,7 +62,7 @@ export function connectWorkerPeers(
 }
 
 export function serveWorkers(): void {
-  /** A write has its number among all writes; the newest is the first. */
+  /** Writes by workspace, the newest first, each with its number among all writes. */
   const writes = new LRUCache<string, { readonly position: string; readonly number: number }>({
     ...limitEntries(10_000),
     ttl: 3_600_000,

@@ -4,20 +4,20 @@ import type { RawRequest } from './parse.js';
 
 type Asked = Pick<RawRequest, 'compiled' | 'caller'>;
 
-/** New buffers, and kept ones, have this capacity: short lists would be copied out of large ones. */
+/** Capacity of new and kept buffers: short lists would be copied out of large ones. */
 const buffers = { atFirst: 65_536, short: { kept: 8, bytesMax: 262_144 }, long: { kept: 4, bytesMax: 2_097_152 } };
-/** chunkRowsMax of lighter rows are less than a first chunk. */
+/** With lighter rows, chunkRowsMax of them are less than a first chunk. */
 const heavyRowBytes = 2048;
-/** All large pages share it: their chunks, and compressors up to two thirds of it. */
+/** Bound of all large pages together: their chunks, and compressors up to two thirds of it. */
 const largePageBytes = 12_582_912;
 
-/** Buffers are used again: with new ones a page of 100,000 rows made V8 collect its whole heap twenty times. */
+/** Uses buffers again: with new ones a page of 100,000 rows made V8 collect its whole heap twenty times. */
 export class ChunkMemory {
   readonly #spare: Readonly<Record<'short' | 'long', JsonBytes[]>> = { short: [], long: [] };
   readonly #used = { chunks: 0, compressors: 0 };
   readonly #heavy = new LRUCache<string, number>({ max: 1000 });
 
-  /** Teaches the next first chunk how many rows fit. Light ones count half. */
+  /** Remembers the size of rows for the next first chunk. Light ones count half. */
   learn({ caller, compiled }: Asked, bytes: number, rows: number): void {
     const key = `${caller.workspace} ${compiled.resource.name}`;
     const [now, before] = [bytes / Math.max(1, rows), this.#heavy.get(key) ?? 0];
@@ -30,7 +30,7 @@ export class ChunkMemory {
     return Math.floor(bytes / (this.#heavy.get(`${caller.workspace} ${compiled.resource.name}`) ?? 1));
   }
 
-  /** A failed chunk's buffer is never given back: rows may still be written to it. */
+  /** Lends a buffer. A failed chunk never returns it, because rows may still be written to it. */
   borrow(pool: 'short' | 'long'): JsonBytes {
     return this.#spare[pool].pop() ?? new JsonBytes(buffers.atFirst);
   }
@@ -48,7 +48,7 @@ export class ChunkMemory {
     return { json: copy, release: () => {} };
   }
 
-  /** Is a part of what is left, so that many pages get small chunks and the last still gets some. */
+  /** Part of the remaining memory, so that many pages get small chunks and the last still gets some. */
   get share(): number {
     return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
   }

@@ -15,7 +15,7 @@ import { type ReadDeps, runOnReadTarget } from './routing.js';
 export interface DetailRequest {
   readonly compiled: CompiledResource;
   readonly caller: Caller;
-  /** It is null if no record can have the id. */
+  /** Null if no record can have the id. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[] | '*' | null;
   readonly ifNoneMatch: readonly EntityTag[] | '*' | null;

@@ -5,7 +5,7 @@ import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest, Parameters } from './parse.js';
 import { type ReadDeps, Reader } from './routing.js';
 
-/** Find the start of the page; the page names the start of the next. */
+/** Plans a list: finds the start of the page, and describes the page by the cursor of the next one. */
 export async function planList(deps: ReadDeps, request: ListRequest): Promise<Plan> {
   const reader = new Reader(deps, request);
   const { number, after } = await findStart(reader, request);
@@ -44,7 +44,7 @@ function chooseLater(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
-/** Starts from the cursor, from memory, or by an index-only skip from the nearest end. Throws invalid() for a long one. */
+/** Starts from the cursor, from memory, or by an index-only skip from the nearest end. Throws invalid() for a long skip. */
 async function findStart(reader: Reader, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
   if ('after' in request.start) return { number: null, after: request.start.after };
   const { deps } = reader;
@@ -80,7 +80,7 @@ async function countTotal(reader: Reader, { statements, values }: ListRequest, {
 /** Proxies take a head of 8 KB. */
 const linkBytesMax = 4096;
 
-/** Follows RFC 8288. A link too long for the head is left out: the body has `next`. */
+/** Follows RFC 8288. Leaves out a link too long for the head: the body has `next`. */
 function writeLinks(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
   const first = `<${listUrl(request, {})}>; rel="first"`;
   const next = end && `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", `;
@@ -99,7 +99,7 @@ function listUrl(request: ListRequest, extra: Parameters): string {
   });
 }
 
-/** Encodes only what must be, so that it is no longer than the client's; commas separate values of a list. */
+/** Encodes only the characters that need it, so that the URL is no longer than the client's; commas separate values of a list. */
 export function writeUrl({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
   const pairs = Object.entries(parameters).map(
     ([name, value]) => `${name}=${[value].flat().map(encodeParameter).join(',')}`,
@@ -107,7 +107,7 @@ export function writeUrl({ baseUrl }: { baseUrl: string }, path: string, paramet
   return `${baseUrl}/${path}?${pairs.join('&')}`;
 }
 
-/** + is a space; a query can have the other characters (RFC 3986 §3.4) that encodeURIComponent encodes. */
+/** Encodes a space as +, and keeps characters of a query (RFC 3986 §3.4) that encodeURIComponent encodes. */
 function encodeParameter(value: string): string {
   return encodeURIComponent(value)
     .replace(/%(24|2F|3A|3B|3F|40)/g, decodeURIComponent)

@@ -6,10 +6,10 @@ import type { ParameterText } from '../../resource/definition/filter-kinds.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 
-/** The next page starts after its key, on a server at least as current. */
+/** The end of a page: the next one starts after its key, on a server at least as current. */
 export interface PageEnd {
   readonly key: OrderKey | null;
-  /** It is in epoch milliseconds by the gateway's clock; null when unknown. */
+  /** In epoch milliseconds by the gateway's clock; null when unknown. */
   readonly asOfMs: number | null;
 }
 
@@ -19,7 +19,7 @@ export interface PageSeries {
   readonly perPage: number;
 }
 
-/** A cursor carries its digest; it needs no secret, because a forged one stays in the forger's workspace. */
+/** Makes a context, whose digest a cursor carries. It needs no secret, because a forged cursor stays in the forger's workspace. */
 export function makeCursorContext(
   workspace: string,
   resource: string,
@@ -41,7 +41,7 @@ export function encodeBytes(context: string, payload: Buffer): string {
   return Buffer.concat([hashCursor(context, payload), payload]).toString('base64url');
 }
 
-/** Is undefined if damaged or of another context. */
+/** Returns undefined if the text is damaged or of another context. */
 export function decodeBytes(context: string, encoded: string): Buffer | undefined {
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.toString('base64url') !== encoded || bytes.length < digestBytes) return undefined;
@@ -49,7 +49,7 @@ export function decodeBytes(context: string, encoded: string): Buffer | undefine
   return hashCursor(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
 }
 
-/** Is undefined if damaged or of another list. A moment in the future counts as now. */
+/** Returns undefined if the cursor is damaged or of another list. A moment in the future counts as now. */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
   const text = decodeBytes(context, cursor)?.toString('utf8');
   if (text === undefined) return undefined;
@@ -72,7 +72,7 @@ export function isWholeNumber(text: string, max: bigint | number): boolean {
   return /^\d{1,20}$/.test(text) && BigInt(text) <= max;
 }
 
-/** Accepts epoch milliseconds, or empty for none. */
+/** Accepts epoch milliseconds, or an empty text for none. */
 export function isMoment(text: string): boolean {
   return text === '' || isWholeNumber(text, momentMax);
 }
@@ -86,20 +86,20 @@ function hashCursor(context: string, payload: Buffer): Buffer {
 interface NumberedEnd {
   readonly page: number;
   readonly end: PageEnd;
-  /** Other pages are counted from full ones only. */
+  /** Other pages are counted only from full ones. */
   readonly isFull: boolean;
   readonly expiresMs: number;
 }
 
 const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
-/** A token reads so many in ten minutes. */
+/** Pages of a list that a token reads in ten minutes. */
 const endsPerSeriesMax = 600;
 
 /** Remembers by token: page N+1 seeks to the end of page N, and other pages skip from the nearest end. */
 export class PageMemory {
   readonly #series: LRUCache<string, Map<number, NumberedEnd>>;
 
-  /** `max` ends of all lists together, each kept for `ttlMs`. */
+  /** Keeps `max` ends of all lists together, each for `ttlMs`. */
   constructor(
     max: number,
     private readonly ttlMs = 600_000,
@@ -108,7 +108,7 @@ export class PageMemory {
     this.#series = new LRUCache({ maxSize: max, sizeCalculation: ({ size }) => size });
   }
 
-  /** The page's own end, otherwise the nearest one before or after it. */
+  /** Returns the page's own end, otherwise the nearest one before or after it. */
   nearest(series: PageSeries, page: number): NumberedEnd {
     const ends = this.#series.get(nameSeries(series));
     const nowMs = this.now();
@@ -124,10 +124,10 @@ export class PageMemory {
   remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {
     const name = nameSeries(series);
     const ends = this.#series.get(name) ?? new Map<number, NumberedEnd>();
-    ends.delete(page); // so that it becomes the last
+    ends.delete(page); // moves it to the end
     ends.set(page, { page, end, isFull, expiresMs: this.now() + this.ttlMs });
     if (ends.size > endsPerSeriesMax) ends.delete(ends.keys().next().value as number);
-    this.#series.delete(name); // so that its size is taken again
+    this.#series.delete(name); // makes the cache take the size again
     this.#series.set(name, ends);
   }
 }

@@ -10,19 +10,19 @@ import type { ListStatements } from '../../resource/statements/statements.js';
 import { makeDataAsOf, type PageSize, type Reply } from '../reply.js';
 import { type Reader, requireContinuation } from './routing.js';
 
-/** Says what a page reads, and how it ends: a list makes one, a sync pass makes one, and `runPlan` answers with it. */
+/** Describes which rows a page reads, and how it ends: a list makes a plan, a sync pass makes one, and `runPlan` answers with it. */
 export interface Plan {
   readonly reader: Reader;
   readonly serializer: RowSerializer;
   readonly perPage: number;
   readonly rowsMax: number;
   readonly chunks: Chunks;
-  /** If it is null, the chunks end by themselves. Otherwise the headers name the next page, so its end is looked for. */
+  /** If null, the chunks end without a bound. Otherwise the headers name the next page, so its end is looked for. */
   readonly list: Listed | null;
   readonly requirement: Requirement;
-  /** A page that ends with a sync token completes this step of a copy. */
+  /** Step of a copy that a page with a sync token completes. */
   readonly copy?: CopyStep;
-  /** It is called when its first rows are there. */
+  /** Is called with the first rows. */
   readonly describe: (page: PageStart) => PageEnding;
 }
 
@@ -30,7 +30,7 @@ export type Listed = { readonly statements: ListStatements; readonly values: Val
 
 export interface PageStart {
   readonly asOfMs: number | null;
-  /** It is of the first rows. */
+  /** Key of the last of the first rows. */
   readonly last: OrderKey | null;
   readonly until: OrderKey | null;
   readonly hasMore: boolean;
@@ -39,15 +39,15 @@ export interface PageStart {
 export interface PageEnding {
   readonly asOfMs: number | null;
   readonly headers?: Reply['headers'];
-  /** They become members of `pagination`. */
+  /** Makes the members of `pagination`. */
   readonly pagination: (count: number, last: OrderKey | null) => Promise<object>;
 }
 
-/** Gives the statement of a chunk of so many rows, and what follows it; null at the end. */
+/** Gives the statement of a chunk of so many rows, and the following chunks; null at the end. */
 export type Chunks = (rows: number) => {
   readonly statement: Statement;
   readonly values: Values;
-  /** `isMore` says that a row more came. */
+  /** `isMore` says that there was another row. */
   readonly rest: (isMore: boolean, last: OrderKey | null) => Chunks | null;
 };
 
@@ -66,7 +66,7 @@ export function readByKeys(
   });
 }
 
-/** Each chunk looks its own ids up. */
+/** Looks up the ids of each chunk in it. */
 export function readByIds(statement: Statement, ids: readonly string[]): Chunks {
   return (rows) => ({
     statement,
@@ -82,7 +82,7 @@ export function bindRange(after: OrderKey | null, until: OrderKey | null): Value
 }
 
 interface Chunk {
-  /** It follows the start of the page or a comma. Must not be used after `release`. */
+  /** Rows after the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
   /** Must be called when the bytes were sent or copied. */
   readonly release: () => void;
@@ -90,7 +90,7 @@ interface Chunk {
   readonly last: OrderKey | null;
   readonly rest: Chunks | null;
   readonly target: ReadTarget;
-  /** It is the server's moment before it was asked, in epoch milliseconds. */
+  /** The server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
   readonly failures: number;
   readonly continuation: Requirement;
@@ -98,19 +98,19 @@ interface Chunk {
 
 interface Page extends PageStart {
   readonly first: Chunk;
-  /** The end was found then, in epoch milliseconds; 0 if the next page does not begin there. */
+  /** When the end was found, in epoch milliseconds; 0 if no page follows it. */
   readonly foundMs: number;
 }
 
-/** They are few, so that the first byte is sent early. */
+/** Rows of a large page's first chunk; few, so that the first byte is sent early. */
 const firstChunkRows = 100;
 /** Pages of up to chunkRowsMax usual rows are one chunk. */
 const firstChunkBytes = 4_194_304;
-/** A later chunk ends at so many times the bytes that it aims at. */
+/** A later chunk ends at this multiple of its intended bytes. */
 const excess = 4;
 /** A silent backend may be frozen: the chunk is read again, then with the statement's time limit only. */
 const firstStallMsMax = 1200;
-/** So many rows cost as much as one detail. */
+/** Rows that cost as much as a single record. */
 const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
@@ -138,7 +138,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   return { body: first.json.view(), release: first.release, ...reply };
 }
 
-/** The first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
+/** Reads the first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
 async function readFirst({ reader, list, ...plan }: Plan): Promise<Page> {
   const first = await readFirstChunk({ reader, ...plan });
   const { last, asOfMs, rest, continuation } = first;
@@ -152,7 +152,7 @@ async function readFirst({ reader, list, ...plan }: Plan): Promise<Page> {
   const [end, beyond] = rows as readonly OrderKey[];
   const hasMore = beyond !== undefined;
   const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
-  const foundMs = hasMore ? Date.now() : 0; // behind a last page clients go on from the row that came last
+  const foundMs = hasMore ? Date.now() : 0; // after a last page clients continue from the row that came last
   return { ...start, first: { ...first, rest: readByKeys(list, last, until) }, until, foundMs, hasMore };
 }
 
@@ -189,7 +189,7 @@ async function readChunk(
       if (!isContinuation) borrowed.raw(pageOpening);
       return borrowed;
     };
-    /** Each byte is a character: decoding each row's texts would take a fifth of a list's processor time. */
+    /** Keeps each byte as a character: decoding each row's texts would take a fifth of a list's processor time. */
     const last: string[] = [];
     let count = 0;
     let isMore = false;
@@ -223,7 +223,7 @@ async function readChunk(
   return readChunk({ reader, serializer }, chunks, { rows: chunk, bytes: Number.POSITIVE_INFINITY }, pool, requirement);
 }
 
-/** A client that takes longer for a piece gets chunks of so many bytes. */
+/** A client that takes longer for a piece gets chunks of `bytesIfSlow`. */
 const slowMs = 100;
 const bytesIfSlow = 16_384;
 
@@ -241,7 +241,7 @@ async function* streamPage(
   let rows = count;
   let isComplete = foundMs === 0;
   let isSlow = false;
-  let bytesHeld = 0; // the chunk at hand and the next
+  let bytesHeld = 0; // the current chunk and the next
   try {
     while (chunk.rest !== null) {
       chunkMemory.release('chunks', bytesHeld);
@@ -282,7 +282,8 @@ async function* streamPage(
     chunkMemory.release('chunks', bytesHeld);
   }
 }
-/** Judges by the chunk before; about as many as are left of a page at its end. */
+
+/** Estimates the rows of the next chunk by the chunk before; the last one has about the remaining rows. */
 function takeRows(
   { chunkRowsMax }: Reader['deps'],
   rows: number,

@@ -12,23 +12,23 @@ export interface RawRequest {
   readonly compiled: CompiledRows;
   readonly caller: Caller;
   readonly query: string;
-  /** It is such as https://example.com/api/v1. */
+  /** An address such as https://example.com/api/v1. */
   readonly baseUrl: string;
-  /** It aborts when the client has closed the connection. */
+  /** Aborts when the client has closed the connection. */
   readonly signal: AbortSignal;
 }
 
-/** The statements of a list, or of a sync pass, share this part of a request. */
+/** The part of a request that the statements of a list and of a sync pass share. */
 export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signal'> {
   readonly statements: ListStatements;
   readonly serializer: RowSerializer;
-  /** They are bound so; null matches nothing. */
+  /** Values to bind; null matches nothing. */
   readonly values: Readonly<Record<string, string | null>>;
   readonly perPage: number;
 }
 
 export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
-  /** Links repeat them as the client gave them. */
+  /** Fields and filters as the client gave them, for links. */
   readonly fields: readonly string[] | undefined;
   readonly filters: Parameters;
   readonly order: Direction;
@@ -96,7 +96,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
 
 type ParsedQuery = ReturnType<typeof parseQuery>;
 
-/** Returns filters as the client gave them, and as they are bound. */
+/** Returns filters as the client gave them, and the values to bind. */
 export function parseFilters(
   { resource, filterRanges }: CompiledRows,
   { single, lists }: ParsedQuery,
@@ -118,7 +118,7 @@ export function parseFilters(
   return { filters, values };
 }
 
-/** Returns the fields that are asked for; a sync pass names its version as well. Null: all. */
+/** Returns the fields that the client asks for; a sync pass can also name its version. Null: all. */
 export function parseFields(
   { select, resource }: CompiledRows,
   texts: readonly string[] | undefined,
@@ -137,7 +137,7 @@ export function parseFields(
   return faults.length > 0 ? null : select(asked);
 }
 
-/** Reads the parameter of a write, which alone knows it. Throws invalid() naming the parameters. */
+/** Reads the parameter of a write. Throws invalid() naming the parameters. */
 export function parseDryRun(query: string, known: readonly string[] = ['dryRun']): boolean {
   const faults: FieldError[] = [];
   const value = parseQuery(query, known, faults).single.get('dryRun');
@@ -190,7 +190,7 @@ function parseChoice<T extends string>(
   return chosen ?? byDefault;
 }
 
-/** Commas separate the values of a list; an encoded comma belongs to a value. "+" is a space (URL Standard §5.1). */
+/** Separates the values of a list at commas; an encoded comma belongs to a value. "+" is a space (URL Standard §5.1). */
 export function parseQuery(
   query: string,
   known: readonly string[],
@@ -228,7 +228,7 @@ export function parseQuery(
 const fieldsElsewhere =
   ', but on lists and sync passes: a detail is the whole record, because its ETag is of the whole record.';
 
-/** A query string has room for thousands of unknown parameters. */
+/** Bound of suggestions: a query string has room for thousands of unknown parameters. */
 const meantMax = 20;
 
 /** Parameters of other APIs, in small letters and digits alone, and the parameters of lists that do the same. */

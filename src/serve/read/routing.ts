@@ -12,15 +12,15 @@ import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-ends.js';
 import type { RawRequest } from './parse.js';
 
-// `runOnReadTarget` completes what a read requires of its server, and postgres/choice finds the server.
+// `runOnReadTarget` adds what a read requires of its server; postgres/choice finds the server.
 
 type ReadBound = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' | 'statementTimeoutMs' | 'skipRowsMax';
 
 export interface ReadDeps extends Required<Servers>, Pick<Settings, ReadBound> {
-  /** The write can be through any gateway; undefined when there is none. */
+  /** Finds a write through any gateway; undefined when there is none. */
   readonly lastWrite: WritePositions['lastWriteOf'];
   readonly heartbeat: Heartbeat;
-  /** Its views no longer fit. */
+  /** The views of the resource no longer fit. */
   readonly refuses: (resource: string) => boolean;
   /** Without samples of the primary no replica can be shown to have moved on. */
   readonly primaryReachable: () => boolean;
@@ -28,7 +28,7 @@ export interface ReadDeps extends Required<Servers>, Pick<Settings, ReadBound> {
   readonly pageMemory: PageMemory;
 }
 
-/** The primary continues the pages that it began until a replica shows the write. */
+/** Requires the replica to be as current as the page; the primary continues its own pages until a replica shows the write. */
 export function requireContinuation(
   { resumeMs }: ReadDeps,
   { target, requirement, asOfMs, replica }: Attempt,
@@ -46,7 +46,7 @@ export async function runOnReadTarget<T>(
   const mayLackWrite =
     compiled.resource.write !== undefined && (requirement.ofPage === undefined || requirement.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
-  const position = known instanceof Promise ? await known : known; // a wait for what is known costs a detail a hundredth of its time
+  const position = known instanceof Promise ? await known : known; // a wait for what is known costs a single record a hundredth of its time
   const now = (): Requirement => {
     const readable = requireReadable(deps.replicas, compiled.resource, requirement);
     return requireLastWrite(position, deps, clampMoment(deps, readable));
@@ -54,7 +54,7 @@ export async function runOnReadTarget<T>(
   return runOnServer(deps, now(), work, { now, late: makeQueryTimeout });
 }
 
-/** Throws replica_unavailable if a lock or an unchecked view leaves none that may read; a page that has begun waits. */
+/** Throws replica_unavailable if a lock or an unchecked view leaves no replica that may read; a begun page waits. */
 function requireReadable(
   replicas: readonly Replica[],
   resource: ReadableResource,
@@ -75,7 +75,7 @@ function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requ
   return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
 }
 
-/** A position of another history cannot be compared, as after a failover: then the moment of the write is required. */
+/** Requires the moment of the write if its position is of another history, as after a failover, and cannot be compared. */
 function requireLastWrite(
   position: WritePosition | undefined,
   { heartbeat }: ReadDeps,
@@ -89,7 +89,7 @@ function requireLastWrite(
     : { ...requirement, showsWrite: true, asOfMs: Math.max(position.atMs, asOfMs ?? 0) };
 }
 
-/** The read is not repeated: it would take as long. */
+/** Makes an error that is not repeated, because a repetition would take as long. */
 function makeQueryTimeout(): Problem {
   const detail =
     'The read took longer than the operator of this API allows. Ask for less: fewer rows, or more filters.';
@@ -101,7 +101,7 @@ export interface ReadRows {
   readonly asOfMs: number | null;
 }
 
-/** The reads of one request. A sync pass judges each server by its marks when a statement has ended, before any of its rows is sent. */
+/** Reads for one request. A sync pass checks each server by its marks when a statement has ended, before any of its rows is sent. */
 export class Reader {
   readonly startedMs = performance.now();
 
@@ -120,7 +120,7 @@ export class Reader {
     return (rows[0] as OrderKey | undefined) ?? null;
   }
 
-  /** Keys, or a count. */
+  /** Reads rows, for example keys, or a count. */
   rows(
     statement: Statement,
     values: Values,

@@ -19,7 +19,7 @@ export interface SyncDeps {
   readonly latestTimeline: LatestTimeline;
 }
 
-/** Find the rows; the page names the next page, or the token of the next pass. */
+/** Plans a page of a pass: finds its rows, and describes the page by its cursor, or by the token of the next pass. */
 export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Plan> {
   const { place: start, prefix, contexts, perPage, fields, serializer, seal } = request;
   const { pass, reader, read } = await planPassing(deps, request, start?.pass ?? null);
@@ -52,7 +52,7 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
 
 type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
 
-/** Reads in the order of the list. */
+/** Plans rows in the order of the list. */
 function planWholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
   return { rowsMax: request.perPage, chunks: readByKeys(request, place?.after ?? null), list: request };
 }
@@ -62,7 +62,7 @@ function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly strin
   return { rowsMax: Math.max(1, ids.length), chunks: readByIds(rows.all, ids), list: null };
 }
 
-/** Each statement is judged by the marks of its replica, and runs on one as current as the pass. */
+/** Checks each statement by the marks of its replica, which must be as current as the pass. */
 async function planPassing(
   { reads, latestTimeline }: SyncDeps,
   request: FeedRequest | HashRequest,
@@ -76,7 +76,7 @@ async function planPassing(
   return { pass, reader, read };
 }
 
-/** Their rows are read in the order in which they were found, which is the order of the list, changed parts excepted. */
+/** Finds ids, whose rows are read in the order found, which is the order of the list, changed parts excepted. */
 function findIds(read: ReadInPass, request: FeedRequest, since: SyncPlace['since']): Promise<Found> {
   const { perPage, prefix } = request;
   const values = {
@@ -95,7 +95,7 @@ function getHorizon({ compiled }: FeedRequest, since: SyncPlace['since']): strin
 }
 
 const idsMax = 100_000;
-/** A range has so many: hashing is most of the work. */
+/** Rows of a range: hashing is most of the work. */
 const hashedRows = 50_000;
 /** Rows can be added to a range after its end was found. */
 const allRows = 2 ** 31;
@@ -134,7 +134,7 @@ interface Digest {
 
 const none: Digest = { count: 0, hash: 0n };
 
-/** PostgreSQL's XOR of no row is NULL. */
+/** Adds counts and hashes; PostgreSQL's XOR of no row is NULL. */
 function addRow(group: Digest = none, [count, bits]: TextRow): Digest {
   return { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits ?? 0}`) };
 }

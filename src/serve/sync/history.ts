@@ -26,7 +26,7 @@ export async function requireHistory(reads: ReadDeps, request: RawRequest, pass:
   }
 }
 
-/** The sample is newer than the client's position: the primary cannot be behind it. */
+/** Throws if the sample, which is newer than the client's position, is behind it. */
 function requireWritten(position: SyncPosition, sample: ReadDeps['heartbeat']['newest'] & object): void {
   if (isSameHistory(position, sample) && sample.insertLsn < position.lsn) throw makeExpired();
 }

@@ -7,14 +7,14 @@ import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
 import { makeExpired, type SealedParts } from './sealed-parts.js';
 
-/** The read is repeated on another replica. */
+/** Repeats the read on another replica. */
 class NotCurrent extends ServerFault {
   readonly code = 'not_current';
 }
 
 export type LatestTimeline = (mark: WalHistory) => string;
 
-/** Asks any server: a replica whose receiver has ended shows the timeline of its control file again. */
+/** Takes the timeline of any server: a replica whose receiver has ended shows the timeline of its control file again. */
 export function watchTimeline(primary: () => WalHistory | undefined): LatestTimeline {
   let seen: WalHistory | undefined;
   return ({ systemIdentifier, timeline }) => {
@@ -49,7 +49,7 @@ export class Pass {
     this.now = marks.reduce<SyncPosition | null>((now, mark) => this.#judge(mark, now), this.now);
   };
 
-  /** The next statement must not be behind it; null at the beginning of a pass over everything. */
+  /** The next statement must not be behind this position; null at the beginning of a pass over everything. */
   get before(): SyncPosition | null {
     return this.now ?? this.since;
   }
@@ -86,17 +86,17 @@ export class Pass {
 export interface SyncPosition extends WalHistory {
   /** A later pass must not read an older state. */
   readonly lsn: Lsn;
-  /** It is the oldest transaction running in the first snapshot: changes of earlier ones are delivered. */
+  /** The oldest transaction running in the first snapshot: changes of earlier ones are delivered. */
   readonly xmin: bigint;
-  /** The last transaction before the first snapshot committed then, in epoch milliseconds. */
+  /** Commit time of the last transaction before the first snapshot, in epoch milliseconds. */
   readonly replayedAtMs: number | null;
 }
 
-/** A cursor holds it. */
+/** The position of a cursor in its pass. */
 export interface SyncPlace {
   readonly pass: SyncPosition;
   readonly asOfMs: number | null;
-  /** The end of the pass before; null in a pass over everything. */
+  /** End of the pass before; null in a pass over everything. */
   readonly since: Pick<SyncPosition, 'xmin' | 'replayedAtMs'> | null;
   readonly section: number;
   readonly after: OrderKey | null;
@@ -109,7 +109,7 @@ export function encodeToken(seal: SealedParts, context: string, position: SyncPo
   return seal.encode(context, listPositionParts(position));
 }
 
-/** Is undefined if the token is damaged or of another context. Throws sync_expired when its key was replaced. */
+/** Returns undefined if the token is damaged or of another context. Throws sync_expired when its key was replaced. */
 export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
   return parseSyncPosition(seal.decode(context, token) ?? []);
 }
@@ -121,7 +121,7 @@ export function encodePlace(seal: SealedParts, context: string, place: SyncPlace
   return seal.encode(context, [...listPositionParts(pass), ...parts]);
 }
 
-/** Is undefined if the cursor is damaged or of another list. `orders` has the order of each section. */
+/** Returns undefined if the cursor is damaged or of another list. `orders` has the order of each section. */
 export function decodePlace(
   seal: SealedParts,
   context: string,
@@ -146,7 +146,7 @@ export function decodePlace(
 
 const positionLength = 5;
 const isUnsigned = (text: string): boolean => isWholeNumber(text, 2n ** 64n - 1n);
-/** The statements read it as a bigint. */
+/** Accepts ids that statements can read as a bigint. */
 const isTransaction = (text: string): boolean => isWholeNumber(text, 2n ** 63n - 1n);
 const forms = [isUnsigned, (text: string) => /^[0-9A-F]{8}$/.test(text), isUnsigned, isTransaction, isMoment];
 

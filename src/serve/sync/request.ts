@@ -21,14 +21,14 @@ export interface SyncCall extends RawRequest {
 
 export interface FeedRequest extends SyncCall, Reading {
   readonly since: SyncPosition | null;
-  /** It is null at the beginning of a pass. */
+  /** Null at the beginning of a pass. */
   readonly place: SyncPlace | null;
-  /** Links repeat it as the client gave it; null: all rows. */
+  /** Prefix as the client gave it, for links; null: all rows. */
   readonly prefix: string | null;
-  /** Links repeat them as the client gave them; `selection` is null for whole records. */
+  /** Fields as the client gave them, for links; `selection` is null for whole records. */
   readonly fields: readonly string[] | undefined;
   readonly selection: CompiledSelection | null;
-  /** Tokens and cursors are bound to them. */
+  /** Contexts that bind tokens and cursors to the request. */
   readonly contexts: { readonly token: string; readonly cursor: string };
 }
 
@@ -39,11 +39,11 @@ export interface HashRequest extends SyncCall, Reading {
 
 export interface DigestRequest extends HashRequest {
   readonly depth: number;
-  /** It is null for all records. */
+  /** Null for all records. */
   readonly periods: readonly Period[] | null;
 }
 
-/** Both days are included; a row of a digest shows its days only when it is one of several months. */
+/** A span of days, both included; a row of a digest shows its days only when it is one of several months. */
 export interface Period {
   readonly from: string;
   readonly to: string;
@@ -98,7 +98,7 @@ export function listSections({ sync }: SyncCall, prefix: string | null): readonl
   return prefix === null ? sync.changed : [sync.hashed];
 }
 
-/** A pass over everything has the order of the list. */
+/** Lists the order of each section. A pass over everything has the order of the list. */
 function listOrders(call: SyncCall, prefix: string | null, isChanges: boolean) {
   if (prefix === null && !isChanges) return [call.compiled.resource.order];
   return listSections(call, prefix).map(({ order }) => order);
@@ -140,7 +140,7 @@ function hashRequestOf(call: SyncCall, single: ReadonlyMap<string, string>, faul
 }
 
 const monthsMax = 120;
-/** The API shows no other days, so a record outside them has none. */
+/** First and last day of the API: a record outside them has none. */
 const days = { first: '0001-01-01', last: '9999-12-31' };
 
 /** Lists the months that the period meets, cut at its ends; without `by` the period itself. */
@@ -177,12 +177,12 @@ function formatMonth(number: number): string {
   return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;
 }
 
-/** The calendar repeats itself after 400 years, and JavaScript adds 1900 to a year below 100. */
+/** Counts in a year with the same calendar: it repeats after 400 years, and JavaScript adds 1900 to a year below 100. */
 function countDays(number: number): number {
   return new Date(Date.UTC(2000 + (Math.floor(number / 12) % 400), (number % 12) + 1, 0)).getUTCDate();
 }
 
-/** Null is the empty prefix, which every hash has. */
+/** Reads a prefix; null is the empty one, which every hash has. */
 export function listPrefixes(prefix: string | null, faults: FieldError[] = []): readonly string[] {
   if (prefix === null) return [''];
   const prefixes = prefix.split(',');

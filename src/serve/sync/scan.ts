@@ -18,7 +18,7 @@ interface ScanRange {
   readonly until: OrderKey | null;
 }
 
-/** Each range has so many times the rows of the one before. */
+/** Each range has this multiple of the rows of the one before. */
 const growth = 10;
 
 /** Cuts a section by its keys, so that each statement, and its snapshot, ends in under a second. */
@@ -43,12 +43,12 @@ export async function* listRanges(
 
 export interface Found {
   readonly ids: readonly string[];
-  /** The first search began then, in epoch milliseconds: later changes of places already searched can be missing. */
+  /** Start of the first search, in epoch milliseconds: later changes of places already searched can be missing. */
   readonly asOfMs: number | null;
   readonly next: ScanPlace | null;
 }
 
-/** Then a page ends with what it found: clients and proxies wait for the first byte. */
+/** Bounds after which a page ends with what it found: clients and proxies wait for the first byte. */
 const scanMsMax = 5000;
 const rowsMax = 500_000;
 

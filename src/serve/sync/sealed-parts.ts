@@ -3,10 +3,10 @@ import { Problem } from '../../base/errors.js';
 import { deriveKey } from '../../base/wall-key.js';
 import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 
-/** They hold WAL positions and transaction ids: no client can read or forge them. */
+/** Seals WAL positions and transaction ids, so that no client can read or forge them. */
 export interface SealedParts {
   encode(context: string, parts: readonly string[]): string;
-  /** Is undefined if damaged or of another context. Throws SealedOtherwise when sealed under a key that is not known here. */
+  /** Returns undefined if the text is damaged or of another context. Throws SealedOtherwise for a key that is not known here. */
   decode(context: string, encoded: string): string[] | undefined;
   /** Tries again with the keys of other gateways, if this one does not open a token. */
   reading<T>(parse: () => T): Promise<T>;
@@ -50,7 +50,7 @@ export function makeSealedParts(
         try {
           const opened = [opening.update(bytes.subarray(ivBytes, -tagBytes)), opening.final()];
           return Buffer.concat(opened).toString().split('\0');
-        } catch {} // of another key
+        } catch {} // sealed under another key
       }
       throw new SealedOtherwise();
     },

@@ -7,23 +7,23 @@ import type { MetricValues } from '../ops/metrics.js';
 import type { Readiness } from '../ops/status.js';
 import { listenToParent, sendToParent } from '../peers/channel.js';
 
-// All that a parent and its workers say to each other, but for the counts (peers/workers.ts). docs/contribute/workers.md has the picture.
+// Messages between a parent and its workers, except the counts (peers/workers.ts). docs/contribute/workers.md has the picture.
 
 export type FromWorker =
-  /** It comes once, and first. A gateway without workers says so to the program that started it. */
+  /** Comes once, and first. A gateway without workers sends it to the program that started it. */
   | { readonly type: 'ready'; readonly url: string; readonly opsUrl: string; readonly readiness: Readiness | null }
-  /** It comes instead: the start failed. */
+  /** Comes instead of `ready` if the start failed. */
   | { readonly type: 'refused'; readonly reason: string }
-  /** It comes every `reportMs` from then on. */
+  /** Comes every `reportMs` after `ready`. */
   | { readonly type: 'report'; readonly readiness: Readiness }
   | { readonly type: 'metrics'; readonly id: number; readonly metrics: MetricValues };
 
-/** Only a worker that is ready is asked. It answers with the same id. */
+/** Is sent to a ready worker, which answers with the same id. */
 export type FromParent = { readonly type: 'metrics'; readonly id: number };
 
 export const reportMs = 500;
 
-/** Says that the event loop runs, and answers questions for metrics. */
+/** Reports that the event loop runs, and answers questions for metrics. */
 export function serveParent({ url, opsUrl, readiness, metrics }: Gateway): void {
   listenToParent<FromParent>({
     metrics: async ({ id }) => sendToParent<FromWorker>({ type: 'metrics', id, metrics: await metrics() }),

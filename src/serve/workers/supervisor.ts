@@ -10,17 +10,17 @@ import { type FromWorker, reportMs, writeStart } from './messages.js';
 
 // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
 
-/** Readiness no longer counts after so many periods without a report. */
+/** Readiness no longer counts after this many periods without a report. */
 const periodsReady = 3;
-/** A worker is killed after them: 5 seconds. */
+/** A worker is killed after this many silent periods: 5 seconds. */
 const periodsAlive = 10;
-/** A start has two minutes, because databases can be silent. */
+/** A start may take two minutes, because databases can be silent. */
 const periodsToStart = 240;
 /** Replicas that answer late have 10 seconds. */
 const periodsUntilReady = 20;
-/** The parent is not alive after so many periods without a report of any worker. */
+/** The parent is not alive after this many periods without a report of any worker. */
 const periodsWithoutAny = 20;
-/** A worker that never served restarts after it; another one is replaced at once. */
+/** Pause before a worker that never served restarts; another one is replaced at once. */
 const failedStartMs = 1000;
 
 interface Watched {
@@ -28,9 +28,9 @@ interface Watched {
   readonly batch: Batch;
   /** Resolves after its last message. */
   readonly ended: Promise<void>;
-  /** It is called once the worker has served. */
+  /** Is called once the worker has served. */
   readonly removeStart: () => void;
-  /** A start fails with this worker; null once it has served, and for successors. */
+  /** Start that fails with this worker; null once it has served, and for successors. */
   awaited: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | null;
   isReady: boolean;
   silentPeriods: number;
@@ -38,11 +38,11 @@ interface Watched {
   patience: number;
   isSilent: boolean;
   readiness: Readiness | null;
-  /** Why its start was refused. */
+  /** The reason why its start was refused. */
   refusal?: string;
 }
 
-/** The parent has validated these definitions. A worker that dies is replaced by one with the same, whatever the files are by then. */
+/** Definitions that the parent has validated. A worker that dies is replaced by one with the same, whatever the files are by then. */
 interface Batch {
   readonly number: number;
   readonly resources: readonly Resource[];
@@ -56,9 +56,9 @@ export class Supervisor {
   #silentPeriods = 0;
   /** The batch that serves; earlier ones drain, a later one is the first of a reload. */
   #batch: Batch;
-  /** They were asked for during a reload. */
+  /** Definitions that were asked for during a reload. */
   #next: readonly Resource[] | null = null;
-  /** It is null after a reload that succeeded. */
+  /** Null after a reload that succeeded. */
   reloadRefused: string | null = null;
 
   constructor(
@@ -68,7 +68,7 @@ export class Supervisor {
     private readonly onEnd: (worker: Worker) => void,
   ) {
     this.#batch = { number: 0, resources, hasServed: false };
-    // By default the parent hands sockets over, and those handed to a frozen worker are never answered.
+    // By default the parent hands sockets over, and a frozen worker never answers those that it got.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     // The release of this process: a link can lead to another one by now.
     cluster.setupPrimary({ exec: realpathSync(process.argv[1] as string) });
@@ -92,7 +92,7 @@ export class Supervisor {
     return this.#heard().length;
   }
 
-  /** A report came within 10 seconds. */
+  /** True if a report came within 10 seconds. */
   get alive(): boolean {
     return this.#silentPeriods <= periodsWithoutAny;
   }
@@ -114,7 +114,7 @@ export class Supervisor {
     this.#fork({ number: this.#batch.number + 1, resources, hasServed: false });
   }
 
-  /** The present workers stay. */
+  /** Keeps the present workers. */
   refuseReload(reason: string): void {
     this.reloadRefused = reason;
     this.observe({ type: 'reload_refused', reason });
@@ -139,7 +139,7 @@ export class Supervisor {
     return { ...none, ...best, ...ofAll, status: 'not ready', reasons: [reason] };
   }
 
-  /** A worker has a deadline of its own, and is killed when it falls silent. */
+  /** Each worker has a deadline, and is killed when it falls silent. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await Promise.all([...this.#watched.values()].map(stopWorker));
@@ -161,7 +161,7 @@ export class Supervisor {
     return watched;
   }
 
-  /** Tries again in a second if its definitions cannot be written, for example because the disk is full. */
+  /** Tries again in a second if the definitions cannot be written, for example because the disk is full. */
   #forkAnother(): void {
     try {
       this.#fork();
@@ -171,7 +171,7 @@ export class Supervisor {
     }
   }
 
-  /** There are some during a reload. */
+  /** Lists the workers of other batches, which exist during a reload. */
   #others(): Watched[] {
     return [...this.#watched.values()].filter(({ batch }) => batch !== this.#batch);
   }
@@ -203,7 +203,7 @@ export class Supervisor {
     }
   }
 
-  /** Once the new workers serve, an old one drains; when it has ended, another new one starts. */
+  /** Drains an old worker once the new ones serve; when it has ended, another new one starts. */
   #replaceNext(): void {
     const [old] = this.#others();
     if (old === undefined) return;

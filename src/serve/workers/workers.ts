@@ -75,7 +75,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     openings.add(() => close(ops));
     return { url, opsUrl, observe, reload, stop: () => openings.terminate() };
   } catch (error) {
-    await openings.terminate().catch(() => undefined); // why it does not start is said, not how it ended
+    await openings.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
     throw error;
   }
 }
@@ -101,7 +101,7 @@ function makeOpsDocs(settings: Settings, resources: readonly Resource[]): FixedB
 
 const answerMsMax = 1000;
 
-/** A worker that is silent or gone keeps the counts of its last answer, so that sums do not fall; its gauges go. */
+/** Keeps the counts of the last answer of a silent or lost worker, so that sums do not fall; its gauges go. */
 class WorkerMetrics {
   readonly #counts = new Map<number, MetricValues>();
   #ended: Promise<MetricValues> = Promise.resolve([]);
@@ -120,7 +120,7 @@ class WorkerMetrics {
 
   /** Takes a second at most. */
   async text(workers: readonly Worker[]): Promise<string> {
-    const ended = this.#ended; // of now: a worker that ends from here on counts by its answer
+    const ended = this.#ended; // read now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
     return sumMetrics([await this.own(), await ended, ...answers]).metrics();
   }
@@ -138,7 +138,7 @@ class WorkerMetrics {
   }
 }
 
-/** prom-client declares `type` as a number; it is the word of the text format. */
+/** Reads `type`, which prom-client declares as a number, as the word of the text format. */
 function isCount({ type }: MetricValues[number]): boolean {
   return (type as unknown as string) !== 'gauge';
 }

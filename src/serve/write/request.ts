@@ -8,20 +8,20 @@ import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
 export interface WriteRequest {
   readonly caller: Caller;
-  /** A dry run has another key than the client's, which it neither takes nor meets. */
+  /** The key for a dry run differs from the client's, which it neither takes nor meets. */
   readonly key: string;
   readonly isDryRun: boolean;
-  /** It hashes method, path, If-Match and canonical body by SHA-256: it is equal for repetitions. */
+  /** SHA-256 of method, path, If-Match and canonical body: equal for repetitions. */
   readonly fingerprint: Buffer;
   readonly members: Readonly<Record<string, string | null>>;
   /** Null creates a record. */
   readonly target: Target | null;
-  /** Otherwise the response is cut to the write scope. */
+  /** If false, the response has only the write scope. */
   readonly mayRead: boolean;
 }
 
 export interface Target {
-  /** It is null if no record can have the id. */
+  /** Null if no record can have the id. */
   readonly id: string | null;
   readonly ifMatch: readonly EntityTag[];
 }
@@ -47,7 +47,7 @@ export function parseWrite(write: CompiledWrite, caller: Caller, mayRead: boolea
   const faults = target === null ? write.create(body.value) : write.patch(body.value);
   if (faults.length > 0) throw makeInvalid(faults);
   const values = body.value as Readonly<Record<string, string | number | boolean | null>>;
-  const members: Record<string, string | null> = Object.create(null); // the name of a member may be "constructor"
+  const members: Record<string, string | null> = Object.create(null); // a member may have the name "constructor"
   for (const name in values) {
     const value = values[name] ?? null;
     members[name] = value === null ? null : formatText(value);

@@ -6,18 +6,18 @@ import { findValueEnd, parseString, scanContainer, skipSpace } from '../../resou
 
 export const bodyDepthMax = 20;
 
-/** The outermost object inherits nothing. */
+/** A JSON value; the outermost object inherits nothing. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type StrictJson = { readonly value: Json } | { readonly faults: readonly FieldError[] };
 
 /** V8 keeps an object without a prototype as a slow hash table. */
 const noMembers: object = Object.freeze(Object.create(null));
-/** Bounds the error response: characters of all faults, counting so many per fault beside its pointer. */
+/** Bounds the characters of all faults in the error response, where each fault counts this many beside its pointer. */
 const faultCharactersMax = 65_536;
 const charactersPerFault = 100;
 const quoteMax = 40;
 
-/** Accepts I-JSON (RFC 7493) without NUL, `__proto__`, and nesting deeper than `depthMax`. A syntax error stands alone. */
+/** Accepts I-JSON (RFC 7493) without NUL, `__proto__`, and nesting deeper than `depthMax`. A syntax error is reported alone. */
 export function parseStrictJson(bytes: Buffer, depthMax: number): StrictJson {
   if (!isUtf8(bytes))
     return { faults: [{ pointer: '', code: 'invalid_utf8', detail: 'The body is not valid UTF-8.' }] };

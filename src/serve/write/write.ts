@@ -26,13 +26,13 @@ import type { Target, WriteRequest } from './request.js';
 
 export interface WriteDeps {
   readonly primary: Primary;
-  /** Its views no longer fit. */
+  /** The views of the resource no longer fit. */
   readonly refuses: (resource: string) => boolean;
   readonly positions: WritePositions;
   readonly observe: Observe;
 }
 
-/** Records the position first, so that the next reads show the change, or the version that refused it, also in a dry run. */
+/** Records the position before it answers, so that the next reads show the change, or the version that refused it, also after a dry run. */
 export async function write(
   { primary, positions, observe }: WriteDeps,
   compiled: CompiledWrite,
@@ -71,9 +71,9 @@ const nameOutcome = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest):
 
 export interface Outcome {
   readonly status: number;
-  /** The write left the record so. */
+  /** The record after the write. */
   readonly row: TextRow;
-  /** An answer that was cut to the write scope stays so when it is replayed. */
+  /** An answer with only the write scope stays so when it is replayed. */
   readonly mayRead: boolean;
   readonly replayed: boolean;
 }
@@ -90,7 +90,7 @@ export function writeOnce(writing: Writing): Promise<Committed<Outcome>> {
   return target === null ? createRecord(writing) : update(writing, target);
 }
 
-/** Takes one round trip; a second finds out why the key was not claimed: PostgreSQL reads all values before it knows. */
+/** Takes one round trip; a second one finds why the key was not claimed: PostgreSQL reads all values before it knows. */
 async function createRecord(writing: Writing): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
   const members = fillMembers(write, request);
@@ -110,7 +110,7 @@ async function createRecord(writing: Writing): Promise<Committed<Outcome>> {
   return recall(writing);
 }
 
-/** Two round trips: claim and lock, then update and COMMIT. */
+/** Takes two round trips: claim and lock, then update and COMMIT. */
 async function update(writing: Writing, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
   const locks = id === null ? [] : [makeLock(write, request, id)];
@@ -127,7 +127,7 @@ async function update(writing: Writing, { id, ifMatch }: Target): Promise<Commit
     statement: entries.length === 0 ? write.statements.keep : write.statements.update,
     values: { id, ...after, ...bindStored(request), ...bindChanges(write, 'changed', entries) },
   });
-  const { outcome, position } = await changed.catch((error) => refuseWriting(writing, error)); // COMMIT can refuse it, too
+  const { outcome, position } = await changed.catch((error) => refuseWriting(writing, error)); // COMMIT can refuse the change, too
   return { outcome: makeOutcome(200, outcome[0][0] as TextRow, request), position };
 }
 
@@ -147,7 +147,7 @@ function makeOutcome(status: number, [text]: TextRow, { mayRead }: WriteRequest)
   return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };
 }
 
-/** Unless the key was used or a reference is unknown; waits while another transaction holds it. */
+/** Claims the key unless it was used or a reference is unknown; waits while another transaction holds it. */
 export function makeClaim(write: CompiledWrite, request: WriteRequest): Step {
   const values = Object.assign(fillMembers(write, request), bindKey(request));
   return { statement: write.statements.claim, values, onError: refuseInProgress };
@@ -174,14 +174,14 @@ function makeInProgress(): Problem {
   return new Problem('idempotency_in_progress', detail);
 }
 
-/** 55P03 of the key's table is a 409: another transaction held the key. Another lock is a passing fault. */
+/** Throws 409 for 55P03 of the key's table: another transaction held the key. Another lock is a passing fault. */
 function refuseInProgress(error: unknown): never {
   const { code, where } = error as { code?: unknown; where?: string };
   if (code === lockNotAvailable && /\bidempotency\b/.test(where ?? '')) throw makeInProgress();
   throw error;
 }
 
-/** Why the key was not claimed: replays, throws 422 or 400, or does `otherwise` if the key has expired. */
+/** Finds why the key was not claimed: replays, throws 422 or 400, or does `otherwise` if the key has expired. */
 async function recall(
   { transaction, write, request }: Writing,
   otherwise: () => Promise<never> = () => Promise.reject(makeInProgress()),
@@ -212,10 +212,10 @@ function refuseUnknown(references: readonly string[]): void {
   if (faults.length > 0) throw makeInvalid(faults);
 }
 
-/** Answers a refused value with 400, naming the member if it is known. Rethrows what no value of the client causes. */
+/** Answers a refused value with 400, naming the member if it is known. Rethrows errors that no value of the client causes. */
 async function refuseWriting(writing: Writing, error: unknown): Promise<never> {
   const refusal = getRefusal(error);
-  const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // no client gave it: its sequence is behind its table
+  const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // its sequence is behind its table
   if (refusal === undefined || isId) throw error;
   const members = await findMembersRefused(writing, error as pg.DatabaseError, refusal);
   if (members === null) throw error;
@@ -224,7 +224,7 @@ async function refuseWriting(writing: Writing, error: unknown): Promise<never> {
   throw makeInvalid([{ pointer, code: refusal.code, detail: sentence }], 'invalid_request', error as Error);
 }
 
-/** Finds members of the columns that PostgreSQL names, otherwise of a fitting type. Null: no value of the client is the reason. */
+/** Finds members of the columns that PostgreSQL names, otherwise of a possible type. Null: no value of the client is the reason. */
 async function findMembersRefused(
   { transaction, write: { members, statements }, request: { members: given, target } }: Writing,
   error: pg.DatabaseError,
@@ -234,7 +234,7 @@ async function findMembersRefused(
   if (schema !== null && table !== null && !isOfApp(error)) {
     const parts = { schema, table, column, constraint };
     const values = Object.fromEntries(Object.entries(parts).map(([part, name]) => [`refused.${part}`, name]));
-    const shown = await transaction.run({ statement: statements.refused, values }).catch(() => null); // its catalogs can be closed to the role
+    const shown = await transaction.run({ statement: statements.refused, values }).catch(() => null); // the catalogs can be closed
     if (shown?.[0].length === 0) return null;
     const named = shown?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
     const refused = members.filter((member) => named.includes(member.column));
@@ -246,7 +246,7 @@ async function findMembersRefused(
   );
 }
 
-/** Values are in PostgreSQL's text form. */
+/** Values in PostgreSQL's text form. */
 type MemberTexts = Readonly<Record<string, string | null>>;
 
 const getMemberText = (members: MemberTexts, name: string): string | null => getOwn(members, name) ?? null;
