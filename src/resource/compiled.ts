@@ -179,7 +179,7 @@ function compileWrite(
     creates,
     ...compileBodyChecks(resource),
     statements: compileWriteStatements(resource),
-    /** How the app's audit log shows writes; false: the app logs them itself. */
+    /** Form of writes in the app's audit log; false: the app logs them itself. */
     audit: audit && { ...audit, entity: resource.auditEntity as string },
     idType: resource.idType,
     idAt: columns.indexOf('id'),

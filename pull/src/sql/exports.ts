@@ -105,7 +105,7 @@ function writeJson(value: string | null, { kind }: ExportColumn): string {
 /** Excel keeps so many digits of a number, and takes so many characters in a text of a formula. */
 const excelDigitsMax = 15;
 const excelTextMax = 255;
-/** Its largest number that can be typed is 9.99999999999999E+307; it takes a longer one for a text, which keeps all digits. */
+/** Excel's largest number that can be typed is 9.99999999999999E+307; a longer one becomes a text, which keeps all digits. */
 const excelWholeMax = 308;
 /** Excel would take the text for a number, a date, a truth value, an error or a formula. */
 const excelReads = /^\s*(?:[=+\-@.,(#\d\p{Sc}]|\p{L}{3,9}\.?[-/ .]?\d|(?:true|false|waar|onwaar)\s*$)|^[\t\r]/iu;

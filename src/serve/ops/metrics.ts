@@ -150,7 +150,7 @@ type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 interface GaugeRow {
   readonly help: string;
   readonly labels: readonly string[];
-  /** How the values of workers become one. */
+  /** Aggregation of the workers' values. */
   readonly ofWorkers: 'sum' | 'min' | 'max' | 'first';
   readonly samples: (sources: GaugeSources) => readonly Sample[] | Promise<readonly Sample[]>;
 }
