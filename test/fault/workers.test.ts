@@ -13,8 +13,8 @@ import type { Settings } from '../../src/settings.js';
 import { apiClient } from '../support/client.js';
 import { limitMs } from '../support/patience.js';
 import { customerOf } from '../support/primary-side.js';
-import { killGroup, type ServeProcess, serveProcess } from '../support/serve-process.js';
-import { eventually, gatewayTest } from '../support/workspace.js';
+import { killGroup, type ServeOptions, type ServeProcess, serveProcess } from '../support/serve-process.js';
+import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';
 import { created } from '../support/writes.js';
 
 const test = gatewayTest().serial;
@@ -40,6 +40,15 @@ test.after.always(() => {
   killGroup(served.child.pid as number);
   rmSync(folder, { recursive: true });
 });
+
+/** Serves with two workers of its own until the end of the test. */
+async function serveTwo(t: ExecutionContext<TestContext>, options?: ServeOptions): Promise<ServeProcess> {
+  const { settings } = t.context.database;
+  const two = { ...settings, logLevel: 'info', webConcurrency: 2, port: await freePort() } as const;
+  const own = await serveProcess(two, options);
+  t.teardown(() => killGroup(own.child.pid as number));
+  return own;
+}
 
 function children({ child }: Pick<ServeProcess, 'child'> = served): number[] {
   const list = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
@@ -117,15 +126,10 @@ test('a write through one worker is seen through all of them', async (t) => {
   const path = `/installaties/${list.data[0]?.id}`;
   for (let i = 0; i < 20; i++) {
     const { headers } = await send(path);
-    const written = await send(path, {
-      method: 'PATCH',
-      headers: {
-        'content-type': 'application/json',
-        'idempotency-key': `workers-${i}`,
-        'if-match': String(headers.etag),
-      },
-      body: JSON.stringify({ locatie: `Plek ${i}` }),
-    });
+    const conditions = { 'idempotency-key': `workers-${i}`, 'if-match': String(headers.etag) };
+    const body = JSON.stringify({ locatie: `Plek ${i}` });
+    const changed = { 'content-type': 'application/json', ...conditions };
+    const written = await send(path, { method: 'PATCH', headers: changed, body });
     t.is(written.status, 200, written.body);
     const reads = await Promise.all([1, 2, 3, 4].map(() => send(path)));
     for (const read of reads) t.is(read.headers.etag, written.headers.etag);
@@ -145,12 +149,8 @@ test('workers share one limit of writes, and a write is answered while another i
   const { database } = t.context;
   const [reading, writing] = [await database.token(), await database.token()];
   // A limit this small is counted request by request, so the parent answers the worker all the time.
-  const own = await serveProcess({
-    ...database.settings,
-    webConcurrency: 2,
-    rateLimitPerMinute: 200,
-    writesPerMinute: 6,
-  });
+  const limits = { rateLimitPerMinute: 200, writesPerMinute: 6 };
+  const own = await serveProcess({ ...database.settings, webConcurrency: 2, ...limits });
   t.teardown(() => own.stop('SIGKILL'));
   const written: number[] = [];
   for (let i = 0; i < 10; i++) written.push((await send('/installaties', { method: 'POST', by: own })).status);
@@ -189,14 +189,8 @@ test('a worker that dies while another still starts is replaced', async (t) => {
   const { settings } = t.context.database;
   const port = await freePort();
   let child: ChildProcess | undefined;
-  const own = serveProcess(
-    { ...settings, webConcurrency: 2, port },
-    {
-      onSpawn: (spawned) => {
-        child = spawned;
-      },
-    },
-  );
+  const onSpawn = (spawned: ChildProcess) => (child = spawned);
+  const own = serveProcess({ ...settings, webConcurrency: 2, port }, { onSpawn });
   own.catch(() => undefined);
   const pids = (): number[] => (child === undefined ? [] : children({ child }));
   t.teardown(() => killGroup(child?.pid as number));
@@ -400,27 +394,46 @@ test('a worker that dies after a refused reload is replaced by one with the defi
   t.false((await statusOf()).faults.some(({ link }) => link.endsWith('#reload-refused')));
 });
 
+/** Waits for so many workers beside the old ones, and returns the last. */
+async function begun(own: ServeProcess, old: readonly number[], number: number): Promise<number> {
+  const pids = () => children(own).filter((pid) => !old.includes(pid));
+  while (pids().length < number) await sleep(2);
+  return pids().at(-1) as number;
+}
+
 test('a reload goes on when the second of its workers dies before it serves', async (t) => {
-  const { settings } = t.context.database;
-  const own = await serveProcess({ ...settings, logLevel: 'info', webConcurrency: 2, port: await freePort() });
-  t.teardown(() => killGroup(own.child.pid as number));
+  const own = await serveTwo(t);
   const old = children(own);
-  const begun = async (number: number): Promise<number> => {
-    const pids = () => children(own).filter((pid) => !old.includes(pid));
-    while (pids().length < number) await sleep(2);
-    return pids().at(-1) as number;
-  };
   process.kill(own.child.pid as number, 'SIGHUP');
-  await begun(1);
-  process.kill(await begun(2), 'SIGKILL');
+  await begun(own, old, 1);
+  process.kill(await begun(own, old, 2), 'SIGKILL');
   await eventually(t, 'the end of the reload', () => own.log().includes('"reloaded"'), 60_000);
   t.false(children(own).some((pid) => old.includes(pid)));
 });
 
+test('a reload whose first worker cannot be started is refused with the reason, and the present ones go on', async (t) => {
+  const [tmp, node] = [mkdtempSync(join(folder, 'tmp-')), join(folder, 'node')];
+  cpSync(process.execPath, node);
+  const own = await serveTwo(t, { env: { TMPDIR: tmp }, node });
+  const [old, parent] = [children(own), own.child.pid as number];
+  const refused = (reasons: RegExp) => eventually(t, String(reasons), () => reasons.test(own.log()), 30_000);
+  rmSync(node);
+  process.kill(parent, 'SIGHUP');
+  await refused(/ended with ENOENT.*reload_refused/);
+  cpSync(process.execPath, node);
+  process.kill(parent, 'SIGHUP');
+  const first = await begun(own, old, 1);
+  rmSync(tmp, { recursive: true });
+  process.kill(parent, 'SIGHUP'); // it waits for the end of the first
+  process.kill(first, 'SIGKILL');
+  await refused(/ended with SIGKILL.*reload_refused.*cannot be written to [^ ]*: ENOENT.*reload_refused/s);
+  t.deepEqual(children(own), old);
+  t.is((await send('/klanten?perPage=1', { by: own })).status, 200);
+  t.is(await own.stop(), 0);
+});
+
 test('two workers write whole lines into a pipe that is read slowly, and a long one is cut', async (t) => {
-  const { settings } = t.context.database;
-  const own = await serveProcess({ ...settings, logLevel: 'info', webConcurrency: 2, port: await freePort() });
-  t.teardown(() => killGroup(own.child.pid as number));
+  const own = await serveTwo(t);
   const stdout = own.child.stdout as Readable;
   stdout.pause();
   for (let i = 0; i < 60; i++)
@@ -434,14 +447,11 @@ test('two workers write whole lines into a pipe that is read slowly, and a long 
 });
 
 test('a gateway ends although another process holds the channel of a worker that has died', async (t) => {
-  const { settings } = t.context.database;
   const holding = `if (process.env.NODE_UNIQUE_ID)
     require('node:child_process').spawn('sleep', ['4'], { stdio: ['ignore', 'ignore', 'ignore', 3] }).unref()`;
   const module = join(folder, 'holding.cjs');
   writeFileSync(module, holding);
-  const env = { NODE_OPTIONS: `--require ${module}` };
-  const own = await serveProcess({ ...settings, webConcurrency: 2, port: await freePort() }, { env });
-  t.teardown(() => killGroup(own.child.pid as number));
+  const own = await serveTwo(t, { env: { NODE_OPTIONS: `--require ${module}` } });
   for (const pid of children(own)) process.kill(pid, 'SIGKILL');
   t.is(await own.stop(), 0);
 });

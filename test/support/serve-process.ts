@@ -15,10 +15,11 @@ export interface ServeProcess {
   stop(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
-interface ServeOptions {
+export interface ServeOptions {
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly main?: string;
+  readonly node?: string;
   readonly onSpawn?: (child: ChildProcess) => void;
 }
 
@@ -30,11 +31,12 @@ export async function serveProcess(
     flags = lateOptimizing,
     env = {},
     main = join(projectRoot, 'dist/src/main.js'),
+    node = process.execPath,
     onSpawn = () => undefined,
   }: ServeOptions = {},
 ): Promise<ServeProcess> {
   const args = [...flags, ...tuningFlags(settings), main, 'serve'];
-  const child = spawn(process.execPath, args, {
+  const child = spawn(node, args, {
     env: { ...env, PATH: process.env.PATH, ...environmentOf(settings) },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     detached: true, // a process group of its own, so that no worker outlives it and holds the pipes open

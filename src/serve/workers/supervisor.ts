@@ -111,7 +111,11 @@ export class Supervisor {
   reload(resources: readonly Resource[]): void {
     this.#next = this.#others().length > 0 ? resources : null;
     if (this.#next !== null || this.#isStopping) return;
-    this.#fork({ number: this.#batch.number + 1, resources, hasServed: false });
+    try {
+      this.#fork({ number: this.#batch.number + 1, resources, hasServed: false });
+    } catch (error) {
+      this.refuseReload((error as Error).message); // the disk can be full
+    }
   }
 
   /** Keeps the present workers. */
@@ -263,9 +267,13 @@ export class Supervisor {
 /** Resolves after its last message: the channel can end before the process, or after it. */
 function waitForEnd(worker: Worker): Promise<[code: number | null, signal: string | null]> {
   const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
-  return new Promise((resolve) =>
-    worker.once('exit', (code, signal) => void disconnected.then(() => resolve([code, signal]))),
-  );
+  return new Promise((resolve) => {
+    worker.once('exit', (code, signal) => void disconnected.then(() => resolve([code, signal])));
+    // The system refuses another process, and then reports no exit.
+    worker.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (worker.process.pid === undefined) resolve([null, code ?? null]);
+    });
+  });
 }
 
 async function stopWorker({ worker, ended }: Watched): Promise<void> {
