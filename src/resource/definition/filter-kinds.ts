@@ -89,6 +89,20 @@ export const parameterNames: readonly RegExp[] = [
   /^(workspace|id|timeZone|limit|skip|(after|until)[0-9]+)$/,
 ];
 
+/** Parameters of the paths of sync; a `period` is filters and these. No filter of a resource with sync has such a name. */
+export const syncParameters = {
+  feed: ['perPage', 'since', 'cursor', 'prefix', 'fields'],
+  ids: ['prefix', 'since'],
+  digest: ['depth', 'since'],
+  period: ['by'],
+} as const;
+
+/** The schema of definitions has `parameterNames`. */
+export function isParameter(filter: string, hasSync: boolean): boolean {
+  const ofSync: readonly string[] = Object.values(syncParameters).flat();
+  return parameterNames.some((reserved) => reserved.test(filter)) || (hasSync && ofSync.includes(filter));
+}
+
 export interface Filter {
   readonly column: string;
   readonly kind: FilterKind;

@@ -4,7 +4,7 @@ import { type DiffShape, usualDiff } from '../projection/audit-diff.js';
 import { getHead, listCodecColumns } from '../projection/codec.js';
 import { normalizeSpelling } from '../projection/redact.js';
 import { type FieldType, fieldTypes, getType, type JsonSchema } from './field-types.js';
-import { getKind } from './filter-kinds.js';
+import { getKind, isParameter } from './filter-kinds.js';
 import { canFail, makePartSchema, readSchema, writeSchema } from './record-schema.js';
 import { type DefinitionFile, type Field, getPlace, listLeaves, type Part } from './resource.js';
 
@@ -47,6 +47,7 @@ export function listContradictions(
   const columns = new Map(placed.toReversed().map((each) => [each.field.column, each]));
   const around: Surroundings = { codecs, columns, ...others };
   return [
+    ...findFilterFlaws(file),
     ...listNamedColumns(file, columns).flatMap((each) => listColumnFlaws(each, columns.get(each.column))),
     ...(order.at(-1) === 'id' ? [] : ['/order: it does not end with id; add id: without it the order is not total']),
     ...findWriteFlaws(write, around),
@@ -123,6 +124,12 @@ function findPartFlaws({ field, at: place }: PlacedField, { named }: Surrounding
       ...listFreeJsonFlaws(part, at),
     ];
   });
+}
+
+/** The schema refuses the names that parameters of every list have. */
+function findFilterFlaws({ filters, sync }: DefinitionFile): string[] {
+  const reserved = Object.keys(filters).filter((name) => isParameter(name, sync !== undefined));
+  return reserved.map((name) => `/filters/${name}: it is a parameter of sync; give the filter another name`);
 }
 
 /** Refuses free JSON without a list of members, because no member is shown only for looking harmless. */

@@ -1,5 +1,6 @@
 import { type FieldError, makeInvalid } from '../../base/errors.js';
 import type { CompiledSelection } from '../../resource/compiled.js';
+import { syncParameters } from '../../resource/definition/filter-kinds.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { makeCursorContext } from '../read/page-ends.js';
 import {
@@ -57,8 +58,7 @@ const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
 /** Throws invalid() with every fault. */
 export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
-  const known = ['perPage', 'since', 'cursor', 'prefix', 'fields'];
-  const { single, lists } = parseQuery(call.query, known, faults, (name) => name === 'fields');
+  const { single, lists } = parseQuery(call.query, syncParameters.feed, faults, (name) => name === 'fields');
   const perPage = parseSize(single, limits, faults);
   const fields = lists.get('fields');
   const selection = parseFields(call.compiled, fields, faults);
@@ -107,7 +107,7 @@ function listOrders(call: SyncCall, prefix: string | null, isChanges: boolean) {
 /** Throws invalid() with every fault. */
 export function parseIds(call: SyncCall): HashRequest {
   const faults: FieldError[] = [];
-  const { single } = parseQuery(call.query, ['prefix', 'since'], faults);
+  const { single } = parseQuery(call.query, syncParameters.ids, faults);
   const prefixes = listPrefixes(single.get('prefix') ?? null, faults);
   return { ...hashRequestOf(call, single, faults), prefixes };
 }
@@ -116,8 +116,8 @@ export function parseIds(call: SyncCall): HashRequest {
 export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
   const faults: FieldError[] = [];
   const { first, last } = call.sync.period ?? {};
-  const ofPeriod = first === undefined || last === undefined ? [] : [first, last, 'by'];
-  const parsed = parseQuery(call.query, ['depth', 'since', ...ofPeriod], faults);
+  const ofPeriod = first === undefined || last === undefined ? [] : [first, last, ...syncParameters.period];
+  const parsed = parseQuery(call.query, [...syncParameters.digest, ...ofPeriod], faults);
   const { single } = parsed;
   const depth = single.get('depth') ?? '0';
   if (!/^[0-4]$/.test(depth)) {

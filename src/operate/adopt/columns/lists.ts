@@ -1,5 +1,5 @@
 import { isNamed } from '../../../base/words.js';
-import { parameterNames } from '../../../resource/definition/filter-kinds.js';
+import { isParameter } from '../../../resource/definition/filter-kinds.js';
 import { type Column, type Index, provesAll, type Subject, type Survey } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
@@ -33,7 +33,7 @@ export function planListDraft(view: string, name: string, subject: Subject, surv
   const allFilters = [
     ...planSearches(subject, survey, sortable, order, propose),
     ...planPeriods(subject, sortable, order, propose),
-  ].filter((filter) => !parameterNames.some((reserved) => reserved.test(filter.name)));
+  ].filter((filter) => !isParameter(filter.name, true));
   const isDrafted = ({ files, isUsual }: FilterDraft): boolean => survey.allFilters || isUsual || files.length === 0;
   const filters = allFilters.filter(isDrafted).slice(0, filtersMax);
   return {
