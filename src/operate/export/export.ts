@@ -1,7 +1,7 @@
 import { type KeyObject, sign } from 'node:crypto';
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { type FieldError, SettingsError } from '../../base/errors.js';
+import { type FieldError, getDatabaseErrorKind, getReason, SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { suggest } from '../../base/nearest-name.js';
 import { getServerName, splitUrls } from '../../postgres/connection-url.js';
@@ -133,49 +133,40 @@ function removeOnSignals(folder: string): () => void {
   };
 }
 
-export function runInSnapshot<T>(
+/** Goes on to the next server when one cannot be read for now. After the first statement of `work` it does not. */
+export async function runInSnapshot<T>(
   settings: Settings,
   { workspace, server }: Pick<ExportOptions, 'workspace' | 'server'>,
   work: (snapshot: Snapshot, server: string) => Promise<T>,
 ): Promise<T> {
   const seal = sealWith(settings.wallKey);
   const login = { connectTimeoutMs: settings.connectTimeoutMs, session: listSessionSettings('replica', settings) };
-  return runOnFirstServer(settings, server, (url) =>
-    runWithSnapshot(
-      url,
-      () => seal(workspace as WorkspaceId),
-      login,
-      (snapshot) => work(snapshot, getServerName(url)),
-    ),
-  );
-}
-
-async function runOnFirstServer<T>(
-  settings: Settings,
-  from: ExportOptions['server'],
-  work: (url: string) => Promise<T>,
-) {
-  const name = from === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
-  const replicas = splitUrls(settings.replicaUrls);
-  const urls = from === 'replica' ? replicas : nameReader(splitUrls(settings.primaryUrls), replicas[0]);
-  if (urls.length === 0) throw new SettingsError(`${name} is not set: the server from which to export.`);
+  const setting = server === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
+  const urls = listUrls(settings, server);
+  if (urls.length === 0) throw new SettingsError(`${setting} is not set: the server from which to export.`);
   const failures: string[] = [];
   for (const url of urls) {
+    let hasBegun = false;
+    const begin = (snapshot: Snapshot): Promise<T> => {
+      hasBegun = true;
+      return work(snapshot, getServerName(url));
+    };
     try {
-      return await work(url);
+      return await runWithSnapshot(url, () => seal(workspace as WorkspaceId), login, begin);
     } catch (error) {
-      if (!/^cannot connect/.test((error as Error).message)) throw error;
-      failures.push(`${getServerName(url)}: ${(error as Error).message}`);
+      if (hasBegun || getDatabaseErrorKind(error) !== 'retry') throw error;
+      failures.push(`${getServerName(url)}: ${getReason(error as Error)}`);
     }
   }
-  throw new ExportFailed(`No server of ${name} can be reached.\n  ${failures.join('\n  ')}`);
+  throw new ExportFailed(`No server of ${setting} can be reached.\n  ${failures.join('\n  ')}`);
 }
 
 /** Replaces the login for writes, which sees less, by the login for replicas, which the primary also knows. */
-function nameReader(urls: readonly string[], reader: string | undefined): string[] {
-  if (reader === undefined) return [...urls];
-  const { username, password } = new URL(reader);
-  return urls.map((url) => Object.assign(new URL(url), { username, password }).href);
+function listUrls({ replicaUrls, primaryUrls }: Settings, server: ExportOptions['server']): readonly string[] {
+  const [replicas, primaries] = [splitUrls(replicaUrls), splitUrls(primaryUrls)];
+  if (server === 'replica' || replicas[0] === undefined) return server === 'replica' ? replicas : primaries;
+  const { username, password } = new URL(replicas[0]);
+  return primaries.map((url) => Object.assign(new URL(url), { username, password }).href);
 }
 
 async function writeAll(

@@ -7,6 +7,10 @@ import type { Settings } from '../../settings.js';
 import { chooseResources, ExportFailed, type Manifest, manifestName, parsePeriod, runInSnapshot } from './export.js';
 import { readBatches } from './records.js';
 
+const signatureName = `${manifestName}.sig`;
+/** A party that has the manifest makes time stamps of it (docs/operate/evidence.md). */
+const besideFiles = ['', '.sig', '.tsq', '.tsr', '.ots'].map((ending) => `${manifestName}${ending}`);
+
 interface Export {
   readonly folder: string;
   readonly sha256: string;
@@ -15,17 +19,22 @@ interface Export {
 
 /** Lists the exports in the folder, or the folder itself; the oldest comes first. */
 function listExports(folder: string): Export[] {
-  const names = existsSync(join(folder, manifestName)) ? ['.'] : readdirSync(folder).filter((name) => name[0] !== '.');
-  return names
-    .filter((name) => existsSync(join(folder, name, manifestName)))
-    .map((name) => {
-      const text = readFileSync(join(folder, name, manifestName));
-      const manifest = parseJsonOrNull(text.toString()) as Manifest | undefined;
-      if (!manifest?.files || !manifest.snapshot)
-        throw new ExportFailed(`${join(folder, name, manifestName)} is broken.`);
-      return { folder: join(folder, name), manifest, sha256: hashSha256(text) };
-    })
+  const itself = readExport(folder);
+  if (itself !== null) return [itself];
+  return readdirSync(folder)
+    .flatMap((name) => (name.startsWith('.') ? [] : (readExport(join(folder, name)) ?? [])))
     .sort((a, b) => (a.manifest.snapshot.takenAt < b.manifest.snapshot.takenAt ? -1 : 1));
+}
+
+/** Is null without a manifest. The manifest.json of another program has another form, and no signature. */
+function readExport(folder: string): Export | null {
+  const path = join(folder, manifestName);
+  if (!existsSync(path)) return null;
+  const text = readFileSync(path);
+  const manifest = parseJsonOrNull(text.toString()) as Manifest | null | undefined;
+  if (Array.isArray(manifest?.files) && manifest.snapshot) return { folder, manifest, sha256: hashSha256(text) };
+  if (existsSync(join(folder, signatureName))) throw new ExportFailed(`${path} is broken.`);
+  return null;
 }
 
 export const hashSha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
@@ -56,15 +65,15 @@ export async function verifyExports(
   for (const signedExport of all)
     onExport(signedExport, [
       ...listSignatureFaults(signedExport, key),
-      ...(existsSync(join(folder, manifestName)) ? [] : listChainFaults(signedExport, all)),
+      ...(signedExport.folder === folder ? [] : listChainFaults(signedExport, all)),
       ...(await listFileFaults(signedExport)),
       ...(settings ? await listRecordFaults(signedExport, settings) : []),
     ]);
 }
 
 function listSignatureFaults({ folder }: Export, key: KeyObject): string[] {
-  const [text, signature] = [manifestName, `${manifestName}.sig`].map((name) => join(folder, name)) as [string, string];
-  if (!existsSync(signature)) return [`${manifestName}.sig is missing.`];
+  const [text, signature] = [manifestName, signatureName].map((name) => join(folder, name)) as [string, string];
+  if (!existsSync(signature)) return [`${signatureName} is missing.`];
   const isSigned = verify(null, readFileSync(text), key, readFileSync(signature));
   return isSigned ? [] : [`${manifestName} was changed, or another key has signed it.`];
 }
@@ -82,8 +91,8 @@ function listChainFaults({ folder, manifest: { workspace, previous } }: Export, 
 }
 
 async function listFileFaults({ folder, manifest: { files } }: Export): Promise<string[]> {
-  const known = files.map(({ file }) => file);
-  const strangers = readdirSync(folder).filter((name) => !name.startsWith(manifestName) && !known.includes(name));
+  const known = [...besideFiles, ...files.map(({ file }) => file)];
+  const strangers = readdirSync(folder).filter((name) => !known.includes(name));
   const faults = strangers.map((name) => `${name} is not in the manifest.`);
   for (const { file, sha256, bytes } of files) {
     const path = join(folder, basename(file));
