@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { StartRefused } from '../../base/errors.js';
@@ -28,12 +29,10 @@ export async function listen(server: Server, host: string, port: number): Promis
     open.add(socket);
     socket.once('close', () => open.delete(socket));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
-      const words = listenFaults[code];
-      reject(new StartRefused(`Cannot listen on ${host}:${port}: ${words ? `${words} (${code})` : code}.`));
-    });
-    server.listen({ port, host, backlog: waitingMax }, resolve);
+  server.listen({ port, host, backlog: waitingMax });
+  await once(server, 'listening').catch(({ code = '' }: NodeJS.ErrnoException) => {
+    const words = listenFaults[code];
+    throw new StartRefused(`Cannot listen on ${host}:${port}: ${words ? `${words} (${code})` : code}.`);
   });
   const address = server.address() as AddressInfo;
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address;
