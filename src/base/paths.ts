@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -22,6 +22,13 @@ export function readText(path: string): string {
   } catch {
     throw new Error('it is not UTF-8');
   }
+}
+
+/** Lists an operator's files in order, without hidden ones: macOS leaves ._klanten.sql beside klanten.sql on other disks. */
+export function listNames(folder: string, ending: '.json' | '.sql'): string[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(ending) && !name.startsWith('.'))
+    .sort();
 }
 
 export function readFault(error: unknown): string {

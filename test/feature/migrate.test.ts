@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { closeSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -91,10 +101,7 @@ test.serial('an error names the file, and the line where PostgreSQL gives a posi
   const folder = viewsFolder(t);
   for (const [statement, fault] of [
     ['alter view gateway.extra owner to no_such_role', ': role "no_such_role" does not exist'],
-    [
-      'create view gateway.other as\n  select 1 as a,\n  nothing from app.klanten',
-      ':5: column "nothing" does not exist',
-    ],
+    ['create view gateway.other as\n  select 1 as a,\n  no from app.klanten', ':5: column "no" does not exist'],
   ]) {
     const sql = `create view gateway.extra as select ';' as a;\n\n${statement};\nselect 1;\n`;
     writeFileSync(join(folder, 'zz.sql'), sql);
@@ -119,10 +126,26 @@ test.serial('a server older than PostgreSQL 15 is named before anything is read 
 test.serial('a folder of views without index proposals is no error, and one that does not exist is', async (t) => {
   const folder = viewsFolder(t);
   rmSync(join(folder, 'indexes'), { recursive: true });
-  t.deepEqual(await migrate('--views', folder, '--indexes'), { code: 0, stdout: 'nothing to do\n', stderr: '' });
+  const nothing = { code: 0, stdout: 'nothing to do\n', stderr: '' };
+  t.deepEqual(await migrate('--views', folder, '--indexes'), nothing);
+  mkdirSync(join(folder, 'indexes'));
+  writeFileSync(join(folder, 'indexes/._klanten.sql'), 'Mac OS X'); // as macOS leaves it on other disks
+  t.deepEqual(await migrate('--views', folder, '--indexes'), nothing);
   const absent = join(folder, 'absent');
   const stderr = `The folder ${absent} cannot be read: ENOENT.\n`;
   t.deepEqual(await migrate('--views', absent, '--indexes'), { code: 1, stdout: '', stderr });
+});
+
+test.serial('partitions whose names are long in bytes, and not in letters, get an index each', async (t) => {
+  const folder = viewsFolder(t);
+  const part = (n: number) => `create table app."${'é'.repeat(25)}_${n}" partition of app.delen for values in (${n})`;
+  await run(adminUrl, `create table app.delen (n int) partition by list (n); ${part(1)}; ${part(2)}`);
+  const index = 'create index concurrently if not exists gateway_delen_op_n on app.delen (n);';
+  writeFileSync(join(folder, 'indexes/delen.sql'), index);
+  const { code, stderr } = await migrate('--views', folder, '--indexes');
+  t.is(code, 0, stderr);
+  const valid = `select from pg_index where indisvalid and indrelid::regclass::text ~ '^app."?(delen|éé)'`;
+  t.is((await run(adminUrl, valid)).length, 3);
 });
 
 test('a file of the views whose name does not count is refused, not passed over', (t) => {
@@ -190,11 +213,7 @@ test('an admin without CREATEROLE migrates, once a DBA has run deploy/roles.sql'
   } finally {
     await run(shared.primary, `drop database ${admin} with (force)`);
     // Another test can migrate a database meanwhile, which grants TEMPORARY to every role by name, and goes.
-    const gone = () =>
-      run(shared.primary, `drop role ${admin}`).then(
-        () => true,
-        () => false,
-      );
+    const gone = () => run(shared.primary, `drop role ${admin}`).then(Boolean, () => false);
     t.true(await until(gone, 60_000, 200));
   }
 });
@@ -210,11 +229,7 @@ test('deploy/roles.sql gives the roles the settings of sql/core/001_roles.sql, w
 });
 
 const byHand: readonly (readonly [sql: string, object: string, differs: string])[] = [
-  [
-    'revoke execute on function gateway.find_token(bytea) from gateway_reader',
-    'function gateway.find_token(bytea)',
-    'privileges',
-  ],
+  ['revoke all on function gateway.find_token from gateway_reader', 'function gateway.find_token(bytea)', 'privileges'],
   [
     `create or replace function gateway.is_token_owner(workspace text, owner text) returns boolean language sql as 'select true'`,
     'function gateway.is_token_owner(text,text)',
@@ -238,29 +253,22 @@ test.serial(
       await client.connect();
       return checkApplied(client, loadResources('')).finally(() => client.end());
     };
-    t.deepEqual(
-      (await finding()).map(({ level }) => level),
-      ['ok'],
-    );
+    const levels = async () => (await finding()).map(({ level }) => level);
+    const repair = () => commandLine(['migrate', '--repair'], { adminUrl });
+    t.deepEqual(await levels(), ['ok']);
     for (const [sql, object, differs] of byHand) {
       await run(adminUrl, sql);
       const [item] = await finding();
       t.like(item, { level: 'refused', detail: `changed since \`migrate\` made it: ${object} (${differs}).` });
       t.regex(item?.advice ?? '', /^Run migrate --repair,/);
-      const { stdout, stderr } = await commandLine(['migrate', '--repair'], { adminUrl });
+      const { stdout, stderr } = await repair();
       const parts = differs === 'it is gone' ? 'it was gone' : differs.split(', ').reverse().join(', ');
       t.is(stdout, `made again: ${object} (${parts})\n`, stderr);
-      t.deepEqual(
-        (await finding()).map(({ level }) => level),
-        ['ok'],
-      );
+      t.deepEqual(await levels(), ['ok']);
     }
     await run(adminUrl, 'revoke usage on schema gateway from gateway_reader');
-    t.is(
-      (await commandLine(['migrate', '--repair'], { adminUrl })).stdout,
-      'made again: schema gateway (privileges)\n',
-    );
-    t.is((await commandLine(['migrate', '--repair'], { adminUrl })).stdout, 'nothing to do\n');
+    t.is((await repair()).stdout, 'made again: schema gateway (privileges)\n');
+    t.is((await repair()).stdout, 'nothing to do\n');
     t.deepEqual(await states(), before);
   },
 );

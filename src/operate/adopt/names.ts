@@ -6,10 +6,10 @@ export function toCamelCase(name: string): string {
   return toSnakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Adds a number if the name is taken. PostgreSQL cuts names beyond 63 characters. */
+/** Adds a number if the name is taken. A name that can be has at most 50 letters, so PostgreSQL cuts none. */
 export function chooseUntaken(name: string, taken: Set<string>, mark = '_'): string {
   let free = name;
-  for (let n = 2; taken.has(free); n++) free = `${name.slice(0, 59)}${mark}${n}`;
+  for (let n = 2; taken.has(free); n++) free = `${name}${mark}${n}`;
   taken.add(free);
   return free;
 }

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import { shortenName } from '../../base/words.js';
 import { readCheckSql } from '../../doctor/finding.js';
 import { holdMigrationLock, type LockOptions } from './migrations.js';
 import { defaultViewsDir, listSqlNames, MigrationFailed, readSqlText } from './sql-files.js';
@@ -67,7 +67,7 @@ async function createIndex(client: pg.Client, proposal: Proposal, note: (index: 
       );
     const parts = await client.query<{ schema: string; table: string }>(readCheckSql('partitions'), [relation, path]);
     for (const part of parts.rows) {
-      const own = pg.escapeIdentifier(shortenName(`${index}_${part.table}`.replaceAll('"', ''), 63));
+      const own = pg.escapeIdentifier(shortenName(`${index}_${part.table}`.replaceAll('"', '')));
       await createIndex(client, { index: own, columns, ...part }, note);
       await client.query(`alter index ${path} attach partition ${part.schema}.${own}`);
     }
@@ -97,11 +97,4 @@ function readProposals(viewsDir: string): Proposal[] {
       `${file} is not one "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`,
     );
   });
-}
-
-/** Keeps shortened names distinct by a digest of six hex digits. */
-export function shortenName(name: string, max: number): string {
-  if (name.length <= max) return name;
-  const digest = createHash('sha256').update(name).digest('hex').slice(0, 6);
-  return `${name.slice(0, max - digest.length - 1)}_${digest}`;
 }

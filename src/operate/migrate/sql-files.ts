@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { projectRoot, readFault, readProject, readText } from '../../base/paths.js';
+import { listNames, projectRoot, readFault, readProject, readText } from '../../base/paths.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { makeWalls } from '../../resource/statements/walls.js';
 
@@ -25,7 +24,7 @@ export interface SqlFile {
 
 /** Returns the files in the order in which they are applied. Throws MigrationFailed when there are none, or one of another name. */
 export function readSqlFiles(root: 'core' | 'views', folder: string): SqlFile[] {
-  const names = listSqlNames(folder).filter((name) => !name.startsWith('.')); // leaves out files that macOS adds on other disks
+  const names = listSqlNames(folder);
   const others = names.filter((name) => !/^[\w-]+\.sql$/.test(name));
   if (others.length > 0)
     throw new MigrationFailed(
@@ -53,9 +52,7 @@ export function readSqlText(folder: string, name: string): string {
 /** Sorts the names. Throws MigrationFailed when the folder cannot be read. */
 export function listSqlNames(folder: string): string[] {
   try {
-    return readdirSync(folder)
-      .filter((name) => name.endsWith('.sql'))
-      .sort();
+    return listNames(folder, '.sql');
   } catch (error) {
     throw new MigrationFailed(`The folder ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
   }

@@ -1,10 +1,9 @@
-import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { ErrorObject } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { SettingsError } from '../../base/errors.js';
-import { projectRoot, readFault, readProject, readText } from '../../base/paths.js';
+import { listNames, projectRoot, readFault, readProject, readText } from '../../base/paths.js';
 import { usualDiff } from '../projection/audit-diff.js';
 import type { Codec } from '../projection/codec.js';
 import { findRepeats } from '../projection/json-scan.js';
@@ -49,14 +48,14 @@ export function loadResources(dir: string): readonly Resource[] {
 function listDefinitionPaths(folder: string): string[] {
   let names: string[];
   try {
-    names = readdirSync(folder).filter((name) => name.endsWith('.json'));
+    names = listNames(folder, '.json');
   } catch (error) {
     throw new SettingsError(`RESOURCES_DIR ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
   }
   if (names.length === 0) throw new SettingsError(`RESOURCES_DIR ${folder} has no *.json file: write a definition.`);
   if (names.length > filesMax)
     throw new SettingsError(`RESOURCES_DIR ${folder} has ${names.length} *.json files; at most ${filesMax} are read.`);
-  return names.sort().map((name) => join(folder, name));
+  return names.map((name) => join(folder, name));
 }
 
 function readDefinition(path: string): DefinitionFile | string[] {

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { toPointer } from '../../base/members.js';
+import { shortenName } from '../../base/words.js';
 import type { DiffMemberNames, DiffShape } from '../projection/audit-diff.js';
 import { type Codec, listCodecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';
@@ -190,18 +190,9 @@ export function listCodecsInUse(resource: Resource, members: readonly Leaf[] = l
   });
 }
 
-const nameBytesMax = 63;
-
-/** Shortens a name that PostgreSQL would cut (NAMEDATALEN - 1 bytes): a digest of the whole replaces its end. */
-function shortenWallName(name: string): string {
-  if (Buffer.byteLength(name) <= nameBytesMax) return name;
-  const digest = createHash('sha256').update(name).digest('hex').slice(0, 22);
-  return `${Buffer.from(name).toString('latin1', 0, nameBytesMax - digest.length - 1)}_${digest}`;
-}
-
 /** Turns "records.klanten" into "gateway.klanten". */
 export function nameWalled(records: string, suffix = ''): string {
-  return `gateway.${shortenWallName(`${records.slice(records.indexOf('.') + 1)}${suffix}`)}`;
+  return `gateway.${shortenName(`${records.slice(records.indexOf('.') + 1)}${suffix}`, 63, 22)}`;
 }
 
 /** Turns "records.installaties", or "records.installaties_write", a view for writes alone, into "gateway.installaties_write". */

@@ -1,4 +1,4 @@
-import { shortenName } from '../../migrate/indexes.js';
+import { shortenName } from '../../../base/words.js';
 import { listIndexConditions, listPrintedConditions } from '../hiding/marks.js';
 import type { Column, Index, Table } from '../schema.js';
 import type { DraftFile } from '../sql.js';

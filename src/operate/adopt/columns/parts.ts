@@ -1,5 +1,4 @@
-import { toSnakeCase } from '../../../base/words.js';
-import { shortenName } from '../../migrate/indexes.js';
+import { shortenName, toSnakeCase } from '../../../base/words.js';
 import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../hiding/marks.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
 import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from '../schema.js';
@@ -170,7 +169,7 @@ export function draftSync(view: string, subject: Subject, survey: Survey, drafts
 }
 
 function namePartView(view: string, name: string): string {
-  return shortenName(`${view}_sync${name === '' ? '' : `_${name}`}`, 63);
+  return shortenName(`${view}_sync${name === '' ? '' : `_${name}`}`);
 }
 
 function makePartFile(view: string, name: string, part: Table, keys: PartKeys): DraftFile {
