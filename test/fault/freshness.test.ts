@@ -41,8 +41,9 @@ async function healthy(t: ExecutionContext): Promise<void> {
 }
 
 test.serial('Data-As-Of tells how current the answer is', async (t) => {
+  const own = await setUp.gateway({ lagMaxMs: 60_000 });
   const asOf = async (): Promise<number> => {
-    const { status, headers } = await readPage(gateway.url('/klanten?perPage=1'), { token });
+    const { status, headers } = await readPage(own.url('/klanten?perPage=1'), { token });
     t.is(status, 200);
     return Date.parse(String(headers['data-as-of']));
   };
@@ -51,8 +52,10 @@ test.serial('Data-As-Of tells how current the answer is', async (t) => {
   await Promise.all([pause(first), pause(second)]);
   await move();
   const movedMs = Date.now(); // until then they knew everything there was
-  await sleep(800); // a probe and more; from 1.5 s on they lag too far to be used
+  for (const { name: replica } of own.gateway.replicas)
+    t.true(await until(async () => (await own.metric('gateway_replica_lag_seconds', { replica })) > 0.5, 5000, 50));
   t.true((await asOf()) <= movedMs, 'no later than what they do not have');
+  await own.stop();
   await Promise.all([resume(first), resume(second)]);
   await healthy(t);
 });

@@ -191,13 +191,8 @@ test('a gateway without processor time names itself first, and judges no server'
       await Promise.all([hundredConnections, hundredConnections].map((open) => open(Number(new URL(serving.url).port))))
     ).flat();
     t.teardown(() => sockets.map((socket) => socket.destroy()));
-    t.true(
-      await until(
-        async () => (await faultsOf(serving)).some(({ link }) => link.endsWith('#lacks-descriptors')),
-        20_000,
-        100,
-      ),
-    );
+    const isNamed = async () => (await faultsOf(serving)).some(({ link }) => link.endsWith('#lacks-descriptors'));
+    t.true(await until(isNamed, 20_000, 100));
     t.notRegex(serving.log(), /EMFILE|replica_ejected|primary_failed/);
     for (const socket of sockets) socket.destroy();
     t.true(await until(async () => (await metric(serving, 'gateway_client_connections')) === 0, 20_000, 50));
@@ -242,7 +237,7 @@ test('25 slow clients, twelve of them with br, hold no database connection and l
   const clients = slowClients(url, { token, count: 25, bytesPerSecond: 20_000, encoding: 'br' });
   t.teardown(() => clients.stop());
   t.true(await until(() => clients.reading() === 25, 30_000, 50));
-  await sleep(4000);
+  t.true(await until(() => clients.read() > 25 * 80_000, 30_000, 50), 'four seconds of each');
   t.deepEqual(clients.encodings(), { br: 12, identity: 13 });
   // Now and then a small chunk is read; a portal that stays open for its client would be there every time.
   const isQuiet = async (): Promise<boolean> => {

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -457,8 +458,16 @@ test('a gateway ends although another process holds the channel of a worker that
 });
 
 test('a signal to all processes, as Ctrl-C in a terminal or a supervisor sends it, lets the workers finish', async (t) => {
+  const stops = () => served.log().match(/"stopping"/g)?.length ?? 0;
+  const before = stops();
+  const [type, expect] = ['application/json', '100-continue'];
+  const headers = { authorization: `Bearer ${token}`, 'content-type': type, 'content-length': 2, expect };
+  const running = request(`${served.url}/api/v1/installaties`, { method: 'POST', headers });
+  await once(running, 'continue');
   process.kill(-(served.child.pid as number), 'SIGINT');
-  await sleep(700);
-  t.is((await send('/installaties?perPage=1')).status, 200);
+  await eventually(t, 'the stop of both', () => stops() === before + 2);
+  running.end('{}');
+  const [{ statusCode }] = (await once(running, 'response')) as [IncomingMessage];
+  t.is(statusCode, 400);
   t.is(await served.exited, 0);
 });
