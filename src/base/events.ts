@@ -156,6 +156,7 @@ export const events = {
     },
   }),
   request_failed: define<{ requestId: string; error: Error }>('error'),
+  ops_failed: define<{ path: string; error: Error }>('error', { repeats: ['path'] }),
   value_refused: define<{ requestId: string; error: Error }>('info'),
   database_unfit: define<DatabaseUnfit>('error', {
     repeats: ['route', 'code', 'object'],

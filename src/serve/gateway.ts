@@ -148,7 +148,7 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
     status: () => reportStatus(readiness(), settings.lagMaxMs),
     docs: () => opsDocs,
   };
-  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, openings);
+  const opsUrl = cluster.isWorker ? '' : await listenOps(settings, ops, openings, observe);
   const url = await listen(api, settings.host, settings.port);
   observe({ type: 'started', url, opsUrl });
   const stop = async (): Promise<void> => {
@@ -298,8 +298,8 @@ async function openPeers(settings: Settings, positions: WritePositions, observe:
   return standalone;
 }
 
-async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings): Promise<string> {
-  const ops = makeOpsServer(deps, settings);
+async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings, observe: Observe): Promise<string> {
+  const ops = makeOpsServer(deps, settings, observe);
   openings.add(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);
 }

@@ -1,9 +1,14 @@
 import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { json, text } from 'node:stream/consumers';
 import { urlAs } from '../../demo/cluster/passwords.js';
+import { projectRoot } from '../../src/base/paths.js';
 import { limitMs } from '../support/patience.js';
+import { serveProcess } from '../support/serve-process.js';
 import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 
 const test = gatewayTest();
@@ -205,6 +210,19 @@ test('the ops listener answers GET and HEAD only', async (t) => {
   const head = await fetch(`${opsUrl}/livez`, { method: 'HEAD' });
   t.is(head.status, 200);
   t.is(await head.text(), '');
+});
+
+test('a page of the ops listener that fails is answered 500, and the log says why', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'ops-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  for (const path of ['dist/src', 'config', 'sql', 'package.json'])
+    cpSync(join(projectRoot, path), join(folder, path), { recursive: true });
+  symlinkSync(join(projectRoot, 'node_modules'), join(folder, 'node_modules'));
+  rmSync(join(folder, 'config/status/page.html'));
+  const serving = await serveProcess(t.context.database.settings, { main: join(folder, 'dist/src/main.js') });
+  t.is((await fetch(`${serving.opsUrl}/status?x`)).status, 500);
+  await eventually(t, 'the line', () => /"path":"\/status",.*ENOENT.*page\.html.*"ops_failed"/.test(serving.log()));
+  await serving.stop();
 });
 
 interface Span {

@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type FieldError, getDatabaseErrorKind, getReason, SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
+import { pick } from '../../base/members.js';
 import { suggest } from '../../base/nearest-name.js';
 import { getServerName, splitUrls } from '../../postgres/connection-url.js';
 import { sealWith } from '../../postgres/seal.js';
@@ -163,10 +164,10 @@ export async function runInSnapshot<T>(
 
 /** Replaces the login for writes, which sees less, by the login for replicas, which the primary also knows. */
 function listUrls({ replicaUrls, primaryUrls }: Settings, server: ExportOptions['server']): readonly string[] {
-  const [replicas, primaries] = [splitUrls(replicaUrls), splitUrls(primaryUrls)];
-  if (server === 'replica' || replicas[0] === undefined) return server === 'replica' ? replicas : primaries;
-  const { username, password } = new URL(replicas[0]);
-  return primaries.map((url) => Object.assign(new URL(url), { username, password }).href);
+  const replicas = splitUrls(replicaUrls);
+  if (server === 'replica') return replicas;
+  const reader = replicas[0] === undefined ? {} : pick(new URL(replicas[0]), 'username', 'password');
+  return splitUrls(primaryUrls).map((url) => Object.assign(new URL(url), reader).href);
 }
 
 async function writeAll(

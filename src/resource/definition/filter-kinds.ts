@@ -90,18 +90,16 @@ export const parameterNames: readonly RegExp[] = [
 ];
 
 /** Parameters of the paths of sync; a `period` is filters and these. No filter of a resource with sync has such a name. */
-export const syncParameters = {
+export const syncParameters: Readonly<Record<'feed' | 'ids' | 'digest' | 'period', readonly string[]>> = {
   feed: ['perPage', 'since', 'cursor', 'prefix', 'fields'],
   ids: ['prefix', 'since'],
   digest: ['depth', 'since'],
   period: ['by'],
-} as const;
+};
 
-/** The schema of definitions has `parameterNames`. */
-export function isParameter(filter: string, hasSync: boolean): boolean {
-  const ofSync: readonly string[] = Object.values(syncParameters).flat();
-  return parameterNames.some((reserved) => reserved.test(filter)) || (hasSync && ofSync.includes(filter));
-}
+export const isParameter = (filter: string, hasSync: boolean): boolean =>
+  parameterNames.some((reserved) => reserved.test(filter)) ||
+  (hasSync && Object.values(syncParameters).flat().includes(filter));
 
 export interface Filter {
   readonly column: string;

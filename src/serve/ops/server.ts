@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
 import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
+import type { Observe } from '../../base/events.js';
 import { readProject } from '../../base/paths.js';
 import type { Settings } from '../../settings.js';
 import type { FixedBody } from '../http/descriptions.js';
@@ -28,15 +29,13 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const answerJson = (body: unknown): Answer => ({ status: 200, type: 'application/json', body: JSON.stringify(body) });
+function answerJson(body: unknown, isGood = true): Answer {
+  return { status: isGood ? 200 : 503, type: 'application/json', body: JSON.stringify(body) };
+}
 
 const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeaders) => Answer | Promise<Answer>>> = {
   '/': () => ({ ...answerText(302, 'See /status.'), headers: { Location: 'status' } }),
-  '/livez': ({ alive }) => {
-    const isAlive = alive();
-    const body = JSON.stringify({ status: isAlive ? 'alive' : 'no worker reports' });
-    return { status: isAlive ? 200 : 503, type: 'application/json', body };
-  },
+  '/livez': ({ alive }) => answerJson({ status: alive() ? 'alive' : 'no worker reports' }, alive()),
   '/readyz': ({ readiness }) => answerReady(readiness(), ({ status }) => status === 'ready'),
   /** Writes need the primary, and no replica. */
   '/readyz/writes': ({ readiness }) =>
@@ -50,15 +49,13 @@ const pages: Readonly<Record<string, (deps: OpsDeps, headers: IncomingHttpHeader
   '/troubleshooting': () => answerPage(readProject('config/status/troubleshooting.html'), false),
   '/docs': async ({ docs }, headers) => {
     const reply = await docs()?.reply(headers['accept-encoding'], headers['if-none-match']);
-    if (reply === undefined) return answerText(404, 'DOCS puts the page elsewhere, or has none.');
-    return { ...reply, type: 'text/html; charset=utf-8' };
+    const type = 'text/html; charset=utf-8';
+    return reply ? { ...reply, type } : answerText(404, 'DOCS puts the page elsewhere, or has none.');
   },
 };
 
-const answerReady = (answer: Readiness, isReady: (answer: Readiness) => boolean): Answer => ({
-  ...answerJson(answer),
-  status: isReady(answer) ? 200 : 503,
-});
+const answerReady = (answer: Readiness, isReady: (answer: Readiness) => boolean): Answer =>
+  answerJson(answer, isReady(answer));
 
 /** Inlines style and script, for a Content-Security-Policy by their hashes. */
 function answerStatusPage(): Answer {
@@ -73,30 +70,32 @@ function answerPage(body: string, connects: boolean): Answer {
 }
 
 /** Makes a server without tokens, so it belongs on a private address. */
-export function makeOpsServer(deps: OpsDeps, settings: OpsNames): Server {
-  const { opsHost, opsAllowedHosts } = settings;
+export function makeOpsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames, observe: Observe): Server {
   const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return answerText(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');
-    const page = pages[(request.url as string).split('?')[0] as string];
+    const page = pages[getPath(request)];
     if (page === undefined) return answerText(404, 'Not found');
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return { ...answerText(405, 'Method not allowed'), headers: { Allow: 'GET, HEAD' } };
     return page(deps, request.headers);
   };
   return createServer(async (request, response) => {
-    const { status, type, body, headers } = await answer(request).catch(() => answerText(500, 'Internal error'));
+    const { status, type, body, headers } = await answer(request).catch((error: Error) => {
+      observe({ type: 'ops_failed', path: getPath(request), error });
+      return answerText(500, 'Internal error');
+    });
     response.writeHead(status, { ...commonHeaders, 'Content-Type': type, ...headers });
     response.end(request.method === 'HEAD' ? undefined : body);
   });
 }
 
-const answerText = (status: number, sentence: string): Answer => ({
-  status,
-  type: 'text/plain',
-  body: `${sentence}\n`,
-});
+const getPath = ({ url = '' }: IncomingMessage): string => url.replace(/\?.*/s, '');
+
+function answerText(status: number, sentence: string): Answer {
+  return { status, type: 'text/plain', body: `${sentence}\n` };
+}
 
 /** Prevents DNS rebinding, where a hostile page sends its name as Host. An IP address cannot be rebound; HTTP/1.0 is no browser. */
 function isAllowedHost(request: IncomingMessage, names: ReadonlySet<string>): boolean {

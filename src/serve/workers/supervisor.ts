@@ -269,10 +269,9 @@ function waitForEnd(worker: Worker): Promise<[code: number | null, signal: strin
   const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
   return new Promise((resolve) => {
     worker.once('exit', (code, signal) => void disconnected.then(() => resolve([code, signal])));
-    // The system refuses another process, and then reports no exit.
-    worker.on('error', ({ code }: NodeJS.ErrnoException) => {
-      if (worker.process.pid === undefined) resolve([null, code ?? null]);
-    });
+    // The system can refuse another process, and reports no exit then.
+    if (worker.process.pid === undefined)
+      worker.once('error', ({ code }: NodeJS.ErrnoException) => resolve([null, String(code)]));
   });
 }
 

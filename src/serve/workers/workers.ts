@@ -70,7 +70,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   };
   try {
     const url = await supervisor.start();
-    const ops = makeOpsServer(pages, settings);
+    const ops = makeOpsServer(pages, settings, observe);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
     openings.add(() => close(ops));
     return { url, opsUrl, observe, reload, stop: () => openings.terminate() };
