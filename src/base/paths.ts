@@ -25,10 +25,13 @@ export function readText(path: string): string {
 }
 
 /** Lists an operator's files in order, without hidden ones: macOS leaves ._klanten.sql beside klanten.sql on other disks. */
-export function listNames(folder: string, ending: '.json' | '.sql'): string[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(ending) && !name.startsWith('.'))
-    .sort();
+export function listNames(folder: string, ending: '.json' | '.sql', explain: (fault: string) => Error): string[] {
+  try {
+    const names = readdirSync(folder).filter((name) => name.endsWith(ending) && !name.startsWith('.'));
+    return names.sort();
+  } catch (error) {
+    throw explain(readFault(error));
+  }
 }
 
 export function readFault(error: unknown): string {

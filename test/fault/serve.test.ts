@@ -187,9 +187,8 @@ test('a gateway without processor time names itself first, and judges no server'
     const serving = await serveProcess(setUp.settings({ logLevel: 'info' }), { onSpawn: limit });
     t.teardown(() => serving.child.kill('SIGKILL'));
     t.true(await until(() => /"max":128,"needed":12\d{3}.*"descriptors_few"/.test(serving.log()), 10_000));
-    const sockets = (
-      await Promise.all([hundredConnections, hundredConnections].map((open) => open(Number(new URL(serving.url).port))))
-    ).flat();
+    const port = Number(new URL(serving.url).port);
+    const sockets = (await Promise.all([hundredConnections(port), hundredConnections(port)])).flat();
     t.teardown(() => sockets.map((socket) => socket.destroy()));
     const isNamed = async () => (await faultsOf(serving)).some(({ link }) => link.endsWith('#lacks-descriptors'));
     t.true(await until(isNamed, 20_000, 100));

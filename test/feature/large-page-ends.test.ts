@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import type { ExecutionContext } from 'ava';
 import { urlAs } from '../../demo/cluster/passwords.js';
@@ -81,15 +82,11 @@ test('a page that a client gave up moves no page of its walk', async (t) => {
   const ids = (await records(t.context.client, '/klanten')).map(({ id }) => id);
   await Promise.all(Array.from({ length: 8 }, () => page(client, '/logboeken'))); // opens connections
 
-  let release = (): void => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const held = new Promise<void>((come) => {
-    proxy.before('klanten.rows-all', () => {
-      come();
-      return released;
-    });
+  const gate = new EventEmitter();
+  const held = once(gate, 'held');
+  proxy.before('klanten.rows-all', () => {
+    gate.emit('held');
+    return once(gate, 'release');
   });
   const headers = { authorization: `Bearer ${token}`, 'x-request-id': 'given-up' };
   const givenUp = httpRequest(`${gateway.url}/api/v1/klanten?perPage=10&page=1`, { headers });
@@ -100,7 +97,7 @@ test('a page that a client gave up moves no page of its walk', async (t) => {
   await eventually(t, 'the end of the request', () => log().includes('"requestId":"given-up"'));
   const idsOf = async (number: number): Promise<string[]> => (await pageOf(number)).data.map(({ id }) => id);
   t.deepEqual(await idsOf(1), ids.slice(0, 10));
-  release();
+  gate.emit('release');
   await eventually(t, 'its end', () => gateway.replicas.every(({ inFlight }) => inFlight === 0));
   t.deepEqual(await idsOf(2), ids.slice(10, 20));
 });

@@ -123,15 +123,10 @@ async function requireEmpty(out: string): Promise<void> {
 }
 
 function removeOnSignals(folder: string): () => void {
-  const signals = { SIGINT: 130, SIGTERM: 143 } as const;
-  const ends = Object.entries(signals).map(([signal, code]) => {
-    const end = (): void => void rm(folder, { recursive: true, force: true }).finally(() => process.exit(code));
-    process.once(signal, end);
-    return () => process.off(signal, end);
-  });
-  return () => {
-    for (const forget of ends) forget();
-  };
+  const end = (_: string, signal: number): void =>
+    void rm(folder, { recursive: true, force: true }).finally(() => process.exit(128 + signal));
+  process.once('SIGINT', end).once('SIGTERM', end);
+  return () => void process.off('SIGINT', end).off('SIGTERM', end);
 }
 
 /** Goes on to the next server when one cannot be read for now. After the first statement of `work` it does not. */

@@ -52,12 +52,11 @@ export async function writeRecords(
       done(null, bytes);
     },
   });
-  const lines = Readable.from(
-    readBatches(snapshot, compiled, workspace, period, (records) => {
-      written.records += records;
-      onRecords(written.records);
-    }),
-  );
+  const note = (records: number): void => {
+    written.records += records;
+    onRecords(written.records);
+  };
+  const lines = Readable.from(readBatches(snapshot, compiled, workspace, period, note));
   const target = createWriteStream(join(folder, file), { flags: 'wx', mode: 0o600, flush: true });
   await (gzip ? pipeline(lines, createGzip(), counted, target) : pipeline(lines, counted, target));
   return { resource: name, file, definition: compiled.shownBy, ...written, sha256: hash.digest('hex') };

@@ -51,11 +51,7 @@ export function readSqlText(folder: string, name: string): string {
 
 /** Sorts the names. Throws MigrationFailed when the folder cannot be read. */
 export function listSqlNames(folder: string): string[] {
-  try {
-    return listNames(folder, '.sql');
-  } catch (error) {
-    throw new MigrationFailed(`The folder ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
-  }
+  return listNames(folder, '.sql', (fault) => new MigrationFailed(`The folder ${folder} cannot be read: ${fault}.`));
 }
 
 /** A `removed` file is only in the database; the objects of an `altered` one were changed by hand. */

@@ -46,12 +46,8 @@ export function loadResources(dir: string): readonly Resource[] {
 }
 
 function listDefinitionPaths(folder: string): string[] {
-  let names: string[];
-  try {
-    names = listNames(folder, '.json');
-  } catch (error) {
-    throw new SettingsError(`RESOURCES_DIR ${folder} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
-  }
+  const explain = (fault: string) => new SettingsError(`RESOURCES_DIR ${folder} cannot be read: ${fault}.`);
+  const names = listNames(folder, '.json', explain);
   if (names.length === 0) throw new SettingsError(`RESOURCES_DIR ${folder} has no *.json file: write a definition.`);
   if (names.length > filesMax)
     throw new SettingsError(`RESOURCES_DIR ${folder} has ${names.length} *.json files; at most ${filesMax} are read.`);

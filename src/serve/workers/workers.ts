@@ -83,10 +83,7 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
 function addReloadGauge(registers: Registry[], supervisor: Supervisor): void {
   const { help, ofWorkers: aggregator } = gauges.reload_refused;
   new Gauge({
-    name: 'gateway_reload_refused',
-    help,
-    aggregator,
-    registers,
+    ...{ name: 'gateway_reload_refused', help, aggregator, registers },
     collect() {
       this.set(Number(supervisor.reloadRefused !== null));
     },
