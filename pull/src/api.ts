@@ -135,11 +135,11 @@ class Later extends Broken {
 
 /** Throws where the reply is not what was asked for. */
 async function judge(path: string, reply: Response, text: () => Promise<string>): Promise<void> {
-  const place = path.split('?')[0];
+  const resourcePath = path.split('?')[0];
   if (reply.status >= 300 && reply.status < 400)
     throw new Refused(
       reply.status,
-      `The server redirects ${place} to ${stripControls(reply.headers.get('location') ?? 'nowhere')}: give that address as --base.`,
+      `The server redirects ${resourcePath} to ${stripControls(reply.headers.get('location') ?? 'nowhere')}: give that address as --base.`,
     );
   const type = reply.headers.get('content-type') ?? 'application/json';
   if (reply.ok && !type.includes('json'))
@@ -148,7 +148,7 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
   const passes = passing.has(reply.status);
   const body = await (passes ? text().catch(() => '') : text()); // 504 of a proxy is temporary, 504 of the gateway is not
   if (!passes || body.includes('"code":"query_timeout"'))
-    throw new Refused(reply.status, `${place}: ${reply.status} ${getDetail(body)}`);
+    throw new Refused(reply.status, `${resourcePath}: ${reply.status} ${getDetail(body)}`);
   const detail = getDetail(body).replace(/[.;]+$/, '');
   throw new Later(
     `it answers ${reply.status}${detail && ` (${detail})`}`,

@@ -105,16 +105,16 @@ export function listResources(document: OpenApiDocument, options: TableOptions =
 export function refuseTwins(resources: readonly Resource[]): void {
   const owners = new Map<string, string>();
   for (const { name, table, parts } of resources)
-    for (const [each, whose] of [
+    for (const [tableName, whose] of [
       [table.name, name],
       ...parts.map((part) => [part.name, `${name}.${part.member}`] as const),
     ] as const) {
-      const other = owners.get(each);
+      const other = owners.get(tableName);
       if (other !== undefined)
         throw new UnfitDocument(
-          `${other} and ${whose} would both be the table ${each}: copy them with --resources, apart.`,
+          `${other} and ${whose} would both be the table ${tableName}: copy them with --resources, apart.`,
         );
-      owners.set(each, whose);
+      owners.set(tableName, whose);
     }
 }
 
@@ -176,9 +176,9 @@ function readPart(
   const references: Reference[] = [];
   const columns = [...members].map(([member, schemas]): Column => {
     const isRequired = variants.every((variant) => listRequired(variant).includes(member));
-    const made = schemas.map((schema) => readColumn('', [member], schema, isRequired));
-    const [first] = made as [Column];
-    const isOne = made.every(({ kind }) => kind === first.kind);
+    const variantColumns = schemas.map((schema) => readColumn('', [member], schema, isRequired));
+    const [first] = variantColumns as [Column];
+    const isOne = variantColumns.every(({ kind }) => kind === first.kind);
     const name = chooseFree(toSnake(member), taken);
     const reference = schemas.map((schema) => getOwn(schema, 'x-references')).find((each) => typeof each === 'string');
     if (typeof reference === 'string') references.push({ column: name, resource: reference });
@@ -186,9 +186,9 @@ function readPart(
       ...first,
       name,
       kind: isOne ? first.kind : 'json',
-      isRequired: made.every((each) => each.isRequired),
-      digits: made.length === 1 ? first.digits : null,
-      comment: [...new Set(made.map(({ comment }) => comment).filter((comment) => comment !== ''))].join(' '),
+      isRequired: variantColumns.every((each) => each.isRequired),
+      digits: variantColumns.length === 1 ? first.digits : null,
+      comment: [...new Set(variantColumns.map(({ comment }) => comment).filter((comment) => comment !== ''))].join(' '),
     };
   });
   return { owner, columns, references };
@@ -237,7 +237,7 @@ function listElements(document: Schema, schema: Schema): Schema[] | null {
   const variants =
     getOwn(items, 'properties') === undefined ? (getOwn(items, 'anyOf') ?? getOwn(items, 'oneOf')) : [items];
   if (!Array.isArray(variants) || variants.length === 0) return null;
-  const found: Schema[] = [];
+  const schemas: Schema[] = [];
   for (const each of variants) {
     const variant = followReference(document, each);
     const members = isObject(variant) ? getOwn(variant, 'properties') : undefined;
@@ -246,12 +246,12 @@ function listElements(document: Schema, schema: Schema): Schema[] | null {
       ([member, given]) => [member, followReference(document, given)] as const,
     );
     // `true` is a schema of anything.
-    found.push({
+    schemas.push({
       ...variant,
       properties: Object.fromEntries(followed.map(([member, one]) => [member, isObject(one) ? one : {}])),
     });
   }
-  return found;
+  return schemas;
 }
 
 function getPerPageMax(document: Schema, operation: Schema): number {

@@ -5,11 +5,11 @@ const nameLengthMax = 63;
 
 /** Turns `createdAt` into `created_at`. A name that is too long ends with a hash of all of it. */
 export function toSnake(name: string): string {
-  const made = name
+  const snake = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/[^A-Za-z0-9_]/g, '_')
     .toLowerCase();
-  return shortenName(made === '' ? '_' : made);
+  return shortenName(snake === '' ? '_' : snake);
 }
 
 /** Cuts a long name and ends it with a hash of all of it. */

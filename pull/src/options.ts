@@ -189,13 +189,13 @@ export function isClear(base: string): boolean {
 
 /** Reads the token. Throws for a text that no header can hold, because the error of fetch would quote it. */
 function readToken(file: string): string {
-  let found: string;
+  let token: string;
   try {
-    found = readFileSync(file, 'utf8').trim();
+    token = readFileSync(file, 'utf8').trim();
   } catch (error) {
     throw new UsageError(`The token file ${stripControls(file)} cannot be read: ${(error as { code?: string }).code}.`);
   }
-  if (/^[\x21-\x7e]{16,512}$/.test(found)) return found;
+  if (/^[\x21-\x7e]{16,512}$/.test(token)) return token;
   throw new UsageError(`The token file ${stripControls(file)} must hold one token and nothing else.`);
 }
 

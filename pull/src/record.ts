@@ -133,12 +133,12 @@ export class Flattener {
 
   /** sql-copy.ts computes the same hash from what is stored. */
   #hashOf(row: Row, parts: readonly Row[][]): string {
-    const own = writeRowText(row, [...this.#main.kinds, 'text'], 0);
+    const mainText = writeRowText(row, [...this.#main.kinds, 'text'], 0);
     const hashes = parts.map((rows, i) => {
       const kinds = (this.#parts[i] as Layout).kinds;
       return hashPart(rows.map((each) => hashMd5(`${each[1]}|${writeRowText(each, kinds, 2)}`)));
     });
-    return hashMd5([hashMd5(own).toString('hex'), ...hashes].join('|')).toString('hex');
+    return hashMd5([hashMd5(mainText).toString('hex'), ...hashes].join('|')).toString('hex');
   }
 }
 

@@ -224,19 +224,19 @@ class Run {
     known: ReadonlyMap<string, Known>,
   ): Promise<void> {
     let before = new Map([...known].map(([name, { dangling }]) => [name, dangling]));
-    let found = await this.#destination.dangling(resources);
+    let dangling = await this.#destination.dangling(resources);
     for (let again = 0; again < danglingPassesMax; again++) {
       const fresh = resources.filter((resource) => {
-        const { count = 0, digest = '' } = found.get(resource.name) ?? {};
+        const { count = 0, digest = '' } = dangling.get(resource.name) ?? {};
         return count > 0 && digest !== before.get(resource.name) && !this.#failed.has(resource);
       });
       if (fresh.length === 0) break;
       await this.#pass(fresh, changes);
-      before = new Map([...found].map(([name, { digest }]) => [name, digest]));
-      found = await this.#destination.dangling(resources);
+      before = new Map([...dangling].map(([name, { digest }]) => [name, digest]));
+      dangling = await this.#destination.dangling(resources);
     }
-    await this.#destination.noteDangling(found);
-    for (const [name, { count }] of found)
+    await this.#destination.noteDangling(dangling);
+    for (const [name, { count }] of dangling)
       if (count > 0) this.#screen.note(`${name}: ${count} references lead to records that the gateway does not show.`);
   }
 

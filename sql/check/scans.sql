@@ -1,6 +1,6 @@
 -- The columns of the workspace and the foreign keys of the relations $1 ("schema.name"), given the columns $3 of the relations $2 that
 -- a view compares with gateway.workspace(). A partition counts as its whole table. `columns`: the columns of the workspace: compared ones,
--- the key to which they refer, other columns that refer to it, and columns of the same name and type. `told`: another table tells the
+-- the key to which they refer, other columns that refer to it, and columns of the same name and type. `indirect`: another table has the
 -- workspace, by foreign keys, and of the columns none but one that refers to a workspace can. `keys`: foreign keys between the relations.
 -- With the SECURITY DEFINER functions among $4, which are no relations.
 with recursive relations as (
@@ -28,14 +28,14 @@ with recursive relations as (
   union select oid, attname, true from workspace_keys
   union select k.conrelid, k.attname, false from single_keys k join workspace_keys w on w.oid = k.confrelid and w.attname = k.key
   union select a.attrelid, a.attname, true from compared c join pg_attribute a using (attname, atttypid) where not c.is_key and a.attnum > 0
-), told (oid) as (
+), indirect (oid) as (
   select k.conrelid from pg_constraint k join columns c on c.oid = k.confrelid where k.contype = 'f'
   union
-  select k.conrelid from told t join pg_constraint k on k.confrelid = t.oid where k.contype = 'f'
+  select k.conrelid from indirect t join pg_constraint k on k.confrelid = t.oid where k.contype = 'f'
 )
 select r.name,
   array(select distinct c.attname::text from columns c where c.oid = r.root order by 1) as columns,
-  r.root in (select oid from told) and not exists (select from columns c where c.oid = r.root and c.is_own) as told,
+  r.root in (select oid from indirect) and not exists (select from columns c where c.oid = r.root and c.is_own) as indirect,
   coalesce((
     select json_agg(json_build_object('own', k.own, 'name', o.name, 'other', k.other))
     from (

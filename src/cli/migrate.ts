@@ -48,11 +48,11 @@ const instead = {
   repair: async ({ wait }: MigrateGiven, note: Note) => {
     for (const change of await repair(readAdminUrl(), parseLockOptions(wait))) note(change);
   },
-  'wall-key': async (given: MigrateGiven, note: Note) => {
+  'wall-key': async (options: MigrateGiven, note: Note) => {
     const [changes, keys] = await addWallKey(
       readAdminUrl(),
       loadSettings(process.env).wallKey,
-      parseLockOptions(given.wait),
+      parseLockOptions(options.wait),
     );
     for (const change of changes) note(change);
     for (const key of keys) printLine(key);

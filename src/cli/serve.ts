@@ -23,12 +23,12 @@ export const serve = makeCommand(
   },
 );
 
-export function parsePorts(given: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
+export function parsePorts(options: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
   return {
-    ...(given.port === undefined ? {} : { port: parseWholeNumber('--port', given.port, 0, 65535) }),
-    ...(given['ops-port'] === undefined
+    ...(options.port === undefined ? {} : { port: parseWholeNumber('--port', options.port, 0, 65535) }),
+    ...(options['ops-port'] === undefined
       ? {}
-      : { opsPort: parseWholeNumber('--ops-port', given['ops-port'], 0, 65535) }),
+      : { opsPort: parseWholeNumber('--ops-port', options['ops-port'], 0, 65535) }),
   };
 }
 

@@ -25,23 +25,23 @@ import {
 const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
 const create = makeCommand(
   { workspace: text, owner: text, name: text, scopes: text, 'expires-in': text, limit: text, json: flag },
-  async (given) => {
+  async (options) => {
     const [workspace = '', owner, name = ''] = (['workspace', 'owner', 'name'] as const).map((option) => {
-      if (given[option]) return given[option];
+      if (options[option]) return options[option];
       throw new UsageError(`tokens create needs --${option}.`);
     });
     const trimmed = name.trim();
     if (trimmed === '' || trimmed.length > 100 || /\p{Cc}/u.test(trimmed))
       throw new UsageError('--name must be 1 to 100 characters, without control characters.');
-    const scopes = parseScopes(given.scopes ?? '', listScopes(loadResources(readSettingsOfApp().resourcesDir)));
-    const expiresAt = parseExpiry(given['expires-in']);
-    const requestsPerMinute = parseLimit(given.limit);
+    const scopes = parseScopes(options.scopes ?? '', listScopes(loadResources(readSettingsOfApp().resourcesDir)));
+    const expiresAt = parseExpiry(options['expires-in']);
+    const requestsPerMinute = parseLimit(options.limit);
     await runAsAdmin(readAdminUrl(), async (client) => {
       const workspaceId = await findWorkspace(client, workspace);
       const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
       const ownerId: string = user.rows[0].id;
       const order = { workspaceId, ownerId, name: trimmed, scopes, expiresAt, requestsPerMinute };
-      await show(await createToken(client, order), order, given.json);
+      await show(await createToken(client, order), order, options.json);
     });
   },
 );
@@ -49,17 +49,17 @@ const create = makeCommand(
 /** Creates a successor and revokes the token, in one statement. */
 const rotate = makeCommand(
   { 'expires-in': text, json: flag },
-  async (given, words) => {
+  async (options, words) => {
     const id = parseTokenId(words);
-    const expiresAt = parseExpiry(given['expires-in']);
-    const made = { id: randomUUID(), token: makeToken() };
-    const values = [id, made.id, hashToken(made.token), expiresAt];
+    const expiresAt = parseExpiry(options['expires-in']);
+    const successor = { id: randomUUID(), token: makeToken() };
+    const values = [id, successor.id, hashToken(successor.token), expiresAt];
     const { rows } = await runAsAdmin(readAdminUrl(), (client) =>
       client.query('select * from gateway.rotate_token($1, $2, $3, $4)', values),
     );
     sayError(`Token ${id} is revoked.`);
     const { workspace_id: workspaceId, name, scopes, requests_per_minute: requestsPerMinute } = rows[0];
-    await show(made, { workspaceId, name, scopes, expiresAt, requestsPerMinute }, given.json);
+    await show(successor, { workspaceId, name, scopes, expiresAt, requestsPerMinute }, options.json);
   },
   true,
 );
@@ -75,19 +75,19 @@ const revoke = makeCommand(
 );
 
 /** Reads in batches, because an operator can have more tokens than fit in memory. */
-const list = makeCommand({ workspace: text, json: flag }, (given) =>
+const list = makeCommand({ workspace: text, json: flag }, (options) =>
   runAsAdmin(readAdminUrl(), async (client) => {
-    const workspaceId = given.workspace === undefined ? null : await findWorkspace(client, given.workspace);
+    const workspaceId = options.workspace === undefined ? null : await findWorkspace(client, options.workspace);
     const cursor = client.query(new Cursor<ListedToken>(listed, [workspaceId]));
     const widths: number[] = [];
     let opening = '[';
     for (let rows = await cursor.read(1000); rows.length > 0; rows = await cursor.read(1000)) {
       const headings = widths.length === 0 ? [Object.keys(columns)] : [];
-      if (given.json) printText(opening + JSON.stringify(rows, null, 2).slice(1, -2));
+      if (options.json) printText(opening + JSON.stringify(rows, null, 2).slice(1, -2));
       else printTable([...headings, ...rows.map(listTokenCells)], widths);
       opening = ',';
     }
-    if (given.json) printText(opening === '[' ? '[]' : ']');
+    if (options.json) printText(opening === '[' ? '[]' : ']');
     else if (opening === '[') sayError('There are no tokens.');
   }),
 );
@@ -100,13 +100,13 @@ const prune = makeCommand({ 'expired-before': text }, async ({ 'expired-before':
 
 const actions: Readonly<Record<string, typeof rotate>> = { create, list, rotate, revoke, prune };
 
-export const runTokens: Command = async ([name = '', ...rest]) => {
+export const runTokens: Command = async ([name = '', ...options]) => {
   const action = getOwn(actions, name);
   if (action === undefined) {
     const needed = `tokens needs one of: ${Object.keys(actions).join(', ')}`;
     throw new UsageError(`${needed}${suggest(name, Object.keys(actions))}`);
   }
-  await action(rest).catch(rephrase);
+  await action(options).catch(rephrase);
   return 0;
 };
 
@@ -135,11 +135,20 @@ interface CreatedToken {
 }
 
 export async function createToken(client: pg.ClientBase, order: TokenOrder): Promise<CreatedToken> {
-  const made = { id: randomUUID(), token: makeToken() };
+  const created = { id: randomUUID(), token: makeToken() };
   const { workspaceId, ownerId, name, scopes, expiresAt, requestsPerMinute = null } = order;
-  const values = [made.id, workspaceId, ownerId, name, hashToken(made.token), scopes, expiresAt, requestsPerMinute];
+  const values = [
+    created.id,
+    workspaceId,
+    ownerId,
+    name,
+    hashToken(created.token),
+    scopes,
+    expiresAt,
+    requestsPerMinute,
+  ];
   await client.query('select gateway.create_token($1, $2, $3, $4, $5, $6, $7, null, $8)', values);
-  return made;
+  return created;
 }
 
 /** `now` is false if the token was revoked before. Raises SQLSTATE WG004 for an unknown id. */

@@ -12,7 +12,7 @@ import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
 import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './session.js';
 import { checkProjection, checkWallKey, type Inspection } from './settings.js';
-import type { Thorough } from './thorough/check.js';
+import type { ThoroughChecks } from './thorough/check.js';
 import { type CheckedServer, checkResult, judge, type ServerKind, stranger } from './verdicts.js';
 import { checkApplied, checkViews, getViewNeed, writeNeeds } from './views.js';
 
@@ -33,13 +33,13 @@ export async function inspect(
   resources: readonly Resource[],
   depth: Depth = 'start',
 ): Promise<Inspected> {
-  const thorough =
+  const thoroughChecks =
     depth === 'all' ? await (await import('./thorough/check.js')).checkThoroughly(settings, resources) : null;
   const replicas = splitUrls(settings.replicaUrls);
   const { projection, items } = await checkProjection(settings, resources);
   if (replicas.length === 0) items.push(sumUp('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
   items.push(checkWallKey(settings));
-  const inspection = { settings, resources, projection, thorough };
+  const inspection = { settings, resources, projection, thoroughChecks };
   const primaries = splitUrls(settings.primaryUrls);
   const servers = await Promise.all([
     ...replicas.map((url, at) => inspectServer({ kind: 'replica', at, name: `replica ${at + 1}` }, url, inspection)),
@@ -51,7 +51,7 @@ export async function inspect(
   items.push(...verdicts.cluster);
   return {
     findings: [
-      ...[...(thorough?.items ?? []), ...items].map((item) => placeItem('settings', item)),
+      ...[...(thoroughChecks?.items ?? []), ...items].map((item) => placeItem('settings', item)),
       ...verdicts.findings,
     ],
     unchecked: verdicts.unchecked('replica'),
@@ -97,17 +97,17 @@ export async function checkServerLate(
   { settings, resources, system }: Omit<Inspection, 'projection'> & Pick<Inspected, 'system'>,
 ): Promise<CheckResult> {
   const { projection } = await checkProjection(settings, resources);
-  const inspection = { settings, resources, projection, thorough: null };
+  const inspection = { settings, resources, projection, thoroughChecks: null };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
   const result = checkResult(server.items);
   if (server.system === undefined) return { ...result, refusal: result.refusal ?? 'it cannot be checked' };
   return server.system === (system ?? server.system) ? result : stranger;
 }
 
-type Inspecting = Inspection & { readonly thorough: Thorough | null };
+type Inspecting = Inspection & { readonly thoroughChecks: ThoroughChecks | null };
 
 async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGenerator<Item[]> {
-  const { settings, resources, thorough } = inspection;
+  const { settings, resources, thoroughChecks } = inspection;
   yield await checkTimeZone(client, settings.timeZone);
   yield await checkWall(client, settings);
   yield await checkTokens(client);
@@ -118,11 +118,11 @@ async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGe
   const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // the causes of the other findings are known
   const scans = await scanItems(client, fitting.flatMap(getPlainViews));
   yield scans;
-  if (thorough) yield* thorough.replica(client, inspection, views, scans);
+  if (thoroughChecks) yield* thoroughChecks.replica(client, inspection, views, scans);
 }
 
 async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWrites: boolean): AsyncGenerator<Item[]> {
-  const { settings, resources, thorough } = inspection;
+  const { settings, resources, thoroughChecks } = inspection;
   yield await checkWall(client, settings);
   yield await checkTokens(client, null); // replicas look tokens up first: a lock here keeps no write from the primary
   const views = await checkViews(client, resources.flatMap(writeNeeds));
@@ -130,8 +130,8 @@ async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWri
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(getPlainViews), ...ofWrites]);
   yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
-  if (thorough && takesWrites && views.every(({ level }) => level === 'ok'))
-    yield* thorough.primary(client, inspection);
+  if (thoroughChecks && takesWrites && views.every(({ level }) => level === 'ok'))
+    yield* thoroughChecks.primary(client, inspection);
 }
 
 async function inspectServer(

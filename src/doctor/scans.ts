@@ -48,7 +48,7 @@ interface Scans {
 interface RelationRow {
   readonly name: string;
   readonly columns: readonly string[];
-  readonly told: boolean;
+  readonly indirect: boolean;
   /** The function reads as its owner; its name is "schema.name()". */
   readonly isDefiner: boolean;
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
@@ -237,7 +237,7 @@ function listUncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow
   const relationOf = (alias: string): RelationRow | undefined => relations.get(tables.get(alias) ?? '');
   const needy = [...tables.keys()].filter((alias) => {
     const relation = relationOf(alias);
-    return relation !== undefined && (relation.columns.length > 0 || relation.told);
+    return relation !== undefined && (relation.columns.length > 0 || relation.indirect);
   });
   const proven = new Set<string>();
   const isProven = (alias: string): boolean => {
@@ -245,14 +245,14 @@ function listUncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow
     return below === undefined ? proven.has(alias) : below.length > 0 && below.some((each) => proven.has(each));
   };
   const holds = (alias: string): boolean => {
-    const { columns, told, keys } = relationOf(alias) as RelationRow;
+    const { columns, indirect, keys } = relationOf(alias) as RelationRow;
     const ofAlias = comparisons.filter((comparison) => comparison.alias === alias);
     const isCompared = ofAlias.some(({ column, other }) => {
       if (!columns.includes(column)) return false;
       if ('isWorkspace' in other) return true;
       return isProven(other.alias) && (relationOf(other.alias)?.columns.includes(other.column) ?? true);
     });
-    if (isCompared || !(told || verdicts.has(alias))) return isCompared;
+    if (isCompared || !(indirect || verdicts.has(alias))) return isCompared;
     return [...new Set(ofAlias.map(({ other }) => ('alias' in other ? other.alias : '')))]
       .filter(isProven)
       .some((provenAlias) => {
@@ -273,8 +273,8 @@ function listUncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow
   return needy
     .filter((alias) => !proven.has(alias))
     .map((alias) => {
-      const { name, columns, told } = relationOf(alias) as RelationRow;
-      return !told
+      const { name, columns, indirect } = relationOf(alias) as RelationRow;
+      return !indirect
         ? `it reads ${name} (${alias}) without comparing ${columns.join(' or ')} with the workspace`
         : `it reads ${name} (${alias}), whose workspace another table tells, without the key of a row of the workspace`;
     });

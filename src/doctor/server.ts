@@ -119,7 +119,7 @@ const otherKey = 'Give the other key an id in the app and in DATA_KEYS, and let 
 /** Damaged values up to this share are no fault of a key: so many short ones look like text under a wrong key. */
 const exceptionsMax = 0.05;
 
-/** Counts only the samples that a codec can judge. */
+/** Counts only the samples that a codec can open or refuse. */
 function countOpened(
   openers: readonly ReturnType<typeof makeTextOpener>[],
   samples: readonly string[],
@@ -129,7 +129,7 @@ function countOpened(
     const outcomes = key === undefined ? [] : openers.map((opensAsText) => opensAsText(value, key));
     return outcomes.every((outcome) => outcome === null) ? [] : outcomes.includes(true);
   });
-  return { judged: opened.length, opened: opened.filter(Boolean).length };
+  return { tried: opened.length, opened: opened.filter(Boolean).length };
 }
 
 /** Checks that every key in use exists, and opens values; the values of one id can belong to a few workspaces. */
@@ -150,11 +150,11 @@ export function checkKeyring(
     const used = rows.map(({ id }) => id);
     const missing = used.filter((id) => !keyring.ids.includes(id));
     const shares = rows.map(({ id, samples }) => ({ id, ...countOpened(openers, samples ?? [], keyring.get(id)) }));
-    const doubtful = shares.filter(({ opened, judged }) => judged - opened > judged * exceptionsMax);
+    const doubtful = shares.filter(({ opened, tried }) => tried - opened > tried * exceptionsMax);
     const [wrong, mixed] = [true, false].map((isWrong) =>
       doubtful
-        .filter(({ opened, judged }) => opened <= judged * exceptionsMax === isWrong)
-        .map(({ id, opened, judged }) => `${id}: ${judged - opened} of ${judged} values do not open`)
+        .filter(({ opened, tried }) => opened <= tried * exceptionsMax === isWrong)
+        .map(({ id, opened, tried }) => `${id}: ${tried - opened} of ${tried} values do not open`)
         .join('; '),
     );
     const faults = [

@@ -20,14 +20,14 @@ export interface PoolLimits {
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
   /** Is called when a connection ended without an answer: the server may still hold its transaction, until `settle` is called. */
-  readonly onOwed?: () => void;
+  readonly onOrphan?: () => void;
   readonly statementTimeoutMs: number;
   readonly quietMs: number;
 }
 
-/** `judge` gets the server's marks when the statement has ended; a throw rejects the run. */
-export interface JudgedRun extends Omit<Run, 'marks'> {
-  readonly judge?: ((marks: readonly TextRow[]) => void) | undefined;
+/** `checkMarks` gets the server's marks when the statement has ended; a throw rejects the run. */
+export interface CheckedRun extends Omit<Run, 'marks'> {
+  readonly checkMarks?: ((marks: readonly TextRow[]) => void) | undefined;
 }
 
 export interface RunOptions {
@@ -45,7 +45,7 @@ export interface RunOptions {
 }
 
 /** The resource is empty for transactions of the gateway itself. */
-export interface Held {
+export interface Lease {
   readonly workspace: string;
   readonly resource: string;
   /** Longest wait for a connection. */
@@ -134,11 +134,11 @@ export class ConnectionPool {
   }
 
   /** Resolves with false after `enough`, which ends the connection. Rejects with Problem `overloaded` when none is free in time. */
-  run(run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
+  run(run: CheckedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     return traceSql([run.statement], () => this.#run(run, options, onRow));
   }
 
-  #run(run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
+  #run(run: CheckedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.limits.sharing?.activeWorkspaces.touch(workspace);
     const resource = this.#of(getResourceName(run.statement));
@@ -147,15 +147,15 @@ export class ConnectionPool {
   }
 
   /** Leases a connection for several round trips. Destroys it when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
-  hold<T>({ workspace, resource: name, waitMs, atMs }: Held, work: Begin<T>): Promise<T> {
+  lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: Begin<T>): Promise<T> {
     const resource = this.#of(name);
-    const { connections, onOwed } = this.limits;
+    const { connections, onOrphan } = this.limits;
     const max = resource.state === 'slow' ? this.#slowMax : connections;
-    if (onOwed && this.#count(({ isGivenUp }) => isGivenUp) >= max)
+    if (onOrphan && this.#count(({ isGivenUp }) => isGivenUp) >= max)
       return Promise.reject(new Shortage('slow resource'));
     return this.#enter(workspace, resource, { waitMs }, (connection) => {
       const end = this.#begin(connection, resource, workspace);
-      return connection.hold(() => work(connection), name, atMs).finally(end);
+      return connection.lease(() => work(connection), name, atMs).finally(end);
     });
   }
 
@@ -163,7 +163,7 @@ export class ConnectionPool {
   #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
     // While all connections are reserved the pool opens another one: if that fails, the server is unreachable.
-    const waitMs = this.#aside > 0 && !this.#isUsable ? Math.max(options.waitMs, openingMsMax) : options.waitMs;
+    const waitMs = this.#reserved > 0 && !this.#isUsable ? Math.max(options.waitMs, openingMsMax) : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
     // No statement is sent behind a slow one.
     const free = () => this.#leastBusy(resource.state === 'slow' ? 1 : this.limits.depth);
@@ -203,8 +203,8 @@ export class ConnectionPool {
   }
 
   /** A statement waits on the server, or the server may hold one whose connection ended. */
-  get isHeldUp(): boolean {
-    return this.#count(({ aside, hasEnded }) => aside !== null || hasEnded) > 0;
+  get hasPending(): boolean {
+    return this.#count(({ reservedFor, hasEnded }) => reservedFor !== null || hasEnded) > 0;
   }
 
   /** Forgets transactions that have ended. `pids` are this login's backends on the server; null if a pooler hides them. */
@@ -230,8 +230,8 @@ export class ConnectionPool {
     return count;
   }
 
-  get #aside(): number {
-    return this.#count(({ aside }) => aside !== null);
+  get #reserved(): number {
+    return this.#count(({ reservedFor }) => reservedFor !== null);
   }
 
   /** Bound for the backends of all slow resources together. */
@@ -247,27 +247,27 @@ export class ConnectionPool {
   }
 
   /** Counts the connections left to the resource. A resource that turns slow waits for none that was slow before. */
-  #roomFor({ name, state, aside }: ResourceHealth): number {
-    const { connections, onOwed } = this.limits;
+  #roomFor({ name, state, reserved }: ResourceHealth): number {
+    const { connections, onOrphan } = this.limits;
     if (state !== 'slow') {
-      if (!onOwed || this.#aside === 0) return connections;
+      if (!onOrphan || this.#reserved === 0) return connections;
       const part = Math.max(1, Math.floor((connections - this.#slowMax) / 2));
       return part - this.#count(({ resource }) => resource === name);
     }
-    if (onOwed) return this.#slowMax - this.#aside;
-    const slow = new Set([...this.#connections].flatMap((connection) => connection.aside?.name ?? [])).add(name);
+    if (onOrphan) return this.#slowMax - this.#reserved;
+    const slow = new Set([...this.#connections].flatMap((connection) => connection.reservedFor?.name ?? [])).add(name);
     const part = Math.max(1, Math.floor(connections / slow.size));
-    return Math.min(part - aside, 2 * connections - this.#aside);
+    return Math.min(part - reserved, 2 * connections - this.#reserved);
   }
 
   /** Some connection takes statements, now or later. */
   get #isUsable(): boolean {
-    return this.#count(({ usable, aside }) => usable && aside === null) > 0;
+    return this.#count(({ usable, reservedFor }) => usable && reservedFor === null) > 0;
   }
 
   /** Number of connections that count against the bound. */
   get #counted(): number {
-    return this.#connections.size + this.#opening - (this.limits.onOwed ? 0 : this.#aside);
+    return this.#connections.size + this.#opening - (this.limits.onOrphan ? 0 : this.#reserved);
   }
 
   /** While single records are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
@@ -283,8 +283,8 @@ export class ConnectionPool {
   #leastBusy(depth = this.limits.depth): Connection | null {
     let best: Connection | null = null;
     for (const connection of this.#connections) {
-      const { usable, aside, inFlight } = connection;
-      if (usable && aside === null && inFlight < Math.min(depth, best?.inFlight ?? depth)) best = connection;
+      const { usable, reservedFor, inFlight } = connection;
+      if (usable && reservedFor === null && inFlight < Math.min(depth, best?.inFlight ?? depth)) best = connection;
     }
     if ((best === null || best.inFlight > 0) && this.#counted < this.limits.connections) void this.#openOne();
     return best;
@@ -294,19 +294,19 @@ export class ConnectionPool {
   #begin(connection: Connection, resource: ResourceHealth, workspace: string, cost?: number): Release {
     const { loop } = this.server;
     const startedMs = loop.ranMs();
-    if (resource.state === 'slow') resource.setAside(connection);
+    if (resource.state === 'slow') resource.reserve(connection);
     const release = this.#gate.take(workspace, cost);
     return () => {
-      if (connection.isGivenUp && this.#connections.has(connection)) resource.setAside(connection);
-      else if (connection.inFlight === 0 && connection.aside !== null) {
-        resource.takeBack(connection, loop.ranMs() - startedMs > this.limits.quietMs);
+      if (connection.isGivenUp && this.#connections.has(connection)) resource.reserve(connection);
+      else if (connection.inFlight === 0 && connection.reservedFor !== null) {
+        resource.release(connection, loop.ranMs() - startedMs > this.limits.quietMs);
         if (this.#counted > this.limits.connections) connection.close(); // one too many
       }
       release();
     };
   }
 
-  #start(connection: Connection, run: JudgedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
+  #start(connection: Connection, run: CheckedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.limits.depth === 1;
     const startedMs = performance.now();
@@ -315,7 +315,7 @@ export class ConnectionPool {
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
     let isOver = false;
-    const marks: TextRow[] | undefined = run.judge && [];
+    const marks: TextRow[] | undefined = run.checkMarks && [];
     return new Promise<boolean>((resolve, reject) => {
       const take = (row: Row): void => {
         if (isOver || signal?.aborted || onRow(row) !== enough) return;
@@ -333,7 +333,7 @@ export class ConnectionPool {
         signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
         end();
-        if (error === null) return resolve(marks === undefined || isOver || judgeMarks(run, marks));
+        if (error === null) return resolve(marks === undefined || isOver || verifyMarks(run, marks));
         if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
         const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
@@ -358,16 +358,16 @@ export class ConnectionPool {
     this.#gate.serve();
   }
 
-  async #open(aside?: ResourceHealth): Promise<Connection> {
+  async #open(reservedFor?: ResourceHealth): Promise<Connection> {
     const resets = this.#resets;
     const connection = await this.connect();
-    aside?.setAside(connection);
+    reservedFor?.reserve(connection);
     this.#connections.add(connection);
     connection.onEnd = () => {
-      connection.aside?.takeBack(connection, false);
-      const { onOwed } = this.limits;
-      const isOwed = connection.inFlight > 0 && connection.pid !== null && resets === this.#resets && !this.#closed;
-      if (isOwed && onOwed) onOwed();
+      connection.reservedFor?.release(connection, false);
+      const { onOrphan } = this.limits;
+      const isOrphaned = connection.inFlight > 0 && connection.pid !== null && resets === this.#resets && !this.#closed;
+      if (isOrphaned && onOrphan) onOrphan();
       else this.#connections.delete(connection);
       if (this.#gate.waiting > 0) this.#leastBusy();
     };
@@ -378,16 +378,20 @@ export class ConnectionPool {
   #sweep(): void {
     const { connections, quietMs, statementTimeoutMs } = this.limits;
     for (const connection of this.#connections) {
-      if (!connection.judge(quietMs, statementTimeoutMs) || connection.aside !== null || this.#aside >= 2 * connections)
+      if (
+        !connection.checkProgress(quietMs, statementTimeoutMs) ||
+        connection.reservedFor !== null ||
+        this.#reserved >= 2 * connections
+      )
         continue;
-      this.#of(connection.resource).setAside(connection);
+      this.#of(connection.resource).reserve(connection);
       connection.moveOthers();
       this.#gate.serve();
     }
   }
 
   /** Repeats the statement on another connection, where lock_timeout cancels it: a row, or another error, means no lock. */
-  async #isLocked(run: JudgedRun, resource: ResourceHealth): Promise<boolean> {
+  async #isLocked(run: CheckedRun, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
     if (trial === null) return false;
     trial.giveUp();
@@ -400,8 +404,8 @@ export class ConnectionPool {
   }
 }
 
-async function judgeMarks({ judge }: JudgedRun, marks: readonly TextRow[]): Promise<true> {
-  judge?.(marks);
+async function verifyMarks({ checkMarks }: CheckedRun, marks: readonly TextRow[]): Promise<true> {
+  checkMarks?.(marks);
   return true;
 }
 

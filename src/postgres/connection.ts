@@ -113,14 +113,14 @@ export async function openClient(
 
 /**
  * An open connection takes statements; a closing one closes when those in flight have ended. The server holds work that no client awaits
- * for one that is given up, and still does so for one that is owed, whose socket has ended.
+ * for one that is given up, and still does so for one that is orphaned, whose socket has ended.
  */
 const transitions = {
   open: { close: 'closing', giveUp: 'given up', end: 'ended' },
   closing: { close: 'closing', giveUp: 'given up', end: 'ended' },
-  'given up': { close: 'given up', giveUp: 'given up', end: 'owed' },
-  ended: { close: 'ended', giveUp: 'owed', end: 'ended' },
-  owed: { close: 'owed', giveUp: 'owed', end: 'owed' },
+  'given up': { close: 'given up', giveUp: 'given up', end: 'orphaned' },
+  ended: { close: 'ended', giveUp: 'orphaned', end: 'ended' },
+  orphaned: { close: 'orphaned', giveUp: 'orphaned', end: 'orphaned' },
 } as const;
 
 /** Pipelines statements. After any error it takes no statement. */
@@ -132,7 +132,7 @@ export class Connection {
   #endedMs = 0;
   #state: keyof typeof transitions = 'open';
   /** Only the resource changes its reservation; no other statement gets the connection. */
-  aside: ResourceHealth | null = null;
+  reservedFor: ResourceHealth | null = null;
   #closing: NodeJS.Timeout | undefined;
   /** Is called once. */
   onEnd: () => void = () => undefined;
@@ -170,11 +170,11 @@ export class Connection {
   }
 
   get isGivenUp(): boolean {
-    return this.#state === 'given up' || this.#state === 'owed';
+    return this.#state === 'given up' || this.#state === 'orphaned';
   }
 
   get hasEnded(): boolean {
-    return this.#state === 'ended' || this.#state === 'owed';
+    return this.#state === 'ended' || this.#state === 'orphaned';
   }
 
   /** Process id that the server, or a pooler, has announced. */
@@ -256,7 +256,7 @@ export class Connection {
   }
 
   /** Leases the connection for several round trips from `atMs` on. Closes it if `work` threw or called `close`. */
-  async hold<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
+  async lease<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
     const started: Started = { atMs, isOverdue: false, resource };
     this.#started.add(started);
     const givenUp = new Promise<never>((_, reject) => {
@@ -292,7 +292,7 @@ export class Connection {
    * it fails as lost. Leased work fails, but the connection lasts until the server has answered, because the transaction does. Returns
    * whether the oldest statement has got no byte for `quietMs`.
    */
-  judge(quietMs: number, statementMsMax: number): boolean {
+  checkProgress(quietMs: number, statementMsMax: number): boolean {
     const [oldest] = this.#started;
     if (oldest === undefined) return false;
     const { atMs, stallMsMax = Number.POSITIVE_INFINITY, endsMs = Number.POSITIVE_INFINITY, giveUp } = oldest;

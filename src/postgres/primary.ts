@@ -10,7 +10,7 @@ import {
   isOfOlderConnection,
   type StatementNames,
 } from './connection.js';
-import { ConnectionPool, type Held } from './connection-pool.js';
+import { ConnectionPool, type Lease } from './connection-pool.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import { ServerHealth } from './resource-health.js';
@@ -62,7 +62,7 @@ export class Primary {
   ) {
     const { primaryConnections: connections, queueMax, quietMs, writeTimeoutMs: statementTimeoutMs } = bounds;
     const shares = { depth: 1, perWorkspace: Number.POSITIVE_INFINITY };
-    const limits = { ...shares, connections, queueMax, quietMs, statementTimeoutMs, onOwed: lookNow };
+    const limits = { ...shares, connections, queueMax, quietMs, statementTimeoutMs, onOrphan: lookNow };
     const connectNoting = async (): Promise<Connection> => {
       try {
         const connection = await connect();
@@ -84,7 +84,7 @@ export class Primary {
 
   /** Asks the primary, on the connection of its probe, why a write waits. */
   async look(connection: Connection): Promise<void> {
-    const rows = this.#pool.isHeldUp ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
+    const rows = this.#pool.hasPending ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
     this.#waits = rows === null ? nothingWaits : getWriteWaits(rows, connection.pid);
     if (rows !== null) this.#pool.settle(this.#waits.pids);
   }
@@ -101,12 +101,12 @@ export class Primary {
   ): Promise<TransactionResult<T>> {
     const { loop } = this.bounds;
     const beganMs = loop.ranMs();
-    const held = { workspace, resource, waitMs: this.bounds.writeWaitMs, atMs: beganMs };
+    const lease = { workspace, resource, waitMs: this.bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // time of the first failure
     for (;;) {
       const named = this.bounds.names.areUsed && failedMs === 0;
       try {
-        return await this.#hold(held, async (connection) => {
+        return await this.#lease(lease, async (connection) => {
           const open = new OpenTransaction(connection, this.bounds.seal(workspace), named, commands);
           const result = await open.end(work);
           if (open.hasFailed) connection.close();
@@ -126,8 +126,8 @@ export class Primary {
   /** Runs a statement outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw new Shortage('no primary');
-    const held = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
-    const [result] = await this.#hold(held, (connection) => runSteps(connection, false, [{ statement, values }]));
+    const lease = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
+    const [result] = await this.#lease(lease, (connection) => runSteps(connection, false, [{ statement, values }]));
     return result?.rows ?? [];
   }
 
@@ -142,19 +142,19 @@ export class Primary {
   }
 
   /** Leases a connection. A login that fails is tried once more. Throws primary_unavailable. */
-  async #hold<T>(held: Held, work: (connection: Connection) => Promise<T>, isFirst = true): Promise<T> {
+  async #lease<T>(lease: Lease, work: (connection: Connection) => Promise<T>, isFirst = true): Promise<T> {
     const moves = this.#moves;
     let isHeld = false;
     try {
-      return await this.#pool.hold(held, (connection) => {
+      return await this.#pool.lease(lease, (connection) => {
         isHeld = true;
         return work(connection);
       });
     } catch (error) {
       if (isHeld) throw error;
       const isMoved = moves !== this.#moves;
-      const isEarly = this.bounds.loop.ranMs() - held.atMs < held.waitMs / 2;
-      if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#hold(held, work, isMoved);
+      const isEarly = this.bounds.loop.ranMs() - lease.atMs < lease.waitMs / 2;
+      if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#lease(lease, work, isMoved);
       this.#reportCode(error instanceof Problem ? 'overloaded' : getErrorCode(error));
       throw new Shortage('no primary');
     }

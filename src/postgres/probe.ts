@@ -106,11 +106,11 @@ export class Probe {
       await also?.(connection);
       return row;
     };
-    const kept = this.#connection;
+    const previous = this.#connection;
     try {
-      if (kept !== null) return await askOn(await kept);
+      if (previous !== null) return await askOn(await previous);
     } catch (error) {
-      if (this.#connection !== kept) throw error; // the deadline has passed
+      if (this.#connection !== previous) throw error; // the deadline has passed
     }
     if (this.closed) throw new Error('the probe was closed');
     this.#connection = this.connect();

@@ -26,7 +26,7 @@ const pauseBeforeTrial = (): Promise<void> => sleep(100, undefined, { ref: false
 
 export class ResourceHealth {
   /** Number of connections reserved for the resource. */
-  aside = 0;
+  reserved = 0;
   #slowUntilMs = 0;
 
   constructor(
@@ -36,19 +36,19 @@ export class ResourceHealth {
 
   get state(): 'ok' | 'slow' | 'locked' {
     if (this.server.locks.has(this.name)) return 'locked';
-    return this.aside > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
+    return this.reserved > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
   }
 
   /** Reserves the connection of a quiet statement, or of a statement that begins while the resource is slow. */
-  setAside(connection: { aside: ResourceHealth | null }): void {
-    if (connection.aside === null) this.aside++;
-    connection.aside = this;
+  reserve(connection: { reservedFor: ResourceHealth | null }): void {
+    if (connection.reservedFor === null) this.reserved++;
+    connection.reservedFor = this;
   }
 
   /** Ends the reservation when the statement has ended; `wasQuiet` keeps the resource slow. */
-  takeBack(connection: { aside: ResourceHealth | null }, wasQuiet: boolean): void {
-    this.aside--;
-    connection.aside = null;
+  release(connection: { reservedFor: ResourceHealth | null }, wasQuiet: boolean): void {
+    this.reserved--;
+    connection.reservedFor = null;
     if (wasQuiet) this.#slowUntilMs = this.server.loop.ranMs() + slowMs;
   }
 }

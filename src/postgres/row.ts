@@ -80,11 +80,11 @@ export class Row {
   }
 
   /** Compares in a loop, because a call into Node costs more for short values. */
-  beginsWith(column: number, beginning: Uint8Array): boolean {
+  beginsWith(column: number, prefix: Uint8Array): boolean {
     const { bytes } = this;
     const start = this.starts[column] as number;
-    if ((this.ends[column] as number) - start < beginning.length) return false;
-    for (let i = 0; i < beginning.length; i++) if (bytes[start + i] !== beginning[i]) return false;
+    if ((this.ends[column] as number) - start < prefix.length) return false;
+    for (let i = 0; i < prefix.length; i++) if (bytes[start + i] !== prefix[i]) return false;
     return true;
   }
 

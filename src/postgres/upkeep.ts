@@ -53,8 +53,8 @@ export class Upkeep {
     if (this.#used.size < tokensMax) this.#used.add(tokenId);
   }
 
-  noteRead(tokenId: string, shown: ReadContent): void {
-    this.#register.note(tokenId, shown);
+  noteRead(tokenId: string, content: ReadContent): void {
+    this.#register.note(tokenId, content);
   }
 
   async close(): Promise<void> {

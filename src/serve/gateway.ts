@@ -207,15 +207,15 @@ function makeGaugeSources(settings: Settings, opening: Opening, parts: Parts, ap
 /** Descriptors for files, the ops listener and its clients. */
 const otherDescriptors = 64;
 /** A lock reserves up to twice the connections of a pool, and the pool opens others. */
-const asidePart = 3;
+const reservedPart = 3;
 /** A replica has one connection for its probe and one for the looks at its views. */
 const ownConnections = 2;
 
 /** Counts client connections for which the limit of open files leaves room after servers and ops listener; at least a quarter of it. */
 function countRoomForClients(settings: Settings, replicas: number, observe: Observe): number {
   const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
-  const ofReplicas = replicas * (asidePart * (shortConnections + longConnections) + ownConnections);
-  const others = ofReplicas + asidePart * primaryConnections + otherDescriptors;
+  const ofReplicas = replicas * (reservedPart * (shortConnections + longConnections) + ownConnections);
+  const others = ofReplicas + reservedPart * primaryConnections + otherDescriptors;
   const max = readDescriptorsMax() ?? Number.POSITIVE_INFINITY;
   const needed = clientConnectionsMax + others;
   if (max >= needed) return clientConnectionsMax;
@@ -255,7 +255,7 @@ function makeDeps(
       lastWrite: (workspace) => positions.lastWriteOf(workspace),
       primary: readsOfPrimary,
     },
-    noteRead: (tokenId, shown) => upkeep?.noteRead(tokenId, shown),
+    noteRead: (tokenId, content) => upkeep?.noteRead(tokenId, content),
     latestTimeline: watchTimeline(() => heartbeat.newest),
     syncSeal: makeSealedParts(settings.wallKey, () =>
       makeSyncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') }),

@@ -14,7 +14,7 @@ export interface Reply {
   readonly release?: () => void;
   readonly page?: PageSize;
   /** Content for the register of reads; absent: no record. */
-  readonly shown?: ReadContent;
+  readonly content?: ReadContent;
   /** Wait for the database before the first byte. */
   readonly databaseMs: number;
 }

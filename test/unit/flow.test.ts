@@ -117,12 +117,12 @@ test('a connection that was asked for before a reset is not used: it can lead to
     name,
     inFlight: 0,
     usable: true,
-    aside: null,
-    judge: () => false,
+    reservedFor: null,
+    checkProgress: () => false,
     close: () => {},
   })) as unknown as [Connection, Connection];
   old.close = () => Object.assign(old, { usable: false });
-  ours.hold = (work) => work();
+  ours.lease = (work) => work();
   const asked: ((connection: Connection) => void)[] = [];
   const connect = (): Promise<Connection> => new Promise((resolve) => asked.push(resolve));
   const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
@@ -130,8 +130,8 @@ test('a connection that was asked for before a reset is not used: it can lead to
   t.teardown(() => loop.close());
   const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
   t.teardown(() => pool.close());
-  const held = { workspace: 'a', resource: '', waitMs: 1000, atMs: 0 };
-  const name = () => pool.hold(held, async (connection) => (connection as unknown as { name: string }).name);
+  const lease = { workspace: 'a', resource: '', waitMs: 1000, atMs: 0 };
+  const name = () => pool.lease(lease, async (connection) => (connection as unknown as { name: string }).name);
   const before = name();
   pool.reset();
   await t.throwsAsync(before, { instanceOf: ConnectionLost });
@@ -152,18 +152,18 @@ test('whatever happens to statements of a resource, its state in each pool is th
     const trials: ((isLocked: boolean) => void)[] = [];
     const loop = { ranMs: () => nowMs };
     const server = new ServerHealth('a', loop, ({ type }) => void seen.push(type), turn);
-    const model = [0, 1].map(() => ({ aside: [] as { aside: ResourceHealth | null }[], slowUntilMs: 0 }));
+    const model = [0, 1].map(() => ({ reserved: [] as { reservedFor: ResourceHealth | null }[], slowUntilMs: 0 }));
     const pools = model.map((expected) => ({ expected, health: new ResourceHealth('r', server) }));
     let isLocked = false;
     for (const { event, pool, ms } of all) {
       const { health, expected } = pools[pool] as (typeof pools)[0];
-      const ended = event.startsWith('ends') ? expected.aside.pop() : undefined;
-      if (ended !== undefined) health.takeBack(ended, event === 'ends late');
+      const ended = event.startsWith('ends') ? expected.reserved.pop() : undefined;
+      if (ended !== undefined) health.release(ended, event === 'ends late');
       if (ended !== undefined && event === 'ends late') expected.slowUntilMs = nowMs + 1000;
       if (event === 'passes') nowMs += ms;
       if (event === 'quiet') {
-        expected.aside.push({ aside: null });
-        health.setAside(expected.aside.at(-1) as { aside: null });
+        expected.reserved.push({ reservedFor: null });
+        health.reserve(expected.reserved.at(-1) as { reservedFor: null });
       }
       if (event === 'meets a lock') void server.outwait('r', () => new Promise((resolve) => trials.push(resolve)));
       isLocked = event === 'meets a lock' || (isLocked && event !== 'is free');
@@ -172,7 +172,7 @@ test('whatever happens to statements of a resource, its state in each pool is th
       t.is(trials.length, Number(isLocked));
       t.is(seen.at(-1) === 'resource_locked', isLocked);
       for (const { health, expected } of pools) {
-        const isSlow = expected.aside.length > 0 || nowMs < expected.slowUntilMs;
+        const isSlow = expected.reserved.length > 0 || nowMs < expected.slowUntilMs;
         t.is(health.state, isLocked ? 'locked' : isSlow ? 'slow' : 'ok');
       }
     }
@@ -182,9 +182,9 @@ test('whatever happens to statements of a resource, its state in each pool is th
 
 test('a resource that turns slow has connections beside one that was slow before and waits on all of its own', async (t) => {
   const loop = new EventLoop();
-  const running: Pick<Connection, 'aside' | 'resource'>[] = [];
+  const running: Pick<Connection, 'reservedFor' | 'resource'>[] = [];
   const connect = async (): Promise<Connection> => {
-    const own = { usable: true, aside: null, inFlight: 0, resource: '', judge: () => own.inFlight > 0 };
+    const own = { usable: true, reservedFor: null, inFlight: 0, resource: '', checkProgress: () => own.inFlight > 0 };
     const start = ({ statement: { label } }: { statement: { label: string } }): void => {
       running.push(Object.assign(own, { inFlight: 1, resource: label }));
     };
@@ -197,7 +197,7 @@ test('a resource that turns slow has connections beside one that was slow before
   for (const [i, label] of ['a', 'a', 'a', 'a', 'b', 'b'].entries()) {
     const run = { statement: prepareSql(label, 'select', []), workspace: null, values: {} };
     pool.run(run, { waitMs: 5000 }, () => undefined).catch(({ message }) => t.fail(message));
-    while (t.passed && running[i]?.aside == null) await sleep(10);
+    while (t.passed && running[i]?.reservedFor == null) await sleep(10);
   }
   t.deepEqual(
     running.map(({ resource }) => resource),
@@ -210,9 +210,9 @@ test('a statement is judged by the marks before and after its rows, and not wher
   const all = [['before'], ['after']];
   const connection = {
     usable: true,
-    aside: null,
+    reservedFor: null,
     inFlight: 0,
-    judge: () => false,
+    checkProgress: () => false,
     endOldest: () => {},
     close: () => {},
   };
@@ -228,15 +228,15 @@ test('a statement is judged by the marks before and after its rows, and not wher
   t.teardown(() => pool.close());
   const judgments: unknown[] = [];
   const run = { statement: prepareSql('a', 'select', []), workspace: null, values: {} };
-  const judge = (marks: unknown): unknown => judgments.push(marks);
-  t.false(await pool.run({ ...run, judge }, { waitMs: 5000 }, () => enough));
-  t.true(await pool.run({ ...run, judge }, { waitMs: 5000 }, () => undefined));
+  const checkMarks = (marks: unknown): unknown => judgments.push(marks);
+  t.false(await pool.run({ ...run, checkMarks }, { waitMs: 5000 }, () => enough));
+  t.true(await pool.run({ ...run, checkMarks }, { waitMs: 5000 }, () => undefined));
   t.deepEqual(judgments, [all]);
   const refuse = (): never => {
     throw new Error('refused');
   };
   await t.throwsAsync(
-    pool.run({ ...run, judge: refuse }, { waitMs: 5000 }, () => undefined),
+    pool.run({ ...run, checkMarks: refuse }, { waitMs: 5000 }, () => undefined),
     { message: 'refused' },
   );
 });

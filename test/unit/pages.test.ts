@@ -210,9 +210,9 @@ test('each chunk of changed records looks its own ids up, and every id once', (t
   const ids = Array.from({ length: 10 }, (_, i) => String(i));
   const looked: unknown[] = [];
   for (let chunks: Chunks | null = readByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
-    const { values, rest } = chunks(4);
+    const { values, following } = chunks(4);
     looked.push(values.ids);
-    chunks = rest(false, null);
+    chunks = following(false, null);
   }
   t.deepEqual(looked, ['{"0","1","2","3"}', '{"4","5","6","7"}', '{"8","9"}']);
 });

@@ -76,13 +76,13 @@ async function getAge({ session }: OpenDuckdb): Promise<Age> {
 function listTables(file: string): Promise<Age & { tables: CopiedTable[] }> {
   return open(file, async (copy) => {
     const { session } = copy;
-    const found = await session.rows<{ name: string; description: string | null }>(
+    const listed = await session.rows<{ name: string; description: string | null }>(
       `select table_name as name, comment as description from duckdb_tables()
        where schema_name = 'main' and not internal and table_name not in ($1, $2) order by 1`,
       [stateTable, statusTable],
     );
     const tables: CopiedTable[] = [];
-    for (const { name, description } of found) {
+    for (const { name, description } of listed) {
       const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main.${quoteName(name)}`);
       tables.push({ name, description, rows: Number(row?.rows) });
     }

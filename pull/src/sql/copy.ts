@@ -20,7 +20,7 @@ import {
   writeRow,
 } from './dialect.js';
 import { Shape } from './shape.js';
-import { CopyState, type Place } from './state.js';
+import { type ClaimedDestination, CopyState } from './state.js';
 import {
   getIdColumn,
   getType,
@@ -33,10 +33,10 @@ import {
 } from './tables.js';
 
 /** Makes or changes the tables first. Throws Unusable. */
-export async function makeSqlCopy(place: Place, resource: Resource): Promise<Copy> {
-  const { session, dialect } = place;
-  const state = new CopyState(place, resource);
-  const tables = planTables(resource, place.hasWorkspace);
+export async function makeSqlCopy(claimed: ClaimedDestination, resource: Resource): Promise<Copy> {
+  const { session, dialect } = claimed;
+  const state = new CopyState(claimed, resource);
+  const tables = planTables(resource, claimed.hasWorkspace);
   const known = await state.read();
   const shape = known?.shape ?? Shape.read(null);
   for (const { name } of tables)
@@ -54,7 +54,7 @@ export async function makeSqlCopy(place: Place, resource: Resource): Promise<Cop
   });
   shape.isGrown = false;
   const progress = known === null || isStale ? { since: null, cursor: null } : known.progress;
-  return new SqlCopy(place, resource, tables, state, shape, progress);
+  return new SqlCopy(claimed, resource, tables, state, shape, progress);
 }
 
 class SqlCopy implements Copy {
@@ -70,7 +70,7 @@ class SqlCopy implements Copy {
   readonly progress: Progress;
 
   constructor(
-    { session, dialect, origin }: Place,
+    { session, dialect, origin }: ClaimedDestination,
     resource: Resource,
     tables: readonly WholeTable[],
     state: CopyState,
@@ -116,22 +116,22 @@ class SqlCopy implements Copy {
   async digest(depth: number): Promise<Groups> {
     const { sha256, xorOf, at } = this.#dialect;
     const versioned = sha256(`${this.#id} || chr(10) || coalesce(${versionColumn}, '')`);
-    const found = await this.#session.rows<{ prefix: string; digest: string }>(
+    const groups = await this.#session.rows<{ prefix: string; digest: string }>(
       `select prefix, cast(count(*) as varchar) || ' ' || ${xorOf('h')} as digest
        from (select left(${sha256(this.#id)}, ${depth}) as prefix, ${versioned} as h from ${at(this.#main.name)}) hashes group by 1`,
     );
-    return new Map(found.map(({ prefix, digest }) => [prefix, digest]));
+    return new Map(groups.map(({ prefix, digest }) => [prefix, digest]));
   }
 
   async versions(prefixes: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const { sha256, at, texts } = this.#dialect;
     const depth = prefixes[0]?.length ?? 0;
-    const found = await this.#session.rows<{ id: string; version: string | null }>(
+    const rows = await this.#session.rows<{ id: string; version: string | null }>(
       `select ${this.#id} as id, ${versionColumn} as version from ${at(this.#main.name)}
        where left(${sha256(this.#id)}, ${depth}) in (${texts})`,
       [JSON.stringify(prefixes)],
     );
-    return new Map(found.map(({ id, version }) => [id, version ?? '']));
+    return new Map(rows.map(({ id, version }) => [id, version ?? '']));
   }
 
   // Without a transaction: DuckDB keeps the changes of one in memory, and each is right by itself.
@@ -267,11 +267,11 @@ class SqlCopy implements Copy {
     return `cast(${from}${quoteName(name)} as ${getType(this.#dialect, table, column, this.#shape)})`;
   }
 
-  async #remove(ids: string, values: readonly Value[] = [], place = this.#dialect.at): Promise<void> {
-    const gone = place === this.#dialect.at ? this.#shape.goneParts : [];
+  async #remove(ids: string, values: readonly Value[] = [], at = this.#dialect.at): Promise<void> {
+    const gone = at === this.#dialect.at ? this.#shape.goneParts : [];
     for (const { name, owner } of [...this.#resource.parts, ...gone])
-      await this.#run(`delete from ${place(name)} where ${quoteName(owner)} in (${ids})`, values);
-    await this.#run(`delete from ${place(this.#main.name)} where ${this.#id} in (${ids})`, values);
+      await this.#run(`delete from ${at(name)} where ${quoteName(owner)} in (${ids})`, values);
+    await this.#run(`delete from ${at(this.#main.name)} where ${this.#id} in (${ids})`, values);
   }
 
   /**
@@ -328,7 +328,7 @@ class SqlCopy implements Copy {
         this.#dialect,
         columns.map((column) => [column, this.#kindOf(table.name, column)] as const),
       );
-    const own = textOf(
+    const mainText = textOf(
       this.#main,
       this.#main.staged.filter(({ name }) => name !== hashColumn),
     );
@@ -341,6 +341,6 @@ class SqlCopy implements Copy {
     });
     const hashes = ['m.own', ...this.#resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
     return `select m.id, m.stored, ${md5(joined(hashes))} as computed
-      from (select ${this.#id} as id, ${hashColumn} as stored, ${md5(own)} as own from ${at(this.#main.name)} where ${isIn(this.#id)}) m ${joins.join(' ')}`;
+      from (select ${this.#id} as id, ${hashColumn} as stored, ${md5(mainText)} as own from ${at(this.#main.name)} where ${isIn(this.#id)}) m ${joins.join(' ')}`;
   }
 }

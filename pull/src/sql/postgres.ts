@@ -133,16 +133,16 @@ export async function readPostgres<T>(url: string, read: (session: Session) => P
 
 /** Looks first: a role that owns the schema need not be able to create one. */
 async function makeSchema(session: Session, schema: string): Promise<void> {
-  const [found] = await session.rows<{ usable: boolean }>(
+  const [existing] = await session.rows<{ usable: boolean }>(
     `select has_schema_privilege(oid, 'usage, create') and has_schema_privilege(oid, 'create') as usable from pg_namespace where nspname = $1`,
     [schema],
   );
-  if (found?.usable === true) return;
+  if (existing?.usable === true) return;
   const [who] = await session.rows<{ role: string; database: string; may: boolean }>(
     `select quote_ident(current_user) as role, quote_ident(current_database()) as database,
        has_database_privilege(current_database(), 'create') as may`,
   );
-  if (found !== undefined)
+  if (existing !== undefined)
     throw new Unusable(
       `The role lacks the right to create tables: grant usage, create on schema ${quoteName(schema)} to ${who?.role}.`,
     );

@@ -5,12 +5,12 @@ import { type Dialect, quoteName, type Session } from './dialect.js';
 import { nameFile, replaceFile, writeRows } from './exports.js';
 import type { Shape } from './shape.js';
 import {
+  type ClaimedDestination,
   CopyState,
   claim,
   findDangling,
   noteDangling,
   noteFailure,
-  type Place,
   prepareState,
   readKnown,
 } from './state.js';
@@ -38,16 +38,16 @@ export async function makeSqlDestination(
   engine: Engine,
 ): Promise<Destination> {
   const changeFiles = await prepareState(session, dialect);
-  let place: Place | null = null;
-  const taken = (): Place => {
-    if (place === null) throw new Error('The destination is not claimed yet.');
-    return place;
+  let claimed: ClaimedDestination | null = null;
+  const taken = (): ClaimedDestination => {
+    if (claimed === null) throw new Error('The destination is not claimed yet.');
+    return claimed;
   };
   return {
     changeFiles,
     claim: async (origin: Origin, isReplaced) => {
       await claim(session, dialect, origin, hasWorkspace, isReplaced);
-      place = { session, dialect, origin, hasWorkspace };
+      claimed = { session, dialect, origin, hasWorkspace };
     },
     open: (resource) => makeSqlCopy(taken(), resource),
     dangling: (resources) => findDangling(session, dialect, resources),

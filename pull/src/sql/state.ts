@@ -88,7 +88,7 @@ export async function claim(
 }
 
 /** A destination, once it is taken for an origin. */
-export interface Place {
+export interface ClaimedDestination {
   readonly session: Session;
   readonly dialect: Dialect;
   readonly origin: Origin;
@@ -97,18 +97,23 @@ export interface Place {
 }
 
 export class CopyState {
-  readonly #place: Place;
+  readonly #claimed: ClaimedDestination;
   readonly #session: Session;
   readonly #dialect: Dialect;
   readonly #resource: Resource;
 
-  constructor(place: Place, resource: Resource) {
-    [this.#place, this.#session, this.#dialect, this.#resource] = [place, place.session, place.dialect, resource];
+  constructor(claimed: ClaimedDestination, resource: Resource) {
+    [this.#claimed, this.#session, this.#dialect, this.#resource] = [
+      claimed,
+      claimed.session,
+      claimed.dialect,
+      resource,
+    ];
   }
 
   /** Notes that the resource is copied here. */
   async begin(): Promise<void> {
-    const { origin, hasWorkspace } = this.#place;
+    const { origin, hasWorkspace } = this.#claimed;
     await this.#session.rows(
       `insert into ${this.#dialect.at(stateTable)} (resource, workspace_id, base, has_workspace) values ($1, $2, $3, $4)`,
       [this.#resource.name, origin.workspaceId, origin.base, hasWorkspace],
@@ -157,7 +162,7 @@ export class CopyState {
       `insert into ${this.#dialect.at(statusTable)} (resource, table_name, workspace_id, ${names.join(', ')})
        values ($1, $2, $3, ${Object.values(values).join(', ')}) on conflict (resource) do update
        set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
-      [this.#resource.name, this.#resource.table.name, this.#place.origin.workspaceId, ...parameters],
+      [this.#resource.name, this.#resource.table.name, this.#claimed.origin.workspaceId, ...parameters],
     );
   }
 
@@ -174,7 +179,7 @@ export class CopyState {
         token_expires_at: expiry as string,
         time_zone: '$6',
       },
-      [dataAsOf, this.#place.origin.tokenExpiresAt, this.#place.origin.timeZone],
+      [dataAsOf, this.#claimed.origin.tokenExpiresAt, this.#claimed.origin.timeZone],
     );
   }
 }
@@ -185,7 +190,7 @@ export async function findDangling(
   { at, xorOf, md5 }: Dialect,
   resources: readonly Resource[],
 ): Promise<Map<string, Dangling>> {
-  const found = new Map<string, Dangling>();
+  const dangling = new Map<string, Dangling>();
   for (const { name, table, references } of resources)
     for (const { column, resource } of references) {
       const target = resources.find((each) => each.name === resource);
@@ -197,11 +202,11 @@ export async function findDangling(
              and not exists (select 1 from ${at(target.table.name)} t where t.${quoteName(getIdColumn(target))} = ${value})
            group by 1) missing`,
       );
-      const before = found.get(name) ?? { count: 0, digest: '' };
+      const before = dangling.get(name) ?? { count: 0, digest: '' };
       const digest = row?.digest == null ? '' : ` ${column} ${row.digest}`;
-      found.set(name, { count: before.count + Number(row?.count ?? 0), digest: before.digest + digest });
+      dangling.set(name, { count: before.count + Number(row?.count ?? 0), digest: before.digest + digest });
     }
-  return found;
+  return dangling;
 }
 
 /** Notes of the runs before, by resource. */

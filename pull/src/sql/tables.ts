@@ -38,15 +38,15 @@ const makeOptional = (column: Column): Column => ({ ...column, isRequired: false
 /** Adds the columns of `pull`. */
 export function planTables(resource: Resource, hasWorkspace: boolean): WholeTable[] {
   const workspace = hasWorkspace ? [makeAdded(workspaceColumn, 'text', 'Workspace of the record.')] : [];
-  const kept = [
+  const ofPull = [
     makeOptional(makeAdded(versionColumn, 'text', 'Version of the record, as the gateway gave it.')),
     makeOptional(makeAdded(hashColumn, 'text', 'Hash of the record and its parts as they came.')),
   ];
   const { table } = resource;
   const main: WholeTable = {
     ...table,
-    columns: [...workspace, ...table.columns, ...kept],
-    staged: [...table.columns, ...kept],
+    columns: [...workspace, ...table.columns, ...ofPull],
+    staged: [...table.columns, ...ofPull],
     key: [getIdColumn(resource)],
     owner: null,
     shown: [...workspace, ...table.columns],
@@ -79,12 +79,12 @@ interface StoredColumn {
 
 /** Is empty if the table does not exist. */
 async function listColumnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
-  const found = await session.rows<StoredColumn>(
+  const columns = await session.rows<StoredColumn>(
     `select column_name as name, data_type as type, is_nullable as nullable from information_schema.columns
      where table_schema = $1 and table_name = $2`,
     [schema, table],
   );
-  return new Map(found.map((column) => [column.name, column]));
+  return new Map(columns.map((column) => [column.name, column]));
 }
 
 export async function isTable(session: Session, schema: string, table: string): Promise<boolean> {
@@ -115,11 +115,11 @@ export async function makeTables(
 
 /** Gives a table and its columns the comments of the document, where these are others by now. */
 async function describe(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
-  const place = dialect.at(table.name);
+  const tableName = dialect.at(table.name);
   const comments = [
-    `comment on table ${place} is ${quoteLiteral(table.comment)}`,
+    `comment on table ${tableName} is ${quoteLiteral(table.comment)}`,
     ...table.columns.map(
-      ({ name, comment }) => `comment on column ${place}.${quoteName(name)} is ${quoteLiteral(comment)}`,
+      ({ name, comment }) => `comment on column ${tableName}.${quoteName(name)} is ${quoteLiteral(comment)}`,
     ),
   ];
   if (!shape.noteComments(table.name, createHash('md5').update(comments.join()).digest('hex'))) return;
@@ -166,22 +166,24 @@ async function writeAlterTable(
     ({ name, nullable }) => nullable === 'NO' && !wanted.has(name) && shape.has(table.name, name),
   );
   if (missing.length + wrong.length + tooStrict.length === 0) return false;
-  const place = dialect.at(table.name);
+  const tableName = dialect.at(table.name);
   await refuseViews(session, dialect, table, wrong, shape, present);
   for (const { name } of tooStrict)
-    await session.rows(`alter table ${place} alter column ${quoteName(name)} drop not null`);
+    await session.rows(`alter table ${tableName} alter column ${quoteName(name)} drop not null`);
   for (const column of missing) {
     const type = getType(dialect, table, column, shape);
-    await session.rows(`alter table ${place} add column ${quoteName(column.name)} ${type}`);
+    await session.rows(`alter table ${tableName} add column ${quoteName(column.name)} ${type}`);
   }
   for (const column of wrong) {
     const name = quoteName(column.name);
     const stored = present.get(column.name) as StoredColumn;
     if (stored.nullable === 'NO' && wanted.has(column.name) && !table.key.includes(column.name))
-      await session.rows(`alter table ${place} alter column ${name} drop not null`);
+      await session.rows(`alter table ${tableName} alter column ${name} drop not null`);
     const type = getType(dialect, table, column, shape);
     if (dialect.hasIndexes) await session.rows(`drop index if exists ${dialect.at(nameIndex(table, column))}`);
-    await session.rows(`alter table ${place} alter column ${name} type ${type} using ${dialect.converted(name, type)}`);
+    await session.rows(
+      `alter table ${tableName} alter column ${name} type ${type} using ${dialect.converted(name, type)}`,
+    );
   }
   return missing.length > 0 || wrong.length > 0;
 }

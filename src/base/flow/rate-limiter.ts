@@ -26,11 +26,11 @@ export interface SharedWindow {
 }
 
 /** Counts at least what this gateway knows, and what all gateways have granted. */
-export function countNext(kept: SharedWindow, gateway: number, known: LocalWindow, requests: number): number {
-  kept.granted.set(gateway, Math.max(kept.granted.get(gateway) ?? 0, known.granted + requests));
-  const granted = [...kept.granted.values()].reduce((sum, each) => sum + each, 0);
-  kept.consumed = Math.max(kept.consumed + requests, known.consumed + requests, granted);
-  return kept.consumed;
+export function countNext(shared: SharedWindow, gateway: number, known: LocalWindow, requests: number): number {
+  shared.granted.set(gateway, Math.max(shared.granted.get(gateway) ?? 0, known.granted + requests));
+  const granted = [...shared.granted.values()].reduce((sum, each) => sum + each, 0);
+  shared.consumed = Math.max(shared.consumed + requests, known.consumed + requests, granted);
+  return shared.consumed;
 }
 
 interface Window {

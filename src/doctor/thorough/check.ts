@@ -12,7 +12,7 @@ import { checkOpenPoints, checkRedis } from './settings.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkUnique, checkWrites } from './writes.js';
 
-export type Thorough = Awaited<ReturnType<typeof checkThoroughly>>;
+export type ThoroughChecks = Awaited<ReturnType<typeof checkThoroughly>>;
 
 /** Privileges by which an app's login makes tokens; the role's creator is a member with the admin option. */
 const missingOfIssuer = `select string_agg(p, ', ') as missing from unnest(array['select', 'insert', 'update']) p

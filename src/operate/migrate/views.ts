@@ -112,18 +112,18 @@ export function writeDrops(objects: readonly { readonly object: string }[]): str
 /** Runs a statement after the statement that drops a dependent object. Throws MigrationFailed, which names what else needs an object. */
 export async function dropInOrder(client: pg.Client, statements: readonly string[]): Promise<void> {
   for (let drops = statements; drops.length > 0; ) {
-    const kept: string[] = [];
+    const refused: string[] = [];
     let refusal: pg.DatabaseError | undefined;
     for (const statement of drops)
       await client.query(`savepoint object; ${statement}`).catch(async (error: pg.DatabaseError) => {
         if (error.code !== hasDependents) throw error;
         await client.query('rollback to savepoint object');
-        kept.push(statement);
+        refused.push(statement);
         refusal = error; // the error names, for example, a view of the app that reads one of these
       });
-    if (kept.length === drops.length)
+    if (refused.length === drops.length)
       throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });
-    drops = kept;
+    drops = refused;
   }
 }
 

@@ -119,16 +119,16 @@ const copyJsonText: ScalarWriter = (from, start, end, json) => {
   else json.constant(nullJson);
 };
 /** Writes null unless the test of the first byte, or of the value's ends, accepts it. */
-const kept =
+const writeIf =
   (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
   (from, start, end, json) => {
     if (isOfType(from.bytes[start] as number, from.bytes, start, end)) copyStored(from, start, end, json);
     else json.constant(nullJson);
   };
 /** PostgreSQL writes NaN and infinity as texts. */
-const numberFromJson = kept((first) => first <= digitNine && first !== quote);
-const booleanFromJson = kept((first) => first === letterT || first === letterF);
-const dateFromJson = kept(
+const numberFromJson = writeIf((first) => first <= digitNine && first !== quote);
+const booleanFromJson = writeIf((first) => first === letterT || first === letterF);
+const dateFromJson = writeIf(
   (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
 );
 

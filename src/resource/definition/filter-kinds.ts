@@ -157,8 +157,8 @@ export function formatArray(values: readonly string[]): string {
 
 export function listFilterRanges(filters: Readonly<Record<string, Filter>>): { lower: string; upper: string }[] {
   const entries = Object.entries(filters);
-  const ends = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => getKind(kind).end === end);
-  return ends('lower').flatMap(([lower, { column }]) =>
-    ends('upper').flatMap(([upper, high]) => (high.column === column ? [{ lower, upper }] : [])),
+  const withEnd = (end: 'lower' | 'upper') => entries.filter(([, { kind }]) => getKind(kind).end === end);
+  return withEnd('lower').flatMap(([lower, { column }]) =>
+    withEnd('upper').flatMap(([upper, high]) => (high.column === column ? [{ lower, upper }] : [])),
   );
 }

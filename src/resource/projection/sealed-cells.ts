@@ -52,7 +52,7 @@ export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: 
   const keyIdOf = makeKeyIdReader(codec, rows);
   const aadOf = codec.aad === undefined ? () => undefined : compileAad(codec.aad, rows);
   const opener = new Opener(layout);
-  let kept = Buffer.alloc(256);
+  let buffer = Buffer.alloc(256);
   /** Header and key of the value before, which most values share. */
   let last: { readonly bytes: Buffer; readonly key: KeyObject; readonly keyId: string | null } | null = null;
   return (json, { name, at }, present) => {
@@ -68,8 +68,8 @@ export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: 
     const { bytes: header, key } = last;
     const [start, end] = [(row.starts[at] as number) + header.length, row.ends[at] as number];
     const bytes = bytesMax(end - start);
-    const sealed = bytes > kept.length ? Buffer.alloc(bytes * 2) : kept;
-    if (sealed.length <= keptBytesMax) kept = sealed;
+    const sealed = bytes > buffer.length ? Buffer.alloc(bytes * 2) : buffer;
+    if (sealed.length <= keptBytesMax) buffer = sealed;
     const dataBytes = decode(row.bytes, start, end, sealed, 0) - layout.overheadBytes;
     const aad = aadOf(present, name);
     if (dataBytes < 0 || aad === null) throw new DecodeError('bad_format');

@@ -47,12 +47,17 @@ export function listKeyColumns({ order }: Pick<Resource, 'order'>): string[] {
   return order.map(({ column }) => column);
 }
 
-type Ends = (typeof operators)[Direction];
-type Operator = Ends[number];
+type OperatorPair = (typeof operators)[Direction];
+type Operator = OperatorPair[number];
 type Order = readonly OrderColumn[];
 
 /** Makes the conditions of a chunk's bounds: it begins after a key by one operator, and ends at a key by the other. */
-export function makeBounded(order: Order, bounds: Bounds, [onward, back]: Ends = operators.asc, atEnd = writeBeyond) {
+export function makeBounded(
+  order: Order,
+  bounds: Bounds,
+  [onward, back]: OperatorPair = operators.asc,
+  atEnd = writeBeyond,
+) {
   return [
     ...(bounds === 'after' || bounds === 'between' ? [writeBeyond(order, onward, 'after')] : []),
     ...(bounds === 'until' || bounds === 'between' ? [atEnd(order, back, 'until')] : []),

@@ -23,7 +23,7 @@ export const asLiteral = { skipBinding: true } as const;
 const limit = (query: Query): Fragment => sql.raw('? limit ?', [query, new Parameter('limit')]);
 
 /** Ends of a query. `limit` of knex takes numbers alone; PostgreSQL drops the parentheses around the query. */
-export const ends = {
+export const queryEnds = {
   limit,
   limitAfterSkipped: (query: Query): Fragment => sql.raw('? offset ?', [limit(query), new Parameter('skip')]),
   none: (query: Query): Fragment => sql.raw('?', [query]),

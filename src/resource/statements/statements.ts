@@ -13,7 +13,7 @@ import {
   writeComparison,
   writeCondition,
 } from './conditions.js';
-import { asLiteral, compile, ends, type Fragment, orderBy, Parameter, type Query, readRows, sql } from './sql.js';
+import { asLiteral, compile, type Fragment, orderBy, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { orderFrom, orderView } from './walls.js';
 
 export interface ListStatements {
@@ -94,13 +94,13 @@ function describeList(resource: Resource, names: string[], direction: Direction,
   };
 }
 
-/** Side of a range at which a statement in this direction ends. */
+/** Side of a range at which a statement in this direction queryEnds. */
 const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 function compileRows(list: List): ListStatements['rows'] {
   const { label, columns, direction } = list;
   return mapBounds((bounds) => {
-    const rows = { columns, bounds: writeBounds(list, bounds), direction, end: ends.limit };
+    const rows = { columns, bounds: writeBounds(list, bounds), direction, end: queryEnds.limit };
     return compile(`${label}.rows-${bounds}`, selectInOrder(list, rows));
   });
 }
@@ -108,7 +108,7 @@ function compileRows(list: List): ListStatements['rows'] {
 function compileRest(list: List): Omit<ListStatements, 'rows'> {
   const { label, resource, direction } = list;
   const opposite = direction === 'asc' ? 'desc' : 'asc';
-  const select = (part: string, bounds: readonly Fragment[], reading: Direction, end = ends.limitAfterSkipped) => {
+  const select = (part: string, bounds: readonly Fragment[], reading: Direction, end = queryEnds.limitAfterSkipped) => {
     const keys = { columns: listKeyColumns(resource), bounds, direction: reading, end };
     return compile(`${label}.${part}`, selectInOrder(list, keys));
   };
@@ -118,7 +118,7 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
       after: select('keys-after', writeBounds(list, 'after'), direction),
       before: select('keys-before', [writeBeyond(resource.order, operators[opposite][0], 'until')], opposite),
     },
-    last: select('last', [], opposite, ends.limit),
+    last: select('last', [], opposite, queryEnds.limit),
     count: compile(`${label}.count`, countRows(list)),
   };
 }
@@ -132,7 +132,7 @@ function countRows(list: List): Query {
   const isAlone = ownIndexFilter === undefined || filters.length === 1;
   if (isAlone && nearlyUniqueFilter === undefined)
     return selectFilteredRows(list, resource.view, direction, []).count();
-  const keys = { columns: listKeyColumns(resource), bounds: [], direction, end: ends.none };
+  const keys = { columns: listKeyColumns(resource), bounds: [], direction, end: queryEnds.none };
   return readRows(sql.raw('? as found', [selectInOrder(list, keys)])).count();
 }
 
@@ -141,7 +141,7 @@ interface ListSection {
   readonly columns: readonly string[];
   readonly bounds: readonly Fragment[];
   readonly direction: Direction;
-  readonly end: (typeof ends)[keyof typeof ends];
+  readonly end: (typeof queryEnds)[keyof typeof queryEnds];
 }
 
 /**

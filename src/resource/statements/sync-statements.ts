@@ -9,7 +9,7 @@ import {
   xidColumn,
 } from '../definition/resource.js';
 import { type Bounds, makeBounded } from './conditions.js';
-import { compile, ends, type Fragment, Parameter, type Query, readRows, sql } from './sql.js';
+import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { compileStatements, mapBounds } from './statements.js';
 import { orderPart, orderView, sourceColumn, writePartVersion, writeRecordVersion } from './walls.js';
 
@@ -135,12 +135,12 @@ function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: t
   const keys = listOrderKeys(order);
   const within = (bounds: Bounds): Fragment[] => [...makeBounded(order, bounds), ...(horizon ? [horizon] : [])];
   const ahead = (bounds: 'all' | 'after'): Statement =>
-    compile(`${name}.ahead-${bounds}`, ends.limitAfterSkipped(readRows(inOrder, within(bounds)).select(keys)));
+    compile(`${name}.ahead-${bounds}`, queryEnds.limitAfterSkipped(readRows(inOrder, within(bounds)).select(keys)));
   const find = (bounds: Bounds): Statement => {
     const found = readRows(inTableOrder ? view : inOrder, [...within(bounds), condition]).select(keys);
     if (onePerRecord) found.distinctOn('id');
     if (inTableOrder) found.orderBy(keys);
-    return compile(`${name}.find-${bounds}`, ends.limit(found), inTableOrder);
+    return compile(`${name}.find-${bounds}`, queryEnds.limit(found), inTableOrder);
   };
   return {
     order,
@@ -190,7 +190,7 @@ function makeDigestStatement(resource: Resource, sync: ResourceSync, rows: Order
 function makeVersionsStatement(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
   const versions = sql.raw('? as versions', [selectVersions(resource, sync, rows, bounds)]);
   const found = readRows(versions, [hasPrefix(writeHash('id'))]).select('id', 'version');
-  return compile(`${rows.name}.versions-${bounds}`, ends.limit(found), true);
+  return compile(`${rows.name}.versions-${bounds}`, queryEnds.limit(found), true);
 }
 
 /** Prints a version as 16 hexadecimal digits. */

@@ -33,7 +33,7 @@ export interface RouteDeps extends Admission, RespondDeps {
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];
   /** Fills the register of reads; a page that broke counts the records that were sent. */
-  readonly noteRead: (tokenId: string, shown: ReadContent) => void;
+  readonly noteRead: (tokenId: string, content: ReadContent) => void;
   readonly gates: Gates;
   readonly index: FixedBody;
   readonly openapi: FixedBody;
@@ -106,7 +106,7 @@ function makeAdmitted(
     requireJsonAccepted(ctx);
     const reply = await stages(ctx, access);
     await traceWork('respond', () => respond(ctx, reply, compressible, deps));
-    if (reply.shown && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, reply.shown);
+    if (reply.content && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, reply.content);
   };
 }
 

@@ -17,9 +17,9 @@ const headerBytesMax = 16_384;
 /** Answers errors with problem documents, also those that Node would answer. */
 export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe): Server {
   const handle = koa.callback();
-  const ends = new ResponseOrder();
+  const order = new ResponseOrder();
   const answer = (request: IncomingMessage, response: ServerResponse): void =>
-    ends.inTurn(request, response, () => {
+    order.inTurn(request, response, () => {
       if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
       void handle(request, response);
     });
@@ -43,12 +43,12 @@ export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe):
     if (socket.writableLength > 0) {
       observe({ type: 'client_too_slow' });
       socket.resetAndDestroy(); // an orderly end could look complete (respond.ts)
-    } else if (!ends.isAnswering(socket)) socket.destroy(); // an answer that is due waits for the database, not for its client
+    } else if (!order.isAnswering(socket)) socket.destroy(); // an answer that is due waits for the database, not for its client
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    ends.inTurn(request, response, () => refuseExpectation(request, response)),
+    order.inTurn(request, response, () => refuseExpectation(request, response)),
   );
-  ends.answerErrors(server);
+  order.answerErrors(server);
   return server;
 }
 

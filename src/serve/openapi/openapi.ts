@@ -140,18 +140,22 @@ function listSamples(document: OpenApiDocument, path: string, method: string, op
 
 /** Drops unused components. Tools do not follow references from extensions, so `x-other-responses` gets its own written out. */
 function keepUsedComponents(document: OpenApiDocument): OpenApiDocument {
-  const { 'x-other-responses': responses, ...kept } = document;
-  const used = new Set(JSON.stringify(kept).match(/(?<="\$ref":")[^"]+/g));
+  const { 'x-other-responses': responses, ...described } = document;
+  const used = new Set(JSON.stringify(described).match(/(?<="\$ref":")[^"]+/g));
   const writtenOut = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     const isUnused = '$ref' in value && !used.has(String(value.$ref));
     return isUnused ? writtenOut(resolve(document, value)) : mapValues(value as TemplateValues, writtenOut);
   };
   const components = Object.entries(document.components).map(([kind, members]) => {
-    const kept = Object.entries(members).filter(([name]) => used.has(`#/components/${kind}/${name}`));
-    return [kind, kind === 'securitySchemes' ? members : Object.fromEntries(kept)];
+    const usedMembers = Object.entries(members).filter(([name]) => used.has(`#/components/${kind}/${name}`));
+    return [kind, kind === 'securitySchemes' ? members : Object.fromEntries(usedMembers)];
   });
-  const smaller = { ...kept, components: Object.fromEntries(components), 'x-other-responses': writtenOut(responses) };
+  const smaller = {
+    ...described,
+    components: Object.fromEntries(components),
+    'x-other-responses': writtenOut(responses),
+  };
   const isDone = JSON.stringify(smaller) === JSON.stringify(document);
   return isDone ? document : keepUsedComponents(smaller as OpenApiDocument);
 }

@@ -65,6 +65,6 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     if (request.ifNoneMatch !== null && matchesWeakly(request.ifNoneMatch, etag))
       return { status: 304, headers, body: null, databaseMs };
   }
-  const shown = { resource: compiled.resource.name, personal: compiled.serializer.personal, records: 1 };
-  return { status: 200, headers, body: record.json, shown, databaseMs };
+  const content = { resource: compiled.resource.name, personal: compiled.serializer.personal, records: 1 };
+  return { status: 200, headers, body: record.json, content, databaseMs };
 }

@@ -91,7 +91,7 @@ interface NumberedEnd {
   readonly expiresMs: number;
 }
 
-const beginning: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
+const startOfList: NumberedEnd = { page: 0, end: { key: null, asOfMs: null }, isFull: true, expiresMs: 0 };
 /** Pages of a list that a token reads in ten minutes. */
 const endsPerSeriesMax = 600;
 
@@ -112,7 +112,7 @@ export class PageMemory {
   nearest(series: PageSeries, page: number): NumberedEnd {
     const ends = this.#series.get(nameSeries(series));
     const nowMs = this.now();
-    let nearest = beginning;
+    let nearest = startOfList;
     for (const each of ends?.values() ?? []) {
       if (each.expiresMs <= nowMs) continue;
       if (each.page === page) return each;

@@ -48,7 +48,7 @@ export type Chunks = (rows: number) => {
   readonly statement: Statement;
   readonly values: Values;
   /** `isMore` says that there was another row. */
-  readonly rest: (isMore: boolean, last: OrderKey | null) => Chunks | null;
+  readonly following: (isMore: boolean, last: OrderKey | null) => Chunks | null;
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
@@ -62,7 +62,7 @@ export function readByKeys(
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ...bound },
-    rest: (isMore, last) => (isMore ? readByKeys({ statements, values }, last, until) : null),
+    following: (isMore, last) => (isMore ? readByKeys({ statements, values }, last, until) : null),
   });
 }
 
@@ -71,7 +71,7 @@ export function readByIds(statement: Statement, ids: readonly string[]): Chunks 
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ids: formatArray(ids.slice(0, rows)) },
-    rest: () => (ids.length > rows ? readByIds(statement, ids.slice(rows)) : null),
+    following: () => (ids.length > rows ? readByIds(statement, ids.slice(rows)) : null),
   });
 }
 
@@ -88,7 +88,7 @@ interface Chunk {
   readonly release: () => void;
   readonly count: number;
   readonly last: OrderKey | null;
-  readonly rest: Chunks | null;
+  readonly following: Chunks | null;
   readonly target: ReadTarget;
   /** The server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
@@ -119,7 +119,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   const page = await readFirst(plan);
   const { asOfMs, headers, pagination } = plan.describe(page);
   const size: PageSize = { perPage: plan.perPage, rows: null };
-  const shown: ReadContent = {
+  const content: ReadContent = {
     resource: plan.reader.of.compiled.resource.name,
     personal: plan.serializer.personal,
     records: page.first.count,
@@ -127,13 +127,13 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   const ending = async (count: number, last: OrderKey | null): Promise<string> => {
     size.rows = count;
     const members: { readonly since?: string | null } = await pagination(count, last);
-    if (typeof members.since === 'string' && plan.copy !== undefined) shown.copy = plan.copy;
+    if (typeof members.since === 'string' && plan.copy !== undefined) content.copy = plan.copy;
     return `],"pagination":${JSON.stringify({ ...members, complete: true })}}`;
   };
   const databaseMs = performance.now() - plan.reader.startedMs;
-  const reply = { status: 200, page: size, shown, headers: { ...headers, ...makeDataAsOf(asOfMs) }, databaseMs };
+  const reply = { status: 200, page: size, content, headers: { ...headers, ...makeDataAsOf(asOfMs) }, databaseMs };
   const { first } = page;
-  if (first.rest !== null) return { body: streamPage(plan, page, ending, shown), ...reply };
+  if (first.following !== null) return { body: streamPage(plan, page, ending, content), ...reply };
   first.json.text(await ending(first.count, first.last));
   return { body: first.json.view(), release: first.release, ...reply };
 }
@@ -141,19 +141,19 @@ export async function runPlan(plan: Plan): Promise<Reply> {
 /** Reads the first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
 async function readFirst({ reader, list, ...plan }: Plan): Promise<Page> {
   const first = await readFirstChunk({ reader, ...plan });
-  const { last, asOfMs, rest, continuation } = first;
-  const start = { first, last, asOfMs, until: null, foundMs: 0, hasMore: rest !== null };
-  if (list === null || rest === null) return start;
+  const { last, asOfMs, following, continuation } = first;
+  const start = { first, last, asOfMs, until: null, foundMs: 0, hasMore: following !== null };
+  if (list === null || following === null) return start;
   const { statements, values } = list;
   const left = plan.perPage - first.count;
-  if (left <= 0) return { ...start, first: { ...first, rest: null }, until: last };
+  if (left <= 0) return { ...start, first: { ...first, following: null }, until: last };
   const toEnd = { ...values, skip: left - 1, limit: 2, ...bindRange(last, null) };
   const { rows } = await reader.rows(statements.keys.after, toEnd, continuation);
   const [end, beyond] = rows as readonly OrderKey[];
   const hasMore = beyond !== undefined;
   const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
   const foundMs = hasMore ? Date.now() : 0; // after a last page clients continue from the row that came last
-  return { ...start, first: { ...first, rest: readByKeys(list, last, until) }, until, foundMs, hasMore };
+  return { ...start, first: { ...first, following: readByKeys(list, last, until) }, until, foundMs, hasMore };
 }
 
 function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
@@ -174,11 +174,11 @@ async function readChunk(
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { deps, of: request, judge } = reader;
+  const { deps, of: request, checkMarks } = reader;
   const { caller, signal } = request;
   const { keyAt } = serializer;
-  const { rest: ahead, ...statement } = chunks(rows);
-  const run = { ...statement, workspace: caller.workspace, judge };
+  const { following: ahead, ...statement } = chunks(rows);
+  const run = { ...statement, workspace: caller.workspace, checkMarks };
   const isContinuation = requirement.ofPage !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
@@ -216,7 +216,7 @@ async function readChunk(
     return {
       ...{ target, asOfMs, failures, count, last: key, continuation: requireContinuation(deps, attempt) },
       ...deps.chunkMemory.lend(borrowed ?? begin(), pool),
-      rest: ahead(isMore, key),
+      following: ahead(isMore, key),
     };
   });
   if (typeof chunk !== 'number') return chunk;
@@ -232,7 +232,7 @@ async function* streamPage(
   plan: Plan,
   { first, until, foundMs }: Page,
   ending: (count: number, last: OrderKey | null) => Promise<string>,
-  shown: ReadContent,
+  content: ReadContent,
 ): AsyncGenerator<Buffer> {
   const { deps, of: request } = plan.reader;
   const { chunkMemory } = deps;
@@ -243,15 +243,15 @@ async function* streamPage(
   let isSlow = false;
   let bytesHeld = 0; // the current chunk and the next
   try {
-    while (chunk.rest !== null) {
+    while (chunk.following !== null) {
       chunkMemory.release('chunks', bytesHeld);
       const bytesWanted = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, chunkMemory.share));
       bytesHeld = chunk.json.length + bytesWanted;
       chunkMemory.reserve('chunks', bytesHeld);
       rows = takeRows(deps, rows, chunk, bytesWanted, plan.rowsMax - count);
       const size = { rows, bytes: bytesWanted * excess };
-      const { rest } = chunk;
-      const read = (): Promise<Chunk> => readChunk(plan, rest, size, 'long', continuation);
+      const { following } = chunk;
+      const read = (): Promise<Chunk> => readChunk(plan, following, size, 'long', continuation);
       let ahead = isSlow ? null : read();
       ahead?.catch((error) => {
         const isLate = error instanceof Problem && error.code === 'query_timeout';
@@ -266,14 +266,14 @@ async function* streamPage(
       if (chunk.failures > 0 || !target.state.healthy)
         deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
       count += chunk.count;
-      shown.records = count;
+      content.records = count;
       last = chunk.last ?? last;
-      if (chunk.rest !== null || isComplete || until?.every((value, i) => value === last?.[i])) continue;
+      if (chunk.following !== null || isComplete || until?.every((value, i) => value === last?.[i])) continue;
       isComplete = true;
       if (deps.primaryReachable())
         // Without samples of the primary no replica can be shown to be as current.
         continuation = { ...continuation, asOfMs: Math.max(continuation.asOfMs ?? 0, foundMs) };
-      chunk = { ...chunk, rest: plan.list && readByKeys(plan.list, last, until) };
+      chunk = { ...chunk, following: plan.list && readByKeys(plan.list, last, until) };
     }
     chunk.json.text(await ending(count, last));
     yield chunk.json.view();

@@ -1,6 +1,6 @@
 import { Problem, Shortage } from '../../base/errors.js';
 import { type Attempt, type Requirement, runOnServer, type Servers } from '../../postgres/choice.js';
-import type { JudgedRun } from '../../postgres/connection-pool.js';
+import type { CheckedRun } from '../../postgres/connection-pool.js';
 import type { Heartbeat, WritePositions } from '../../postgres/heartbeat.js';
 import type { ReadableResource, Replica } from '../../postgres/replica.js';
 import type { TextRow } from '../../postgres/row.js';
@@ -108,7 +108,7 @@ export class Reader {
   constructor(
     readonly deps: ReadDeps,
     readonly of: Pick<RawRequest, 'compiled' | 'caller' | 'signal'>,
-    readonly judge?: JudgedRun['judge'],
+    readonly checkMarks?: CheckedRun['checkMarks'],
   ) {}
 
   onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
@@ -128,7 +128,7 @@ export class Reader {
     waitMs = this.deps.queueWaitMs,
   ): Promise<ReadRows> {
     const { caller, signal } = this.of;
-    const run = { statement, workspace: caller.workspace, values, judge: this.judge };
+    const run = { statement, workspace: caller.workspace, values, checkMarks: this.checkMarks };
     return this.onTarget(requirement, async ({ target, asOfMs }) => {
       const rows: TextRow[] = [];
       await target.long.run(run, { waitMs, signal }, (row) => void rows.push(row.texts()));

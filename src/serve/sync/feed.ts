@@ -33,14 +33,14 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
       const following = foundIds === null ? (hasMore ? { section: 0, after: until ?? last } : null) : foundIds.next;
       const cursor =
         following && encodePlace(seal, contexts.cursor, { pass: pass.position, asOfMs, since, ...following });
-      const kept = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
+      const repeated = { ...(prefix !== null && { prefix }), ...(fields !== undefined && { fields }) };
       const path = `sync/${request.compiled.resource.name}`;
       return {
         perPage,
         count,
         hasMore: cursor !== null,
         nextCursor: cursor,
-        next: cursor && writeUrl(request, path, { perPage: String(perPage), ...kept, cursor }),
+        next: cursor && writeUrl(request, path, { perPage: String(perPage), ...repeated, cursor }),
         since: cursor === null && prefix === null ? encodeToken(seal, contexts.token, pass.position) : null,
       };
     };
@@ -112,7 +112,10 @@ export async function readDigest(deps: SyncDeps, request: DigestRequest): Promis
       const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
       return sorted.map(([prefix, group]) => ({ prefix, ...showDigest(group) }));
     });
-    return { ...reply, shown: { resource: request.compiled.resource.name, personal: '', records: 0, copy: 'digest' } };
+    return {
+      ...reply,
+      content: { resource: request.compiled.resource.name, personal: '', records: 0, copy: 'digest' },
+    };
   }
   const period = sync.period as NonNullable<SyncStatements['period']>;
   return hashReply(deps, request, async (read) => {

@@ -46,7 +46,7 @@ export class Pass {
 
   /** Takes the marks before and after the rows of a statement that has ended: a failed attempt leaves the pass unchanged. */
   readonly accept = (marks: readonly TextRow[]): void => {
-    this.now = marks.reduce<SyncPosition | null>((now, mark) => this.#judge(mark, now), this.now);
+    this.now = marks.reduce<SyncPosition | null>((now, mark) => this.#advance(mark, now), this.now);
   };
 
   /** The next statement must not be behind this position; null at the beginning of a pass over everything. */
@@ -71,7 +71,7 @@ export class Pass {
   }
 
   /** Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
-  #judge(row: TextRow, now: SyncPosition | null): SyncPosition {
+  #advance(row: TextRow, now: SyncPosition | null): SyncPosition {
     const before = now ?? this.since;
     const { mark, timeline } = this.#inHistory(row, before);
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');

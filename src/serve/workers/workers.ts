@@ -123,13 +123,13 @@ class WorkerMetrics {
   }
 
   async #ask(worker: Worker): Promise<MetricValues> {
-    const kept = this.#counts.get(worker.id) ?? [];
+    const lastCounts = this.#counts.get(worker.id) ?? [];
     const id = ++this.#lastId;
     const answered = new Promise<MetricValues>((resolve) => this.#waiting.set(id, resolve));
     sendToWorker<FromParent>(worker, { type: 'metrics', id }); // a worker that has died does not answer
     const metrics = await Promise.race([answered, sleep(answerMsMax, null, { ref: false })]);
     this.#waiting.delete(id);
-    if (metrics === null || worker.isDead()) return kept;
+    if (metrics === null || worker.isDead()) return lastCounts;
     this.#counts.set(worker.id, metrics.filter(isCount));
     return metrics;
   }

@@ -62,8 +62,8 @@ export async function write(
   if (replayed) headers['Idempotent-Replayed'] = 'true';
   const databaseMs = performance.now() - startedMs;
   const serializer = mayRead && request.mayRead ? compiled.fullRecord : compiled.writeScopeRecord;
-  const shown = { resource: compiled.resource, personal: serializer.personal, records: 1 };
-  return { status, headers, body: serializer.json(Row.of(row), workspace), shown, databaseMs };
+  const content = { resource: compiled.resource, personal: serializer.personal, records: 1 };
+  return { status, headers, body: serializer.json(Row.of(row), workspace), content, databaseMs };
 }
 
 const nameOutcome = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string =>
@@ -226,7 +226,7 @@ async function refuseWriting(writing: Writing, error: unknown): Promise<never> {
 
 /** Finds members of the columns that PostgreSQL names, otherwise of a possible type. Null: no value of the client is the reason. */
 async function findMembersRefused(
-  { transaction, write: { members, statements }, request: { members: given, target } }: Writing,
+  { transaction, write: { members, statements }, request: { members: sent, target } }: Writing,
   error: pg.DatabaseError,
   { code, types }: Refusal,
 ): Promise<readonly WritableMember[] | null> {
@@ -234,15 +234,15 @@ async function findMembersRefused(
   if (schema !== null && table !== null && !isOfApp(error)) {
     const parts = { schema, table, column, constraint };
     const values = Object.fromEntries(Object.entries(parts).map(([part, name]) => [`refused.${part}`, name]));
-    const shown = await transaction.run({ statement: statements.refused, values }).catch(() => null); // the catalogs can be closed
-    if (shown?.[0].length === 0) return null;
-    const named = shown?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
+    const columns = await transaction.run({ statement: statements.refused, values }).catch(() => null); // the catalogs can be closed
+    if (columns?.[0].length === 0) return null;
+    const named = columns?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
     const refused = members.filter((member) => named.includes(member.column));
     if (refused.length === 0 && code === 'not_nullable') return null;
-    if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(given, name));
+    if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(sent, name));
   }
   return members.filter(
-    ({ name, type }) => (types === 'all' || types.includes(type)) && getMemberText(given, name) !== null,
+    ({ name, type }) => (types === 'all' || types.includes(type)) && getMemberText(sent, name) !== null,
   );
 }
 
