@@ -77,10 +77,7 @@ export interface Client {
   /** Returns a record, such as `installaties/ID`, or another answer in JSON. */
   get<T = JsonObject>(path: string): Promise<Versioned<T>>;
   create<T = JsonObject>(list: string, record: JsonObject, store?: Store): Promise<Versioned<T>>;
-  /**
-   * Reads a record, and sends the change that `decide` makes of it; null: no change. When another client changed the record meanwhile, it
-   * is read and decided again.
-   */
+  /** Reads a record, and sends the change that `decide` makes of it; null: none. Repeats both after another client's change. */
   change<T = JsonObject>(path: string, decide: (record: T) => JsonObject | null, store?: Store): Promise<Versioned<T>>;
   /** Sends a stored request again. */
   repeat<T = JsonObject>(request: Request): Promise<Versioned<T>>;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The gateway refused a request for good, or what is at --base is no gateway; the message is meant for the operator. */
+/** The gateway refused a request, and repeating it cannot help, or --base is no gateway; the message is for the operator. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -13,39 +13,36 @@ export class Refused extends Error {
 /** The answer broke off, or is not whole: the same request can succeed later. The message is the end of a sentence. */
 export class Broken extends Error {}
 
-/** Called before each pause, and when an answer is late; `reason` is the end of a sentence. */
+/** Is called before each pause, and when an answer is late; `reason` is the end of a sentence. */
 export type OnWait = (reason: string, waitMs: number) => void;
 
 /** Takes a body while it comes. */
 type Take<T> = (text: AsyncIterable<string>, headers: Headers) => Promise<T>;
 
 export interface Api {
-  /**
-   * Hands the body of GET base + path to `take` while it comes; once more from its beginning, when it breaks off. Throws Refused, what
-   * `take` throws, or the reason of the signal.
-   */
+  /** Passes the body of GET base + path to `take` as it comes, once more when it breaks off. Throws Refused, or what `take` throws. */
   stream<T>(path: string, take: Take<T>): Promise<T>;
-  /** Returns the body, parsed. Numbers are rounded as JavaScript does. */
+  /** Returns the parsed body. Numbers are rounded as JavaScript does. */
   json(path: string): Promise<unknown>;
-  /** Returns the same, with the moment up to which the answer is current; null: the gateway does not say. */
+  /** Returns the body, with the moment up to which it is current; null: the gateway does not say. */
   dated(path: string): Promise<{ readonly body: unknown; readonly dataAsOf: string | null }>;
 }
 
-/** Bytes of a body that is kept whole, after decompression. */
+/** Bound of a body that is kept whole, in bytes after decompression. */
 const bodyBytesMax = 64 * 1024 * 1024;
 const silentMsMax = 60_000;
 const lateMs = 5_000;
 const pauseMsMax = 30_000;
 const retryAfterMsMax = 3_600_000;
-/** Answers 500 to one request in a row, after which it is given up: some minutes. */
+/** Answers 500 in a row after which a request is given up: some minutes. */
 const internalErrorsMax = 10;
 /** Statuses after which the same request can succeed. */
 const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
- * Repeats what can succeed later, for as long as it takes: refused and broken connections, bodies that are not whole, a server that is
- * silent for a minute, 429 and 5xx; 500 for some minutes. Waits as Retry-After says, up to an hour, else twice as long each time, up to 30
- * s. After a 401 the token is read once more.
+ * Repeats for as long as it takes: refused and broken connections, incomplete bodies, a server that is silent for a minute, 429 and 5xx;
+ * 500 for some minutes. Waits as Retry-After says, up to an hour, otherwise twice as long each time, up to 30 s. Reads the token once more
+ * after a 401.
  */
 export function makeApi(
   base: string,
@@ -57,7 +54,7 @@ export function makeApi(
   let token = readToken();
   const attempt = async <T>(path: string, take: Take<T>): Promise<T> => {
     const stalled = new AbortController();
-    /** Waits for the server, not for what `take` does meanwhile. */
+    /** Waits for the server, but not for `take`. */
     const answered = async <V>(wanted: Promise<V>): Promise<V> => {
       const late = setTimeout(() => onWait('it has not answered yet', 0), lateMs);
       const silent = setTimeout(() => stalled.abort(new Error('it was silent for a minute')), silentMsMax);
@@ -115,7 +112,7 @@ function parseAnswer(text: string): unknown {
   }
 }
 
-/** The member of an answer, which every gateway gives. Throws Refused. */
+/** Reads a member of an answer, which every gateway gives. Throws Refused. */
 export function getMember<T>(body: unknown, name: string): T {
   const value = (body as Record<string, unknown> | null)?.[name];
   if (typeof value === 'object' && value !== null) return value as T;
@@ -133,7 +130,7 @@ class Later extends Broken {
   }
 }
 
-/** Throws where the reply is not what was asked for. */
+/** Throws unless the reply is the requested JSON. */
 async function judge(path: string, reply: Response, text: () => Promise<string>): Promise<void> {
   const resourcePath = path.split('?')[0];
   if (reply.status >= 300 && reply.status < 400)
@@ -184,7 +181,7 @@ async function readWholeText(chunks: AsyncIterable<string>): Promise<string> {
   return text;
 }
 
-/** Writes a moment as every destination takes it. */
+/** Formats a moment as every destination takes it. */
 function findMoment(value: string | null): string | null {
   const ms = Date.parse(value ?? '');
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();

@@ -6,11 +6,9 @@ import { Unusable } from './destination.js';
 export interface ChangeFile {
   upserts(records: readonly string[]): Promise<void>;
   deletes(ids: readonly string[]): Promise<void>;
-  /**
-   * Readies the file before the transaction is committed. Resolves with its number; without changes, with the number of the file before.
-   */
+  /** Readies the file before the transaction is committed. Resolves with its number, or the last one if nothing changed. */
   seal(): Promise<number>;
-  /** A file whose number was not committed does not count, and the next run removes it. */
+  /** Makes the file count. A file whose number was not committed is removed by the next run. */
   committed(): void;
   close(): Promise<void>;
 }
@@ -19,7 +17,7 @@ export interface ChangeFiles {
   open(resource: string): ChangeFile;
 }
 
-/** Stands in when `--changes` is absent. */
+/** Replaces `--changes` if it is absent. */
 export function skipChangeFiles(number: number): ChangeFiles {
   const nothing = async (): Promise<void> => undefined;
   const file = {
@@ -34,13 +32,11 @@ export function skipChangeFiles(number: number): ChangeFiles {
 
 const nameForm = /^(\d{10})-.+\.ndjson(\.part)?$/;
 
-/**
- * Numbered files in a folder, NUMBER-RESOURCE.ndjson, each a change a line: {"change":"upsert","record":…} or {"change":"delete","id":…}.
- */
+/** Numbered files, NUMBER-RESOURCE.ndjson, with a change a line: {"change":"upsert","record":…} or {"change":"delete","id":…}. */
 export async function openChangeFiles(folder: string, committed: number): Promise<ChangeFiles> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const present = (await readdir(folder)).map((name) => ({ name, number: Number(nameForm.exec(name)?.[1] ?? 0) }));
-  // A kill leaves one file at most that was not committed.
+  // A kill leaves one uncommitted file at most.
   const foreign = present.find(({ number }) => number > committed + 1);
   if (foreign !== undefined)
     throw new Unusable(
@@ -56,7 +52,7 @@ export async function openChangeFiles(folder: string, committed: number): Promis
       let handle: FileHandle | null = null;
       const write = async (lines: readonly string[]): Promise<void> => {
         handle ??= await open(`${file}.part`, 'w', 0o600);
-        await handle.writeFile(lines.map((line) => `${line}\n`).join('')); // write() can stop at half of it
+        await handle.writeFile(lines.map((line) => `${line}\n`).join('')); // write() can stop in the middle
       };
       return {
         // A line end in JSON is always outside of its texts; PostgreSQL prints some between the elements of an array.

@@ -3,7 +3,7 @@ import { describeError } from './errors.js';
 import { isClear, parse, UsageError, usage } from './options.js';
 import { keepCopy } from './run.js';
 
-/** Does what a command line wishes. Returns the exit code; rejects where the signal ended it. */
+/** Runs a command line. Returns the exit code; rejects when the signal ended it. */
 export async function runCommand(
   args: readonly string[],
   screen: Display,

@@ -1,6 +1,6 @@
 import type { Resource } from './document.js';
 
-/** The destination cannot take a copy; the message is meant for the operator. */
+/** The destination cannot take a copy; the message is for the operator. */
 export class Unusable extends Error {
   constructor(
     message: string,
@@ -22,10 +22,7 @@ export class OutOfMemory extends Error {
   }
 }
 
-/**
- * A column was given a wider kind, because a value did not suit the one of the document: everything is read again. The message is a
- * sentence without its end.
- */
+/** A column got a wider kind for a value, so everything is read again. The message is a sentence without its end. */
 export class Widened extends Error {}
 
 /** `since` is null when a pass over everything begins. */
@@ -34,18 +31,18 @@ export interface Progress {
   readonly cursor: string | null;
 }
 
-/** The number of the last change file of `--changes` that counts, of all resources. */
+/** Number of the last change file of `--changes` that counts, of all resources. */
 export interface Commit extends Progress {
   readonly changeFiles: number;
 }
 
-/** Records are grouped by the first digits of the SHA-256 of their ids: count and hash are as in the gateway's digest. */
+/** Digests of records by the first digits of the SHA-256 of their ids: count and hash are as in the gateway's digest. */
 export type Groups = ReadonlyMap<string, string>;
 
 export interface Freshness {
-  /** The copy has everything that was committed before this moment; null: the gateway did not say. */
+  /** The copy has every commit before this moment; null: the gateway did not say. */
   readonly dataAsOf: string | null;
-  /** Is true if the content of each record was compared with what came. */
+  /** True if the content of each record was compared with the gateway's text. */
   readonly isVerified: boolean;
 }
 
@@ -53,24 +50,18 @@ export interface Copy {
   readonly progress: Progress;
   /** Tables and columns of the copy that the document no longer has. */
   readonly gone: readonly string[];
-  /**
-   * Stores the records of a page while they come, as they stand in its text, with progress, in one transaction. Returns their number.
-   * Throws Widened, OutOfMemory.
-   */
+  /** Stores the records of a page as they come, with progress, in one transaction. Returns their number. Throws Widened, OutOfMemory. */
   store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number>;
   /** Deletes records, with their parts. */
   delete(ids: readonly string[], commit: () => Promise<Commit>): Promise<void>;
   digest(depth: number): Promise<Groups>;
   /** Versions by id of the records in some groups. */
   versions(prefixes: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /**
-   * Recomputes the hash of everything that is stored. Records that differ lose their version, so that the digest differs from the
-   * gateway's; parts without a record are deleted.
-   */
+  /** Recomputes the stored hashes. A record that differs loses its version, so the digest differs; parts without a record are deleted. */
   recheck(): Promise<void>;
   /** Notes that all changes are stored. */
   noteUpdated(): Promise<void>;
-  /** Makes what a whole copy has, indexes and `not null`, and notes how fresh it is. */
+  /** Adds indexes and `not null` to a whole copy, and notes its freshness. */
   finish(freshness: Freshness): Promise<void>;
 }
 
@@ -79,18 +70,18 @@ export interface Origin {
   readonly workspaceId: string;
   readonly base: string;
   readonly tokenExpiresAt: string | null;
-  /** The days of the API begin in this zone. */
+  /** Zone in which the days of the API begin. */
   readonly timeZone: string | null;
 }
 
 /** Notes of the runs before about a resource. */
 export interface Known {
-  /** The digest of the references that led nowhere. */
+  /** Digest of the references that led nowhere. */
   readonly dangling: string;
   readonly tables: readonly string[];
 }
 
-/** The targets of these references are not in the copy. */
+/** References whose targets are not in the copy. */
 export interface Dangling {
   readonly count: number;
   readonly digest: string;
@@ -98,7 +89,7 @@ export interface Dangling {
 
 export interface Destination {
   readonly changeFiles: number;
-  /** Takes the destination for this origin. Throws Unusable where it has copies of another; with `isReplaced` these are replaced. */
+  /** Takes the destination for this origin. Throws Unusable if it has copies of another; with `isReplaced` these are replaced. */
   claim(origin: Origin, isReplaced: boolean): Promise<void>;
   open(resource: Resource): Promise<Copy>;
   /** Finds references between the `resources` that lead nowhere, by resource. */

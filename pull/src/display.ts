@@ -2,13 +2,13 @@ import { Bar } from 'cli-progress';
 import { stripControls } from './api.js';
 import type { PassProgress, PassReport } from './pass.js';
 
-/** `pull` shows a bar and sentences on a terminal, otherwise a JSON line for each pass on stdout. */
+/** Shows a bar and sentences on a terminal, otherwise a JSON line for each pass on stdout. */
 export interface Display {
   readonly onPage: ((progress: PassProgress) => void) | undefined;
   passed(report: PassReport): void;
   waiting(reason: string, waitMs: number, whom?: string): void;
   note(sentence: string): void;
-  /** Prints what was asked for, on stdout. */
+  /** Prints a result on stdout. */
   print(text: string): void;
 }
 
@@ -17,7 +17,7 @@ export interface Outlets {
   readonly err: (text: string) => void;
 }
 
-/** A wait is told from this length on; shorter ones when they follow each other for so long, then again after a while. */
+/** Shortest wait to report; shorter ones count when they follow each other for this long, then again after a while. */
 const toldMsMin = 4000;
 const toldAgainMs = 30_000;
 /** Waits that are further apart do not belong together. */
@@ -57,7 +57,7 @@ export function openDisplay({ out, err }: Outlets, isTerminal = process.stdout.i
   };
 }
 
-/** Decides which waits are told. */
+/** Decides which waits to report. */
 export function tellWaits(now = () => performance.now()): (waitMs: number) => boolean {
   let [firstMs, lastMs, toldMs] = Array<number>(3).fill(Number.NEGATIVE_INFINITY) as [number, number, number];
   return (waitMs) => {

@@ -13,7 +13,7 @@ import { chooseFree, joinNames, shortenName, toSnake } from './names.js';
 type Schema = { readonly [keyword: string]: unknown };
 export type OpenApiDocument = Schema;
 
-/** Each destination has its own types for a kind. */
+/** Kind of a value; each destination has its own type for it. */
 export type Kind = 'text' | 'timestamp' | 'date' | 'integer' | 'number' | 'boolean' | 'json';
 
 /** Digits of a number before and after its point. */
@@ -27,9 +27,9 @@ export interface Column {
   readonly name: string;
   readonly path: readonly string[];
   readonly kind: Kind;
-  /** The document says that each record has a value. */
+  /** True if each record has a value, by the document. */
   readonly isRequired: boolean;
-  /** The document may name none, which is null. */
+  /** Null if the document names none. */
   readonly digits: Digits | null;
   readonly comment: string;
 }
@@ -56,7 +56,7 @@ export interface Reference {
 }
 
 export interface Resource {
-  /** The API names it so. */
+  /** The name in the API. */
   readonly name: string;
   readonly table: Table;
   readonly parts: readonly PartTable[];
@@ -64,7 +64,7 @@ export interface Resource {
   readonly perPageMax: number;
 }
 
-/** `pull` adds these columns to tables of records and keeps these tables for itself: members and resources of such a name get a number. */
+/** Columns that `pull` adds to tables of records, and tables that it keeps: members and resources of such a name get a number. */
 export const versionColumn = 'sync_version';
 export const hashColumn = 'sync_hash';
 export const workspaceColumn = 'workspace_id';
@@ -101,7 +101,7 @@ export function listResources(document: OpenApiDocument, options: TableOptions =
   return ordered;
 }
 
-/** Throws UnfitDocument where two would be one table. */
+/** Throws UnfitDocument if two would be one table. */
 export function refuseTwins(resources: readonly Resource[]): void {
   const owners = new Map<string, string>();
   for (const { name, table, parts } of resources)
@@ -207,7 +207,7 @@ function readColumn(name: string, path: readonly string[], schema: Schema, isReq
   };
 }
 
-/** Says what a column means by the document: people, dbt and assistants read it. */
+/** Describes a column by the document, for people, dbt and assistants. */
 function getMeaning(schema: Schema): string {
   const values = getOwn(schema, 'enum');
   const listed = Array.isArray(values) ? values.filter((value) => value !== null).join(', ') : '';

@@ -11,7 +11,7 @@ type Coded = { readonly code?: string; readonly message: string };
 const isFull = ({ code, message }: Coded): boolean =>
   code === 'ENOSPC' || code === '53100' || /No space left|not enough disk/i.test(message);
 
-/** A lost connection, a conflict, no free connection, a stop or a start (PostgreSQL, Appendix A); not a full disk. */
+/** Recognizes a lost connection, a conflict, no free connection, a stop or a start (PostgreSQL, Appendix A); not a full disk. */
 function isLostConnection(error: unknown): boolean {
   const { code, message } = error as Coded;
   if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E'))
@@ -22,7 +22,7 @@ function isLostConnection(error: unknown): boolean {
   );
 }
 
-/** The error concerns one resource, so the others can go on. */
+/** Tells whether the error concerns one resource, so that the others can continue. */
 export function isOfOneResource(error: unknown): boolean {
   const { message } = error as Coded;
   if (error instanceof Refused) return error.status !== 401;
@@ -31,11 +31,11 @@ export function isOfOneResource(error: unknown): boolean {
   return !isLostConnection(error) && !isFull(error as Coded) && !/FATAL|invalidated/.test(message);
 }
 
-/** The next run of `--every` can succeed without a change by the operator. */
+/** Tells whether the next run of `--every` can succeed without the operator. */
 export const canPass = (error: unknown): boolean =>
   error instanceof Unusable ? error.canPass : error instanceof UsageError || isLostConnection(error);
 
-/** Puts the error in words that an operator can act on. */
+/** Describes the error in words that an operator can act on. */
 export function describeError(error: unknown): string {
   const { code, message } = error as Coded;
   const said = [Refused, Unusable, UsageError, UnfitDocument, ResourcesFailed].some((kind) => error instanceof kind);

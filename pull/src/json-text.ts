@@ -1,15 +1,15 @@
 import { Broken, Refused } from './api.js';
 
-/** A database takes so many characters of records at once, and keeps all of them in memory. */
+/** Characters of records that a database takes at once, all in memory. */
 const sliceLength = 1_000_000;
-/** A record has so many characters at most, and so has what comes after the records. */
+/** Bound of a record's characters, and of the text after the records. */
 const recordLengthMax = 64 * 1024 * 1024;
-/** The records of a page are at this depth of the JSON. */
+/** Depth of a page's records in the JSON. */
 const recordDepth = 3;
 
 /**
- * Cuts a page into records while it comes, as they stand in the text, because JSON.parse would round numbers. Its first member is the
- * array of the records. Each character is looked at once, however large a record is.
+ * Cuts a page, whose first member is the array of the records, into records as they come. Keeps their text, because JSON.parse would round
+ * numbers. Looks at each character once, however large a record is.
  */
 export class PageText {
   readonly #chunks: AsyncIterable<string>;
@@ -49,7 +49,7 @@ export class PageText {
     if (slice.length > 0) yield slice;
   }
 
-  /** The members behind the records, once all are read. Throws Broken where the page is not whole. */
+  /** Returns the members after the records, once all are read. Throws Broken if the page is not whole. */
   rest(): unknown {
     try {
       if (this.#isBehind) return JSON.parse(`{${this.#pieces.join('').replace(/^\s*,/, '')}`);
@@ -107,7 +107,7 @@ function findNextMark(text: string, from: number): number {
   return text.length;
 }
 
-/** Returns the place after the text whose quote is at `start`. */
+/** Returns the position after the text whose quote is at `start`. */
 export function endOfString(text: string, start: number): number {
   for (let at = start + 1; ; at++) {
     at = text.indexOf('"', at);
@@ -118,7 +118,7 @@ export function endOfString(text: string, start: number): number {
   }
 }
 
-/** Returns the place after the value at `start`. */
+/** Returns the position after the value at `start`. */
 export function endOfValue(text: string, start: number): number {
   const first = text[start];
   if (first === '"') return endOfString(text, start);
@@ -141,7 +141,7 @@ export function endOfValue(text: string, start: number): number {
   }
 }
 
-/** A number, true, false or null ends before this character. */
+/** Tells whether a number, true, false or null ends before this character. */
 const isEnd = (code: number): boolean => code === 0x2c || code === 0x7d || code === 0x5d || isSpace(code);
 const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 

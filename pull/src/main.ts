@@ -15,7 +15,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 
 let isUnread = false;
 process.stdout.on('error', () => {
-  isUnread = true; // a reader that went away, such as `head`, ends no run
+  isUnread = true; // a closed reader, such as `head`, ends no run
 });
 const screen = openDisplay({
   out: (text) => process.stdout.write(text),

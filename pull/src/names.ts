@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** PostgreSQL keeps so many bytes of a name. */
+/** Bytes that PostgreSQL keeps of a name. */
 const nameLengthMax = 63;
 
 /** Turns `createdAt` into `created_at`. A name that is too long ends with a hash of all of it. */
@@ -20,7 +20,7 @@ export function shortenName(name: string): string {
 
 export const joinNames = (parts: readonly string[]): string => shortenName(parts.map(toSnake).join('_'));
 
-/** Takes the name, with a number after it if another has it. */
+/** Returns the name, with a number after it if it is taken. */
 export function chooseFree(name: string, taken: Set<string>): string {
   let found = name;
   for (let i = 2; taken.has(found); i++) found = shortenName(`${name}_${i}`);

@@ -47,7 +47,7 @@ export interface Target {
 
 export interface Options extends Target {
   readonly base: string;
-  /** Reads the token: another one can be in its file by now. Throws UsageError. */
+  /** Reads the token again, because its file can have another one by now. Throws UsageError. */
   readonly token: () => string;
   readonly hasWorkspace: boolean;
   readonly resources: readonly string[] | null;
@@ -181,7 +181,7 @@ function parseBase(base: string): string {
   return (address.origin + address.pathname).replace(/\/+$/, '').replace(/\/api\/v1$/, '');
 }
 
-/** Anything sent to the address can be read on the way. */
+/** Tells whether others can read the traffic to the address. */
 export function isClear(base: string): boolean {
   const { protocol, hostname } = new URL(base);
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|0\.0\.0\.0|\[::1?\])$/.test(hostname);
@@ -200,7 +200,7 @@ function readToken(file: string): string {
 }
 
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** A timer of Node.js waits for 2 ** 31 - 1 ms at most. */
+/** Longest timer of Node.js: 2 ** 31 - 1 ms. */
 const timerMsMax = 24 * 86_400_000;
 
 function parseDurationMs(option: string, duration: string, msMax = Number.POSITIVE_INFINITY): number {

@@ -6,18 +6,18 @@ import { PageText } from './json-text.js';
 
 export interface PassReport {
   readonly resource: string;
-  /** The pass read everything. */
+  /** True if the pass read everything. */
   readonly whole: boolean;
   readonly pages: number;
   readonly records: number;
-  /** The gateway no longer has them. */
+  /** Records that the gateway no longer has. */
   readonly deleted: number;
-  /** The digest showed them as missing or in another version, and they were read again. */
+  /** Records that the digest showed as missing or in another version, and that were read again. */
   readonly repaired: number;
   readonly seconds: number;
 }
 
-/** The progress of a pass, after each page. `recordsLeft` is null where the gateway cannot say: in a pass over changes. */
+/** The progress of a pass, after each page. `recordsLeft` is null in a pass over changes, for which the gateway cannot say it. */
 export interface PassProgress {
   readonly resource: string;
   readonly records: number;
@@ -34,7 +34,7 @@ export interface PassDeps {
 export interface PassOptions {
   /** Compares the content of all records first. */
   readonly verify: boolean;
-  /** Deletes however many records the gateway no longer has. */
+  /** Deletes all records that the gateway no longer has, however many. */
   readonly allowDeletions: boolean;
 }
 
@@ -43,23 +43,23 @@ interface Pagination {
   readonly since: string | null;
 }
 
-/** The gateway names a hundred prefixes and 100,000 ids at most at once. */
+/** Bounds of a request to the gateway: a hundred prefixes and 100,000 ids. */
 const prefixesPerRequest = 100;
 const idsPerRequest = 50_000;
 const groupDigits = 3;
 /** If a larger share of the groups differs, a pass over everything is cheaper. */
 const differingShareMax = 0.25;
-/** A run that would delete more than half of so many records stops. */
+/** A run that would delete more than half of at least this many records stops. */
 const guardedRecordsMin = 100;
-/** The cursor or the token leads nowhere: of another timeline (410), or damaged (400). */
+/** Statuses of a lost cursor or token: of another timeline (410), or damaged (400). */
 const lost: ReadonlySet<number> = new Set([400, 410]);
 
-/** A token or cursor is lost so often in one run at most: a failover loses one. */
+/** Losses of a token or cursor in one run, at most: a failover causes one. */
 const lossesMax = 3;
 
 const beginning: Progress = { since: null, cursor: null };
 
-/** Brings the copy of a resource up to date, from its progress on, and compares it. With `verify` nothing is read before that. */
+/** Brings the copy of a resource up to date, from its progress on, and compares it. With `verify` it compares before it reads. */
 export async function runPass(
   deps: PassDeps,
   copy: Copy,
@@ -120,7 +120,7 @@ class Reader {
     this.#recordsBefore = countIn(await this.#copy.digest(0));
   }
 
-  /** Is null if the gateway no longer knows the history of a token, as after a failover, or the token is damaged. */
+  /** Resolves with null if the gateway no longer knows the history of a token, as after a failover, or the token is damaged. */
   orNull<T>(asked: Promise<T>): Promise<T | null> {
     return asked.catch((error: unknown) => {
       if (error instanceof Refused && lost.has(error.status) && ++this.#losses <= lossesMax) return null;
@@ -128,7 +128,7 @@ class Reader {
     });
   }
 
-  /** Reads the pages of a pass from a place on. Returns its token for changes, or null where the place is lost. */
+  /** Reads the pages of a pass from `from` on. Returns its token for changes, or null if the cursor is lost. */
   async pages(from: Progress): Promise<string | null> {
     let left: number | null = null;
     if (from.since === null && this.#deps.onPage) left = await this.#recordsLeft(from.cursor);
@@ -153,8 +153,8 @@ class Reader {
   }
 
   /**
-   * Compares ids and versions with the gateway's, group by group: deletes what is gone, reads what is missing or has another version. All
-   * is asked of a replica at least as current as the token: of an older one, new records would look deleted.
+   * Compares ids and versions with the gateway's by group: deletes missing records, and reads new and changed ones. Only asks replicas at
+   * least as current as the token: on an older one, new records would look deleted.
    */
   async compare(since: string, isWhole: boolean): Promise<Comparison | 'differs'> {
     const { groups: all, dataAsOf } = await this.#theirs(0, since);
@@ -181,9 +181,7 @@ class Reader {
     return { deleted, repaired, dataAsOf };
   }
 
-  /**
-   * Throws Refused where more than half of the records would be deleted: the fault is rather at the gateway. Counts only where that can be.
-   */
+  /** Throws Refused if more than half of the records would be deleted, because the fault is then rather at the gateway. */
   async #guard(queries: readonly (readonly string[])[], since: string, inQuestion: number): Promise<void> {
     const before = this.#recordsBefore;
     if (this.#allowDeletions || before <= guardedRecordsMin || inQuestion <= before / 2) return;
@@ -197,7 +195,7 @@ class Reader {
       );
   }
 
-  /** The ids of some groups that the gateway no longer has, and the number of those that it has in another version. */
+  /** Returns the ids of some groups that the gateway no longer has, and the number of those that it has in another version. */
   async #difference(prefixes: readonly string[], since: string): Promise<{ gone: string[]; stale: number }> {
     const answer = await this.#deps.api.json(`${this.#path}/ids?${writeQuery(prefixes, since)}`);
     const data = getMember<{ id: string; syncVersion: string }[]>(answer, 'data');
@@ -218,7 +216,7 @@ class Reader {
     }
   }
 
-  /** Stores a page while it comes: once more from its beginning when it breaks off, and half of it when it does not fit into memory. */
+  /** Stores a page as it comes: once more from its beginning when it breaks off, and half of it when it does not fit into memory. */
   async #page(
     query: string,
     progress: (pagination: Pagination) => Progress,
@@ -286,7 +284,7 @@ function isSame(one: Groups, other: Groups): boolean {
   return (one.get('') ?? '0') === (other.get('') ?? '0');
 }
 
-/** Writes each slice into the file too, and counts it. */
+/** Also writes each slice into the file, and counts it. */
 async function* noteRecord(
   slices: AsyncIterable<string[]>,
   file: ChangeFile,

@@ -11,14 +11,14 @@ export interface FlatRecord {
   readonly id: string;
   /** Columns of the table, the version, and the hash of the whole record. */
   readonly row: Row;
-  /** Each part has rows of the id of the record, position and columns. */
+  /** Rows of each part: the id of the record, position and columns. */
   readonly parts: readonly Row[][];
 }
 
 /** Is called when a value does not suit its column. */
 export type OnMisfit = (table: Table, column: Column, json: string, id: string) => void;
 
-/** A wanted member has a column, is a group of members, or a part. */
+/** A wanted member: it has a column, or is a group of members, or a part. */
 interface Member {
   readonly column?: number;
   readonly group?: Map<string, Member>;
@@ -32,7 +32,7 @@ interface Layout {
   readonly members: Map<string, Member>;
 }
 
-/** Takes the texts of records of a resource apart, by the kinds that its columns have by now. */
+/** Takes the texts of records apart, by the current kinds of their columns. */
 export class Flattener {
   readonly #resource: Resource;
   readonly #main: Layout;
@@ -71,7 +71,7 @@ export class Flattener {
     return { id, row, parts };
   }
 
-  /** Reads the members of an object into a row; null and other values than an object have none. Returns the place after it. */
+  /** Reads the members of an object into a row; null and other values have none. Returns the position after it. */
   #object(
     text: string,
     start: number,
@@ -131,7 +131,7 @@ export class Flattener {
     return rows;
   }
 
-  /** sql-copy.ts computes the same hash from what is stored. */
+  /** Hashes a record; sql/copy.ts computes the same hash from the stored rows. */
   #hashOf(row: Row, parts: readonly Row[][]): string {
     const mainText = writeRowText(row, [...this.#main.kinds, 'text'], 0);
     const hashes = parts.map((rows, i) => {
@@ -158,10 +158,10 @@ function listMembers(columns: readonly Column[]): Map<string, Member> {
 
 const hashMd5 = (text: string): Buffer => createHash('md5').update(text).digest();
 
-/** The hash of a text of so many bytes stands for it. */
+/** Longer texts enter the hash as their own hash. */
 export const longTextBytes = 1000;
 
-/** The text differs whenever a value differs: values of other kinds than these contain no `|`. */
+/** Writes a text that differs whenever a value differs: values of other kinds than these contain no `|`. */
 function writeRowText(row: Row, kinds: readonly Kind[], offset: number): string {
   let text = '';
   for (const [i, kind] of kinds.entries()) {
@@ -176,10 +176,10 @@ function writeRowText(row: Row, kinds: readonly Kind[], offset: number): string 
   return text;
 }
 
-/** Values of the kind can hold any character. */
+/** Tells whether values of the kind can hold any character. */
 export const isFree = (kind: Kind): boolean => kind === 'text' || kind === 'json';
 
-/** Number of rows and XOR of their hashes; nothing without rows. */
+/** Returns the number of rows and the XOR of their hashes; an empty text without rows. */
 function hashPart(hashes: readonly Buffer[]): string {
   if (hashes.length === 0) return '';
   let [high, low] = [0, 0];

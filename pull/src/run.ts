@@ -22,10 +22,10 @@ import { nameFile, replaceFile } from './sql/exports.js';
 
 /** Passes over resources whose references lead nowhere, in one run. */
 const danglingPassesMax = 3;
-/** Share of the memory of the machine that DuckDB may get when a copy does not fit into less. */
+/** Share of the machine's memory that DuckDB may get when a copy does not fit into less. */
 const memoryShareMax = 0.5;
 
-/** Runs, and with `--every` again: after each the destination is closed, so that others can open it. */
+/** Runs once, or with `--every` again: after each run the destination is closed, so that others can open it. */
 export async function keepCopy(
   options: Options,
   screen: Display,
@@ -35,7 +35,7 @@ export async function keepCopy(
   const { everyMs } = options;
   for (let isReplaced = options.isReplaced, wasOpen = false, pauseMs = 1000; ; ) {
     try {
-      // Made in each run: the token can be another one.
+      // A client for each run: the token can be another one.
       const client = makeApi(`${options.base}/api/v1`, options.token, signal, screen.waiting, firstPauseMs);
       await runOnce(client, { ...options, isReplaced }, screen, signal, () => {
         [wasOpen, isReplaced, pauseMs] = [true, false, 1000];
@@ -62,10 +62,7 @@ export async function keepCopy(
   }
 }
 
-/**
- * A run, with more memory where DuckDB cannot do with less. The destination is opened once the gateway has answered: until then others can
- * use it.
- */
+/** Runs once, with more memory if DuckDB needs it. Opens the destination only after the gateway's answer: others can use it until then. */
 async function runOnce(
   client: Api,
   options: Options,
@@ -73,7 +70,7 @@ async function runOnce(
   signal: AbortSignal,
   onClaimed: () => void,
 ): Promise<void> {
-  // Asked in each run: a gateway that was started again may have further members.
+  // In each run, because a restarted gateway may have more members.
   const document = (await client.json('/openapi.json')) as OpenApiDocument;
   const token = (await client.json('/token')) as TokenInfo;
   const resources = chooseResources(document, token, options, screen);
@@ -116,7 +113,7 @@ function warnOfExpiry(expiresAt: string | null, screen: Display): void {
     screen.note(`The access token ends at ${stripControls(expiresAt ?? '')}: ask for a new one.`);
 }
 
-/** DuckDB gives its buffers so much; what it needs beside them comes on top. */
+/** Memory of DuckDB's buffers; other needs come on top. */
 const memoryMbUsual = 128;
 
 async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: number): Promise<Destination> {
@@ -125,7 +122,7 @@ async function openDestination({ to, schema, hasWorkspace }: Options, memoryMb: 
   return (await import('./sql/duckdb.js')).openDuckdbDestination(to, hasWorkspace, memoryMb);
 }
 
-/** The path of a run: a pass of each resource → what refers to deleted records again → the files. Resources fail apart. */
+/** The steps of a run: a pass of each resource → records that refer to deleted ones again → the files. Each resource can fail alone. */
 class Run {
   readonly #client: Api;
   readonly #destination: Destination;
@@ -152,7 +149,7 @@ class Run {
     const { changesTo, exportTo, dbtTo } = this.#options;
     const known = await this.#destination.known();
     await this.#nameGaps(known);
-    // Names a table that is not its own before it reads.
+    // Finds a table that is not its own before it reads.
     for (const resource of this.#resources) await this.#apart(resource, known.size > 0, () => this.#nameGone(resource));
     const opened = this.#resources.filter((resource) => !this.#failed.has(resource));
     const changes =
@@ -167,7 +164,7 @@ class Run {
       throw new ResourcesFailed(`Not brought up to date: ${[...this.#failed].map(({ name }) => name).join(', ')}.`);
   }
 
-  /** Does something for a resource. Where only that fails, it is noted, and the others go on. */
+  /** Does something for a resource. If only that fails, it is noted, and the others go on. */
   async #apart(resource: Resource, isApart: boolean, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -192,7 +189,7 @@ class Run {
       });
   }
 
-  /** Says what a run leaves out that an earlier one had. */
+  /** Notes what this run leaves out and an earlier one had. */
   async #nameGaps(known: ReadonlyMap<string, Known>): Promise<void> {
     const { resources, changesTo } = this.#options;
     const old = [...known.keys()].filter((copy) => !this.#resources.some(({ name }) => name === copy));
@@ -215,8 +212,8 @@ class Run {
   }
 
   /**
-   * A record that was deleted between two passes can be missing to one that was read before: what refers to it is read again. References
-   * that lead nowhere after that, as they did after the run before, lead to records that the gateway hides.
+   * Reads records again whose references lead nowhere, because a record can be deleted between two passes. References that lead nowhere
+   * after that, and did so after the run before, lead to records that the gateway hides.
    */
   async #settleReferences(
     resources: readonly Resource[],
@@ -270,7 +267,7 @@ interface TokenInfo {
   readonly expiresAt?: unknown;
 }
 
-/** Takes those that the token may read if `--resources` is absent, and names the others. */
+/** Takes the resources that the token may read if `--resources` is absent, and names the others. */
 function chooseResources(
   document: OpenApiDocument,
   token: TokenInfo,

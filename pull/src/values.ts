@@ -1,9 +1,6 @@
 import type { Digits, Kind } from './document.js';
 
-/**
- * Gives each value of the API one text for its kind, which the destination gets and must print again, and which is hashed. Undefined: the
- * kind cannot hold the value.
- */
+/** Gives each value of the API one text for its kind: it is stored, must be printed again, and is hashed. Undefined: it does not fit. */
 export const canonical: Readonly<Record<Kind, (json: string) => string | undefined>> = {
   text: (json) => (json.startsWith('"') ? formatText(json) : undefined),
   timestamp: (json) => (json.startsWith('"') ? parseMoment(formatText(json)) : undefined),
@@ -14,7 +11,7 @@ export const canonical: Readonly<Record<Kind, (json: string) => string | undefin
   json: makeStorable,
 };
 
-/** Widens a column for a value that its kind cannot hold: any text for moments and dates, otherwise the JSON that came. */
+/** Widens a column for a value that its kind cannot hold: any text for moments and dates, otherwise the value's JSON. */
 export const widenKind = (kind: Kind, json: string): Kind =>
   (kind === 'timestamp' || kind === 'date') && json.startsWith('"') ? 'text' : 'json';
 
@@ -22,7 +19,7 @@ const unstorable = /\\u(0000|[dD][89a-fA-F])/;
 /** Matches a pair of surrogates, or any other escape: a reverse solidus that is escaped itself begins none. */
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)/g;
 
-/** Puts U+FFFD for U+0000 and for each half of a pair of surrogates, which no text column can hold. */
+/** Replaces U+0000 and each half of a pair of surrogates, which no text column can hold, by U+FFFD. */
 function makeStorable(json: string): string {
   if (!unstorable.test(json)) return json;
   return json.replace(escapes, (each) => (each.length === 6 && unstorable.test(each) ? '\\ufffd' : each));
@@ -34,10 +31,10 @@ export function formatText(json: string): string {
 
 const numberForm = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,5}))?$/;
 
-/** A numeric of PostgreSQL holds so many digits before and after the point. */
+/** Digits that a numeric of PostgreSQL holds before and after the point. */
 const [wholeMax, scaleMax] = [131_072, 16_383];
 
-/** A number without exponent, sign of zero and zeros at its end. */
+/** Writes a number without exponent, sign of zero and zeros at its end. */
 function expandNumber(json: string): string | undefined {
   const [, sign = '', whole, part = '', exponent = '0'] = numberForm.exec(json) ?? [];
   if (whole === undefined) return undefined;
@@ -55,7 +52,7 @@ function expandNumber(json: string): string | undefined {
   return sign + before + (after === '' ? '' : `.${after}`);
 }
 
-/** The number has no exponent. */
+/** Counts digits; the number has no exponent. */
 export function countValueDigits(plain: string): Digits {
   const start = plain.startsWith('-') ? 1 : 0;
   const point = plain.indexOf('.');

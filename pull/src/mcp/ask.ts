@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Message, Tool } from './copy.js';
 
-/** The copy opens within the first, then the statement ends within the second: a busy machine takes long to start a process. */
+/** Bounds for opening the copy, and then for the statement: a busy machine takes long to start a process. */
 const startMsMax = 60_000;
 const msMax = 10_000;
 
@@ -15,10 +15,10 @@ export interface Answered {
   readonly rows: number;
 }
 
-/** A question waits for the one before: the memory of two would add up. */
+/** Lets a question wait for the one before: the memory of two would add up. */
 let before: Promise<unknown> = Promise.resolve();
 
-/** The answer of the copy. Rejects with NotAnswered. */
+/** Asks the copy. Rejects with NotAnswered. */
 export function askCopy(tool: Tool, file: string, argument = ''): Promise<Answered> {
   const mine = before.then(() => askAlone([tool, file, argument]));
   before = mine.catch(() => undefined);

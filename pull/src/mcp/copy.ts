@@ -4,24 +4,24 @@ import { stateTable, statusTable } from '../document.js';
 import { quoteName } from '../sql/dialect.js';
 import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 
-/** Bounds of one question, of all that leaves; ask.ts bounds its time. */
+/** Bounds of one question and its answer; ask.ts bounds its time. */
 const bounds = { rows: 1000, characters: 200_000, refusal: 1000, memoryMb: 512 };
 
 /** The copy does not run the statement; the message is for the assistant. */
 class NotAnswered extends Error {}
 
 interface Age {
-  /** The copy has everything that was committed before this moment; null: unknown. */
+  /** The copy has every commit before this moment; null: unknown. */
   readonly data_as_of: string | null;
   readonly age_seconds: number | null;
-  /** The days of the API begin in this zone; moments of the copy are in UTC. */
+  /** Zone in which the days of the API begin; moments of the copy are in UTC. */
   readonly time_zone: string | null;
 }
 
 interface Answer extends Age {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
-  /** Why rows are missing; null: all are there. */
+  /** Reason for missing rows; null: all are there. */
   readonly cut: string | null;
 }
 
@@ -39,8 +39,8 @@ interface CopiedColumn {
 }
 
 /**
- * Runs `work` over the file, and closes it, so that `pull` can go on between two questions. Nothing can be written, and no statement
- * reaches a file, the network or an extension: all are locked before the first statement.
+ * Runs `work` over the file, and closes it, so that `pull` can run between two questions. Before the first statement, writes and all access
+ * to files, the network and extensions are locked.
  */
 async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Promise<T> {
   const copy = await openDuckdb(file, { memoryMb: bounds.memoryMb, isReadOnly: true }).catch((error: Error) => {
@@ -150,7 +150,7 @@ const answers = { list_tables: listTables, describe_table: listColumns, query: r
 
 export type Tool = keyof typeof answers;
 
-/** The process says first that the copy is open, and then the answer or why there is none. */
+/** The process first reports that the copy is open, and then the answer or the reason for none. */
 export type Message = 'begun' | { readonly answer: string; readonly rows: number } | { readonly refusal: string };
 
 function getMessage(answer: object): Message {
@@ -160,7 +160,7 @@ function getMessage(answer: object): Message {
   return { answer: text, rows: (rows ?? tables ?? columns ?? []).length };
 }
 
-// A process for one question: ask.ts starts it, and ends it.
+// The process of one question: ask.ts starts it, and ends it.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 process.once('message', async ([tool, file, argument]: [Tool, string, string]) => {
   const message = await answers[tool](file, argument).then(

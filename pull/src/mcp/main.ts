@@ -23,7 +23,7 @@ Exit codes: 0 done, 2 usage error.
 
 type Result = { content: { type: 'text'; text: string }[]; isError?: true };
 
-/** Asks the copy, and notes the question in the log. A reason without an answer is an error of the tool, which the assistant can act on. */
+/** Asks the copy, and logs the question. A refusal is an error of the tool, which the assistant can act on. */
 async function answerCall({ copy, log }: Settings, tool: Tool, argument?: string): Promise<Result> {
   const note = (outcome: object): void => {
     const line = { at: new Date().toISOString(), tool, ...(argument !== undefined && { argument }), ...outcome };

@@ -32,7 +32,7 @@ import {
   type WholeTable,
 } from './tables.js';
 
-/** Makes or changes the tables first. Throws Unusable. */
+/** Makes or changes the tables, and then the copy. Throws Unusable. */
 export async function makeSqlCopy(claimed: ClaimedDestination, resource: Resource): Promise<Copy> {
   const { session, dialect } = claimed;
   const state = new CopyState(claimed, resource);
@@ -134,7 +134,7 @@ class SqlCopy implements Copy {
     return new Map(rows.map(({ id, version }) => [id, version ?? '']));
   }
 
-  // Without a transaction: DuckDB keeps the changes of one in memory, and each is right by itself.
+  // Without a transaction: DuckDB keeps the changes of one in memory, and each is right without the others.
   async recheck(): Promise<void> {
     const { at, shares } = this.#dialect;
     const [main, id] = [at(this.#main.name), this.#id];
@@ -143,7 +143,7 @@ class SqlCopy implements Copy {
     for (const { name, owner } of parts) await this.#run(`delete from ${at(name)} where ${quoteName(owner)} is null`);
     const [row] = await this.#session.rows<{ count: number | string }>(`select count(*) as count from ${main}`);
     for (const isIn of shares(Number(row?.count))) {
-      // DuckDB has no keys: what is there twice is read again.
+      // DuckDB has no keys: repeated rows are read again.
       for (const table of this.#tables) {
         const key = table.key.map(quoteName);
         const repeated = `select ${key[0]} from ${at(table.name)} where ${isIn(key[0] as string)} group by ${key.join(', ')} having count(*) > 1`;
@@ -192,7 +192,7 @@ class SqlCopy implements Copy {
     return this.#shape.of(table, column).kind;
   }
 
-  /** Makes a temporary table for the texts of a page: the tables of the copy are gone through once a page. */
+  /** Makes a temporary table for the texts of a page, so that the tables of the copy are read once a page. */
   async #stageTable({ name, staged }: WholeTable): Promise<void> {
     await this.#run(`drop table if exists ${this.#dialect.staged(name)}`);
     const columns = staged.map((column) => `${quoteName(column.name)} varchar`);
@@ -244,7 +244,7 @@ class SqlCopy implements Copy {
     if (rows.length > 0) await this.#session.load(table, rows);
   }
 
-  /** Throws Unusable where a value would not be stored as it came. */
+  /** Throws Unusable if the stored value would differ. */
   async #refuseLoss(table: WholeTable): Promise<void> {
     const columns = table.staged.filter((column) =>
       /^(timestamp|date|integer|number|boolean)$/.test(this.#kindOf(table.name, column)),
@@ -275,8 +275,8 @@ class SqlCopy implements Copy {
   }
 
   /**
-   * Brings the staged rows into the copy. Rows that are there are updated in the columns that `pull` made, because tables of a reader can
-   * refer to them and columns of a reader stand beside them; only rows that are gone are deleted.
+   * Merges the staged rows into the copy. Updates existing rows in the columns that `pull` made, because a reader's tables can refer to
+   * them and a reader's columns can be beside them; deletes only missing rows.
    */
   async #merge(): Promise<void> {
     const { at, staged } = this.#dialect;
@@ -320,7 +320,7 @@ class SqlCopy implements Copy {
     return table.staged.includes(column) ? this.#cast(table, column.name, 's.') : quoteLiteral(this.#workspaceId);
   }
 
-  /** Selects id, stored hash and the hash of what is stored, for some records. The rows themselves need not be joined. */
+  /** Selects id, stored hash and computed hash of some records, without a join of the rows themselves. */
   #hashes(isIn: (column: string) => string): string {
     const { at, joined, md5, xorOf } = this.#dialect;
     const textOf = (table: WholeTable, columns: readonly Column[]): string =>

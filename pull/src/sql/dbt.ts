@@ -17,7 +17,7 @@ export function writeDbtSources(resources: readonly Resource[], schema: string, 
     '    tables:',
   ];
   for (const resource of resources) {
-    // A query, as an empty table has no newest row. One value each: a copy whose age is unknown is of long ago.
+    // A query, because an empty table has no newest row. A copy whose age is unknown counts as very old.
     const status = `select coalesce(max(data_as_of), timestamptz '2000-01-01 00:00:00+00') from ${quoteName(schema)}.${statusTable} where resource = ${quoteLiteral(resource.name)}`;
     for (const table of planTables(resource, hasWorkspace))
       lines.push(
@@ -44,11 +44,11 @@ function listColumnLines(column: Column, tests: readonly string[]): string[] {
   ];
 }
 
-/** YAML takes no control characters, and dbt runs what braces of Jinja hold. */
+/** Removes control characters, which YAML refuses, and braces of Jinja, which dbt runs. */
 const writeYamlText = (text: string): string =>
   JSON.stringify(stripControls(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
 
-/** Tests of a column, as the document promises. A reference can lead to a record that the gateway hides: that is a warning. */
+/** Lists tests of a column, as the document promises. A reference to a record that the gateway hides is a warning. */
 function listTests(
   column: Column,
   table: WholeTable,

@@ -11,34 +11,34 @@ export interface Session {
   load(table: string, rows: readonly Row[]): Promise<void>;
 }
 
-/** A dialect spells what the statements of a copy need. */
+/** The SQL of a database for the statements of a copy. */
 export interface Dialect {
   readonly schema: string;
   readonly at: (table: string) => string;
-  /** The name of a temporary table holds a space, which no resource name has. */
+  /** Name of a temporary table; it has a space, which no resource name has. */
   readonly staged: (table: string) => string;
-  /** Ends the statement that makes a temporary table: behind a pooler others get the session after the transaction. */
+  /** End of a statement that makes a temporary table: behind a pooler others get the session after the transaction. */
   readonly temporary: string;
-  /** The type holds values of a kind with so many digits at least; `document` has those that the document allows. */
+  /** Type for values of a kind with at least these digits; `document` has the digits that the document allows. */
   readonly typeOf: (kind: Kind, need: Digits, document: Digits | null) => string;
   readonly print: (kind: Kind, column: string) => string;
-  /** Converts a column to another type, or is null if only another pass can tell. */
+  /** Converts a column to another type; null if only another pass can tell. */
   readonly converted: (column: string, type: string) => string;
   readonly viewsOn: (session: Session, table: string, column: string) => Promise<string[]>;
-  /** Returns 32 hexadecimal digits. */
+  /** Gives 32 hexadecimal digits. */
   readonly md5: (text: string) => string;
-  /** Returns 64 hexadecimal digits. */
+  /** Gives 64 hexadecimal digits. */
   readonly sha256: (text: string) => string;
   readonly bytesOf: (text: string) => string;
   /** Puts `|` between texts that are not null in one step: a chain of `||` would copy the first ones again and again. */
   readonly joined: (texts: readonly string[]) => string;
   /** Combines the first 16 digits of a hash over a group, as 16 hexadecimal digits. */
   readonly xorOf: (hash: string) => string;
-  /** A verification of so many records goes through them in these shares, which fit into memory. */
+  /** Shares in which a verification goes through that many records, so that each fits into memory. */
   readonly shares: (records: number) => readonly ((column: string) => string)[];
-  /** The query reads the texts in the JSON array $1. */
+  /** Query of the texts in the JSON array $1. */
   readonly texts: string;
-  /** Without indexes the database finds rows by the order of its blocks, and would keep all of an index in memory. */
+  /** Without indexes DuckDB finds rows by the order of its blocks, while an index would be in memory whole. */
   readonly hasIndexes: boolean;
 }
 
@@ -58,7 +58,7 @@ export async function runInTransaction<T>(session: Session, work: () => Promise<
   }
 }
 
-/** record.ts makes the same text of what came: the hash of both is the same while nothing was lost. */
+/** Writes the text that record.ts makes of the gateway's record: both have one hash while nothing was lost. */
 export function writeRow(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
   const pieces = columns.map(([{ name }, kind]) => {
     const column = quoteName(name);

@@ -12,19 +12,17 @@ import type { Shape } from './shape.js';
 import { makeSqlDestination } from './sql-destination.js';
 import { getType, type WholeTable } from './tables.js';
 
-// The decoder of the driver takes a mark of byte order off each text that begins with one.
+// The driver's decoder removes a byte order mark from each text that begins with one.
 const { textDecoder } = createRequire(import.meta.url)('@duckdb/node-api/lib/vectors/dataAccessors.js');
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 textDecoder.decode = decoder.decode.bind(decoder);
 
-/** A DECIMAL has so many digits. */
+/** Digits of a DECIMAL, at most. */
 const digitsMax = 38;
-/** A number of which the document says nothing gets these digits. */
+/** Digits of a number that the document does not describe. */
 const digitsUsual: Digits = { whole: 29, scale: 9 };
 
-/**
- * A number is DECIMAL with the digits of the document, wider where values need it; VARCHAR where no DECIMAL holds all values.
- */
+/** Chooses DECIMAL with the digits of the document, or more if values need it; VARCHAR if no DECIMAL holds all values. */
 function chooseDecimal(need: Digits, document: Digits | null): string {
   const { whole, scale } = document ?? digitsUsual;
   const wanted = { whole: Math.max(whole, need.whole, 1), scale: Math.max(scale, need.scale) };
@@ -33,7 +31,7 @@ function chooseDecimal(need: Digits, document: Digits | null): string {
   return `DECIMAL(${digitsMax},${Math.max(need.scale, Math.min(wanted.scale, digitsMax - need.whole))})`;
 }
 
-/** A BIGINT holds so many digits, whatever they are. */
+/** Digits that every BIGINT can hold. */
 const bigintDigits = 18;
 
 const types: Readonly<Record<Kind, (need: Digits, document: Digits | null) => string>> = {
@@ -98,10 +96,10 @@ export async function openDuckdb(
   file: string,
   { memoryMb = 128, isReadOnly = false }: DuckdbOptions = {},
 ): Promise<OpenDuckdb> {
-  // A whole path: names such as `:memory:` and `md:x` mean something else to DuckDB.
+  // A whole path, because names such as `:memory:` and `md:x` mean something else to DuckDB.
   const instance = await DuckDBInstance.create(resolve(file), {
     memory_limit: `${memoryMb}MB`,
-    threads: '1', // each has buffers of its own
+    threads: '1', // each thread has its own buffers
     preserve_insertion_order: 'false',
     ...(isReadOnly && { access_mode: 'READ_ONLY' }),
   });
@@ -119,7 +117,7 @@ export async function openDuckdb(
   return { connection, session, close };
 }
 
-/** Throws OutOfMemory instead of the error of DuckDB that says so. */
+/** Throws OutOfMemory instead of DuckDB's error. */
 async function runNamed<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

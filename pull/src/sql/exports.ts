@@ -9,7 +9,7 @@ export interface ExportColumn {
   readonly kind: Kind;
 }
 
-/** A format writes rows of canonical texts. */
+/** Writes rows of canonical texts in a format. */
 interface TextFormat {
   readonly head: (columns: readonly ExportColumn[]) => string;
   readonly line: (columns: readonly ExportColumn[]) => (row: Row) => string;
@@ -18,7 +18,7 @@ interface TextFormat {
 export const nameFile = (table: string, format: ExportFormat): string =>
   `${table}.${format === 'excel-csv' ? 'csv' : format}`;
 
-/** Replaces FOLDER/NAME in one step by what `write` makes. */
+/** Replaces FOLDER/NAME in one step by the file of `write`. */
 export async function replaceFile(folder: string, name: string, write: (part: string) => Promise<void>): Promise<void> {
   const file = join(folder, name);
   const part = `${file}.part`;
@@ -75,7 +75,7 @@ const textFormats: Readonly<Record<Exclude<ExportFormat, 'parquet'>, TextFormat>
   },
 };
 
-/** An empty cell means null, and two quotes an empty text. */
+/** Writes null as an empty cell, and an empty text as two quotes. */
 function makeSeparated(form: {
   readonly first: string;
   readonly separator: string;
@@ -95,14 +95,14 @@ function makeSeparated(form: {
   };
 }
 
-/** Writes one line: JSON has line ends only between its tokens. */
+/** Keeps a value on one line: JSON has line ends only between its tokens. */
 function writeJson(value: string | null, { kind }: ExportColumn): string {
   if (value === null) return 'null';
   if (kind === 'json') return value.replace(/[\r\n]+/g, ' ');
   return kind === 'integer' || kind === 'number' || kind === 'boolean' ? value : JSON.stringify(value);
 }
 
-/** Excel keeps so many digits of a number, and takes so many characters in a text of a formula. */
+/** Bounds of Excel: digits of a number, and characters in a text of a formula. */
 const excelDigitsMax = 15;
 const excelTextMax = 255;
 /** Excel's largest number that can be typed is 9.99999999999999E+307; a longer one becomes a text, which keeps all digits. */
@@ -112,8 +112,8 @@ const excelReads = /^\s*(?:[=+\-@.,(#\d\p{Sc}]|\p{L}{3,9}\.?[-/ .]?\d|(?:true|fa
 const excelRuns = /^[=+\-@\t\r]/;
 
 /**
- * Excel shows what came: `="007"` is a text, and so is a whole number of 16 to 255 digits. What cannot be written so begins with an
- * apostrophe, if Excel would run it.
+ * Makes Excel show the value: `="007"` is a text, and so is a whole number of 16 to 255 digits. Other texts that Excel would run get an
+ * apostrophe.
  */
 function writeExcelCell(text: string, kind: Kind): string {
   if (kind === 'date' || kind === 'boolean') return text;

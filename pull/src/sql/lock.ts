@@ -3,7 +3,7 @@ import { Unusable } from '../destination.js';
 
 /** Serializes the processes that pull into a schema: two would overwrite newer records with older ones. */
 const lockKey = 7_205_759;
-/** A pooler that has no second session lets the first wait. */
+/** A pooler without a second session lets the first wait. */
 const secondSessionMsMax = 20_000;
 
 /** A lock on a schema, for as long as its connection lives. */
@@ -13,9 +13,8 @@ export interface SchemaLock {
 }
 
 /**
- * Takes the lock in a transaction that stays open on a connection of its own: behind PgBouncer in transaction mode a lock of a session
- * would outlive the run, and stay with a session of the pool. The transaction has no snapshot, so it keeps no row from VACUUM. Throws
- * Unusable.
+ * Takes the lock in a transaction that stays open on another connection: behind PgBouncer in transaction mode a lock of a session would
+ * outlive the run, and stay with a session of the pool. The transaction has no snapshot, so it keeps no row from VACUUM. Throws Unusable.
  */
 export async function lockSchema(
   connect: () => Promise<pg.Client>,
@@ -51,7 +50,7 @@ export async function lockSchema(
   };
 }
 
-/** Throws Unusable where the other connection gets no session any more. */
+/** Throws Unusable if the other connection gets no session any more. */
 async function checkAnswer(main: pg.Client): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -8,7 +8,7 @@ import { type Dialect, quoteName, type Session, type Value } from './dialect.js'
 import { lockSchema, type SchemaLock } from './lock.js';
 import { makeSqlDestination, writeTexts } from './sql-destination.js';
 
-/** An export reads so many rows at once, and about so many characters. */
+/** Rows, and about characters, that an export reads at once. */
 const rowsPerReadMax = 5_000;
 const readLength = 2_000_000;
 
@@ -21,7 +21,7 @@ const types: Readonly<Record<Kind, string>> = {
   boolean: 'boolean',
   json: 'json', // jsonb would sort members and drop repeated ones
 };
-/** A bigint holds so many digits, whatever they are. */
+/** Digits that every bigint can hold. */
 const bigintDigits = 18;
 
 const makeDialect = (schema: string): Dialect => ({
@@ -131,7 +131,7 @@ export async function readPostgres<T>(url: string, read: (session: Session) => P
   }
 }
 
-/** Looks first: a role that owns the schema need not be able to create one. */
+/** Looks first, because a role that owns the schema need not be able to create one. */
 async function makeSchema(session: Session, schema: string): Promise<void> {
   const [existing] = await session.rows<{ usable: boolean }>(
     `select has_schema_privilege(oid, 'usage, create') and has_schema_privilege(oid, 'create') as usable from pg_namespace where nspname = $1`,

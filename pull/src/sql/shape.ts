@@ -6,7 +6,7 @@ type OwnedTable = Pick<Table, 'name' | 'columns'> & { readonly owner: string | n
 
 /** Needs of the values of a column beyond the document. */
 export interface Need extends Digits {
-  /** The kind of the document when it was noted: another one makes the need void. */
+  /** Kind of the column in the document when the need was noted; another kind makes the need void. */
   readonly documentKind: Kind;
   readonly kind: Kind;
   readonly hasNull: boolean;
@@ -31,7 +31,7 @@ const wholeTable = '*';
 /** The tables and columns that `pull` made for a resource, with the needs of their values, as `pull_state` keeps them. */
 export class Shape {
   readonly #tables: Map<string, MadeTable>;
-  /** Something was noted since it was read. */
+  /** True if the shape has changed since it was read. */
   isGrown = false;
 
   private constructor(tables: Map<string, MadeTable>) {
@@ -55,14 +55,14 @@ export class Shape {
     return [...this.#tables.keys()];
   }
 
-  /** Names what the document no longer has, as TABLE and TABLE.COLUMN. */
+  /** Names tables and columns that the document no longer has, as TABLE and TABLE.COLUMN. */
   get gone(): string[] {
     return [...this.#tables].flatMap(([table, { gone }]) =>
       gone.has(wholeTable) ? [table] : [...gone].map((column) => `${table}.${column}`),
     );
   }
 
-  /** The document no longer has these tables of parts; `owner` is the column of ids. */
+  /** Tables of parts that the document no longer has; `owner` is the column of ids. */
   get goneParts(): { readonly name: string; readonly owner: string }[] {
     return [...this.#tables].flatMap(([name, { owner, gone }]) =>
       owner !== null && gone.has(wholeTable) ? [{ name, owner }] : [],
@@ -74,7 +74,7 @@ export class Shape {
     return column === undefined ? made !== undefined : made?.columns.has(column) === true;
   }
 
-  /** Notes what the document has by now. Returns whether something is back that it had lost: its values are old. */
+  /** Notes the tables of the current document. Returns whether something is back that it had lost: its values are old. */
   follow(tables: readonly OwnedTable[]): boolean {
     let isBack = false;
     for (const [name, { columns, gone }] of this.#tables) {
@@ -90,7 +90,7 @@ export class Shape {
     return isBack;
   }
 
-  /** Knows the table, and the column, as made by `pull`. */
+  /** Notes that `pull` made the table, and the column. */
   add({ name, owner }: OwnedTable, column?: Column): void {
     if (!this.has(name)) {
       this.#tables.set(name, { owner, comments: '', columns: new Map(), gone: new Set() });
@@ -99,7 +99,7 @@ export class Shape {
     if (column !== undefined && !this.has(name, column.name)) this.#set(name, column, this.of(name, column));
   }
 
-  /** Notes the comments of a table. Returns whether they are others than before. */
+  /** Notes the comments of a table. Returns whether they have changed. */
   noteComments(table: string, hash: string): boolean {
     const made = this.#tables.get(table) as MadeTable;
     if (made.comments === hash) return false;

@@ -16,7 +16,7 @@ import {
 } from './state.js';
 import { planTables, type WholeTable } from './tables.js';
 
-/** A database takes these steps by other means than its SQL. */
+/** Steps that a database takes by other means than its SQL. */
 export interface Engine {
   rowsOf(query: string): AsyncIterable<readonly Row[]>;
   /** Writes a table of the copy into a new Parquet file. */
@@ -30,7 +30,7 @@ export function writeTexts(dialect: Dialect, table: WholeTable, shape: Shape): s
   return `select ${texts.join(', ')} from ${dialect.at(table.name)}`;
 }
 
-/** Throws Unusable. */
+/** Makes a destination of a database. Throws Unusable. */
 export async function makeSqlDestination(
   session: Session,
   dialect: Dialect,

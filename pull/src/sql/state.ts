@@ -12,7 +12,7 @@ import { type Dialect, quoteName, runInTransaction, type Session } from './diale
 import { Shape } from './shape.js';
 import { getIdColumn, isTable } from './tables.js';
 
-/** Makes the tables that `pull` keeps for itself, and returns the number of the last change file. Throws Unusable where a name is taken. */
+/** Makes the tables that `pull` keeps for itself, and returns the number of the last change file. Throws Unusable if a name is taken. */
 export async function prepareState(session: Session, { schema, at }: Dialect): Promise<number> {
   const state = at(stateTable);
   if (await isTable(session, schema, stateTable))
@@ -48,8 +48,8 @@ const statusComments = {
 };
 
 /**
- * Takes the destination for an origin. Throws Unusable where it has copies of another, or was made otherwise. With `isReplaced` all is read
- * again; records of another workspace go at once.
+ * Takes the destination for an origin. Throws Unusable if it has copies of another, or was made otherwise. With `isReplaced` all is read
+ * again; records of another workspace are deleted at once.
  */
 export async function claim(
   session: Session,
@@ -87,7 +87,7 @@ export async function claim(
   });
 }
 
-/** A destination, once it is taken for an origin. */
+/** A destination that was taken for an origin. */
 export interface ClaimedDestination {
   readonly session: Session;
   readonly dialect: Dialect;
@@ -111,7 +111,7 @@ export class CopyState {
     ];
   }
 
-  /** Notes that the resource is copied here. */
+  /** Notes that the resource is copied to this destination. */
   async begin(): Promise<void> {
     const { origin, hasWorkspace } = this.#claimed;
     await this.#session.rows(
@@ -144,7 +144,7 @@ export class CopyState {
     ]);
   }
 
-  /** Everything is read again. */
+  /** Lets everything be read again. */
   async reset(shape: Shape): Promise<void> {
     await this.#session.rows(
       `update ${this.#dialect.at(stateTable)} set since = null, cursor = null, shape = $2 where resource = $1`,
@@ -166,7 +166,7 @@ export class CopyState {
     );
   }
 
-  /** A moment in the future is not known: the clock of the gateway is ahead. */
+  /** Notes no moment in the future, because the clock of the gateway is then ahead. */
   noteFresh({ dataAsOf, isVerified }: Freshness): Promise<void> {
     const [moment, expiry] = [4, 5].map((i) => `cast($${i} as timestamp with time zone)`);
     return this.noteStatus(
@@ -230,7 +230,7 @@ export async function noteDangling(
   }
 }
 
-/** Notes why a resource was not brought up to date, also where it has no table yet. */
+/** Notes why a resource was not brought up to date, even if it has no table yet. */
 export async function noteFailure(session: Session, { at }: Dialect, resource: string, failure: string): Promise<void> {
   await session.rows(
     `insert into ${at(statusTable)} (resource, failed_at, failure) values ($1, current_timestamp, $2)

@@ -10,7 +10,7 @@ interface Status {
   readonly table: string | null;
   readonly workspaceId: string | null;
   readonly dataAsOf: string | null;
-  /** The clock of the destination counts. */
+  /** Age by the clock of the destination. */
   readonly ageSeconds: number | null;
   readonly updatedAt: string | null;
   readonly comparedAt: string | null;
@@ -46,7 +46,7 @@ async function readInCopy<T>(
   return (await import('./duckdb.js')).readDuckdb(to, (session) => read(session, 'main'));
 }
 
-/** `--status` names the columns of `pull_status` so; those that end in `_at` or `_of` are moments. */
+/** Names in `--status` of the columns of `pull_status`; columns that end in `_at` or `_of` are moments. */
 const columns = {
   resource: 'resource',
   table: 'table_name',
@@ -65,7 +65,7 @@ const columns = {
 
 async function readStatus(session: Session, schema: string): Promise<Status[]> {
   const at = (table: string): string => `${quoteName(schema)}.${quoteName(table)}`;
-  // A moment in the future is not known: a clock is wrong.
+  // A moment in the future counts as unknown: a clock is wrong.
   const status = `select *, floor(extract(epoch from current_timestamp - data_as_of)) as age_seconds from ${at(statusTable)}`;
   const texts = Object.values(columns).map((name) => `cast(${name} as varchar) as ${name}`);
   const rows = await session
@@ -88,5 +88,5 @@ async function readStatus(session: Session, schema: string): Promise<Status[]> {
   });
 }
 
-/** Both databases print it as `2026-01-02 03:04:05.678+00`. */
+/** Reads a moment as both databases print it: `2026-01-02 03:04:05.678+00`. */
 const formatMoment = (text: string): string => new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();

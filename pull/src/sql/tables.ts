@@ -15,12 +15,12 @@ import { type Dialect, quoteLiteral, quoteName, type Session } from './dialect.j
 import type { Shape } from './shape.js';
 
 export interface WholeTable extends Table {
-  /** Columns that each row of a record or part has, in the order of its texts. */
+  /** Columns of each row of a record or part, in the order of its texts. */
   readonly staged: readonly Column[];
   readonly key: readonly string[];
   /** Column with the id of the record; null: the table holds the records themselves. */
   readonly owner: string | null;
-  /** An export has all columns but those that `pull` keeps for itself. */
+  /** Columns of an export: all except those that `pull` keeps for itself. */
   readonly shown: readonly Column[];
 }
 
@@ -64,11 +64,11 @@ function describeWholePart(part: PartTable, record: string, workspace: readonly 
   return { ...part, columns, staged, key: [part.owner, 'position'], shown: columns };
 }
 
-/** The column is `id`, which no member before it can have. */
+/** The column of `id`, which no earlier member can have. */
 export const getIdColumn = ({ table }: Resource): string =>
   (table.columns.find(({ path }) => path.join() === 'id') as Column).name;
 
-/** A point in the name keeps the index apart from tables and other indexes. */
+/** Names an index with a point, which no table has. */
 export const nameIndex = (table: Table, { name }: Column): string => shortenName(`${table.name}.${name}`);
 
 interface StoredColumn {
@@ -77,7 +77,7 @@ interface StoredColumn {
   readonly nullable: string;
 }
 
-/** Is empty if the table does not exist. */
+/** Returns an empty map if the table does not exist. */
 async function listColumnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
   const columns = await session.rows<StoredColumn>(
     `select column_name as name, data_type as type, is_nullable as nullable from information_schema.columns
@@ -92,8 +92,8 @@ export async function isTable(session: Session, schema: string, table: string): 
 }
 
 /**
- * Makes the tables, or those columns that they lack, and gives columns the type that they should have by now. Returns whether what is
- * stored must be read again. The caller has a transaction.
+ * Makes the tables, or their missing columns, and gives columns their current type. Returns whether everything must be read again. Must run
+ * in a transaction.
  */
 export async function makeTables(
   session: Session,
@@ -113,7 +113,7 @@ export async function makeTables(
   return isStale;
 }
 
-/** Gives a table and its columns the comments of the document, where these are others by now. */
+/** Gives a table and its columns the comments of the document, if these have changed. */
 async function describe(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
   const tableName = dialect.at(table.name);
   const comments = [
@@ -143,7 +143,7 @@ async function createTable(session: Session, dialect: Dialect, table: WholeTable
   await session.rows(`create table ${dialect.at(table.name)} (${[...columns, ...primary].join(', ')})`);
 }
 
-/** Gives a table that is there its columns, and touches no column that `pull` did not make. Null stands in what a later pass fills. */
+/** Gives an existing table its columns, and touches no column that `pull` did not make. Null fills what a later pass brings. */
 async function writeAlterTable(
   session: Session,
   dialect: Dialect,
@@ -188,7 +188,7 @@ async function writeAlterTable(
   return missing.length > 0 || wrong.length > 0;
 }
 
-/** Throws Unusable where views show a column whose type must change: the database would drop them with it. */
+/** Throws Unusable if views show a column whose type must change: the database would drop them with it. */
 async function refuseViews(
   session: Session,
   dialect: Dialect,
@@ -207,7 +207,7 @@ async function refuseViews(
   }
 }
 
-/** DuckDB changes no table that has an index; only a reader makes one there. */
+/** DuckDB changes no table that has an index, and only a reader makes one there. */
 const hasIndex = (error: Error): boolean => /Dependency Error/.test(error.message);
 
 /** Makes columns `not null` that the document requires, once all records are there. */
