@@ -3,9 +3,9 @@ export interface ReadContent {
   readonly resource: string;
   /** Personal fields of the answer, separated by commas; empty: none. */
   readonly personal: string;
-  records: number;
+  readonly records: number;
   /** Absent: the answer completed no step of a copy. */
-  copy?: CopyStep;
+  readonly copy?: CopyStep;
 }
 
 /** The end of a pass over everything or over changes, or a digest. */

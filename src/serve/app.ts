@@ -91,8 +91,8 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
         tokenId: exchange.access?.tokenId ?? exchange.refused?.id ?? null,
         ...(exchange.refused && { tokenRefused: exchange.refused.reason }),
         workspace: exchange.access?.workspace ?? null,
-        rows: exchange.page?.rows ?? null,
-        perPage: exchange.page?.perPage ?? null,
+        rows: exchange.sent.page?.rows ?? null,
+        perPage: exchange.sent.page?.perPage ?? null,
         bytes: socket.bytesWritten - exchange.bytesBefore,
         ...address,
       });

@@ -2,19 +2,30 @@ import type { ReadContent } from '../postgres/read-register.js';
 
 export interface PageSize {
   readonly perPage: number;
-  rows: number | null;
+  /** Null until the last piece. */
+  readonly rows: number | null;
 }
 
-export interface Reply {
+/** Content of a response until now, for the log and the register of reads. */
+export interface Sent {
+  /** Absent: no list. */
+  readonly page?: PageSize;
+  /** Absent: no record. */
+  readonly content?: ReadContent;
+}
+
+/** The response has sent so much with this piece. Its bytes may be overwritten when the next piece is requested. */
+export interface Piece extends Sent {
+  readonly bytes: Buffer;
+}
+
+export interface Reply extends Sent {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Null for a response without a body (304). A piece's bytes may be overwritten when the next piece is requested. */
-  readonly body: string | Buffer | AsyncGenerator<Buffer> | null;
+  /** Null for a response without a body (304). */
+  readonly body: string | Buffer | AsyncGenerator<Piece> | null;
   /** Must be called when the response is closed. */
   readonly release?: () => void;
-  readonly page?: PageSize;
-  /** Content for the register of reads; absent: no record. */
-  readonly content?: ReadContent;
   /** Wait for the database before the first byte. */
   readonly databaseMs: number;
 }

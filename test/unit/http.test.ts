@@ -32,6 +32,7 @@ import { startExchange } from '../../src/serve/http/exchange.js';
 import { drain, listen } from '../../src/serve/http/listeners.js';
 import { respond, send } from '../../src/serve/http/respond.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
+import type { Piece } from '../../src/serve/reply.js';
 import { bodyDepthMax, parseStrictJson, type StrictJson } from '../../src/serve/write/strict-json.js';
 import { nested } from '../support/malformed-json.js';
 import { limitMs } from '../support/patience.js';
@@ -68,13 +69,13 @@ for (const encoding of ['identity', 'gzip'])
       koa.use(async (ctx) => {
         ctx.respond = false;
         ctx.state.exchange = startExchange(ctx.req, []);
-        const pieces = async function* (): AsyncGenerator<Buffer> {
+        const pieces = async function* (): AsyncGenerator<Piece> {
           const failure = Object.assign(new Error(`write ${code}`), { code });
           for (let i = 0; i < 20; i++) {
             if (i === 10)
               ctx.req.socket._write = ctx.req.socket._writev = (_: unknown, ...rest: unknown[]) =>
                 (rest.at(-1) as (error: Error) => void)(failure);
-            yield randomBytes(100_000);
+            yield { bytes: randomBytes(100_000) };
           }
         };
         await respond(ctx, { status: 200, headers: {}, body: pieces(), databaseMs: 0 }, true, {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Resource } from '../../resource/definition/resource.js';
 import { matchesWeakly, parseEntityTags } from '../../resource/entity-tags.js';
 import { makeOpenApi } from '../openapi/openapi.js';
@@ -60,5 +60,5 @@ export class FixedBody {
 
 async function addHash(making: Promise<FixedText>): Promise<FixedText & { readonly hash: string }> {
   const made = await making;
-  return { ...made, hash: createHash('sha256').update(made.text).digest('base64url').slice(0, 22) };
+  return { ...made, hash: hash('sha256', made.text, 'base64url').slice(0, 22) };
 }

@@ -5,8 +5,8 @@ import type { Context } from 'koa';
 import { ClientGone, getReason } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
-import type { Reply } from '../reply.js';
-import { chooseEncoding, compress, type Encoding } from './encodings.js';
+import type { Piece, Reply } from '../reply.js';
+import { chooseEncoding, compress } from './encodings.js';
 import { getExchange } from './exchange.js';
 import { commonHeaders } from './render.js';
 
@@ -24,7 +24,7 @@ type Headers = Readonly<Record<string, string>>;
 /** Sends a body in pieces with backpressure; if it fails the connection is destroyed. */
 export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = getExchange(ctx);
-  exchange.page = reply.page ?? null;
+  exchange.sent = reply;
   const { status, body } = reply;
   const headers: Record<string, string> = {
     'Server-Timing': `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`,
@@ -35,34 +35,24 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
   headers['Content-Type'] ??= 'application/json';
   if (reply.release) ctx.res.once('close', reply.release);
   const encoding = compressible ? chooseEncoding(ctx.req.headers['accept-encoding']) : undefined;
-  if (typeof body !== 'string' && !Buffer.isBuffer(body))
-    return respondInPieces(ctx, status, body, headers, encoding, deps);
-  if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers);
-  headers['Content-Encoding'] = encoding.name;
-  send(ctx, status, await compress(body, encoding), headers);
-}
-
-async function respondInPieces(
-  ctx: Context,
-  status: number,
-  pieces: AsyncGenerator<Buffer>,
-  headers: Record<string, string>,
-  encoding: Encoding | undefined,
-  deps: RespondDeps,
-): Promise<void> {
   const { chunkMemory } = deps.reads;
   const isHead = ctx.method === 'HEAD'; // HEAD has the encoding that GET would have
+  if (typeof body === 'string' || Buffer.isBuffer(body)) {
+    if (encoding === undefined || body.length < compressFrom) return send(ctx, status, body, headers);
+    headers['Content-Encoding'] = encoding.name;
+    return send(ctx, status, await compress(body, encoding), headers);
+  }
   const used = encoding && (isHead || chunkMemory.mayCompress(encoding.bytes)) ? encoding : undefined;
   if (used) headers['Content-Encoding'] = used.name;
   if (isHead) {
-    await pieces.return(undefined);
+    await body.return(undefined);
     return send(ctx, status, null, headers);
   }
   const bytes = used?.bytes ?? 0;
   chunkMemory.reserve('compressors', bytes);
   try {
     sendHead(ctx, status, headers);
-    await sendPieces(ctx, pieces, used?.compressor() ?? null, deps);
+    await sendPieces(ctx, body, used?.compressor() ?? null, deps);
   } finally {
     chunkMemory.release('compressors', bytes);
   }
@@ -91,25 +81,28 @@ function sendHead(ctx: Context, status: number, headers: Headers, bytes?: number
 
 async function sendPieces(
   ctx: Context,
-  pieces: AsyncGenerator<Buffer>,
+  pieces: AsyncGenerator<Piece>,
   compressor: Duplex | null,
   { observe, pageTimeMaxMs }: RespondDeps,
 ): Promise<void> {
   const { res } = ctx;
+  const exchange = getExchange(ctx);
   res.setMaxListeners(20); // a compressor in front of the response brings several of its own
   const overtime = setTimeout(() => breakOff(res, new Error('page time exceeded')), pageTimeMaxMs);
   try {
     const compressed = compressor === null ? null : pipeline(compressor, res);
     compressed?.catch(() => {}); // writing to the compressor rejects as well
     const body: Writable = compressor ?? res;
-    for await (const piece of pieces) await waitUntilTaken(res, (done) => body.write(piece, done));
+    for await (const piece of pieces) {
+      exchange.sent = piece;
+      await waitUntilTaken(res, (done) => body.write(piece.bytes, done));
+    }
     await waitUntilTaken(res, (done) => body.end(done));
     await compressed;
   } catch (error) {
     breakOff(res);
     const gone = error instanceof ClientGone;
-    if (!gone)
-      observe({ type: 'page_broken', requestId: getExchange(ctx).requestId, reason: getReason(error as Error) });
+    if (!gone) observe({ type: 'page_broken', requestId: exchange.requestId, reason: getReason(error as Error) });
   } finally {
     clearTimeout(overtime);
   }

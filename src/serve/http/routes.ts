@@ -106,7 +106,8 @@ function makeAdmitted(
     requireJsonAccepted(ctx);
     const reply = await stages(ctx, access);
     await traceWork('respond', () => respond(ctx, reply, compressible, deps));
-    if (reply.content && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, reply.content);
+    const { content } = getExchange(ctx).sent;
+    if (content && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, content);
   };
 }
 

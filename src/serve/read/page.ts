@@ -7,7 +7,7 @@ import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey, RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
-import { makeDataAsOf, type PageSize, type Reply } from '../reply.js';
+import { makeDataAsOf, type Piece, type Reply, type Sent } from '../reply.js';
 import { type Reader, requireContinuation } from './routing.js';
 
 /** Describes which rows a page reads, and how it ends: a list makes a plan, a sync pass makes one, and `runPlan` answers with it. */
@@ -118,24 +118,31 @@ const pageOpening = Buffer.from('{"data":[');
 export async function runPlan(plan: Plan): Promise<Reply> {
   const page = await readFirst(plan);
   const { asOfMs, headers, pagination } = plan.describe(page);
-  const size: PageSize = { perPage: plan.perPage, rows: null };
-  const content: ReadContent = {
-    resource: plan.reader.of.compiled.resource.name,
-    personal: plan.serializer.personal,
-    records: page.first.count,
-  };
-  const ending = async (count: number, last: OrderKey | null): Promise<string> => {
-    size.rows = count;
-    const members: { readonly since?: string | null } = await pagination(count, last);
-    if (typeof members.since === 'string' && plan.copy !== undefined) content.copy = plan.copy;
-    return `],"pagination":${JSON.stringify({ ...members, complete: true })}}`;
-  };
   const databaseMs = performance.now() - plan.reader.startedMs;
-  const reply = { status: 200, page: size, content, headers: { ...headers, ...makeDataAsOf(asOfMs) }, databaseMs };
+  const reply = { status: 200, headers: { ...headers, ...makeDataAsOf(asOfMs) }, databaseMs };
   const { first } = page;
-  if (first.following !== null) return { body: streamPage(plan, page, ending, content), ...reply };
-  first.json.text(await ending(first.count, first.last));
-  return { body: first.json.view(), release: first.release, ...reply };
+  if (first.following !== null)
+    return { body: streamPage(plan, page, pagination), ...reply, ...describeSent(plan, first.count) };
+  const sent = await writeEnd(plan, pagination, first);
+  return { body: first.json.view(), release: first.release, ...reply, ...sent };
+}
+
+/** `end` is there once all of them are sent. */
+function describeSent({ reader, serializer, perPage }: Plan, records: number, end?: { readonly copy?: CopyStep }) {
+  const { name: resource } = reader.of.compiled.resource;
+  const content: ReadContent = { resource, personal: serializer.personal, records, ...end };
+  return { page: { perPage, rows: end ? records : null }, content };
+}
+
+/** Writes the last members of the page into its last chunk. */
+async function writeEnd(
+  plan: Plan,
+  pagination: PageEnding['pagination'],
+  { json, count, last }: Pick<Chunk, 'json' | 'count' | 'last'>,
+): Promise<Sent> {
+  const members: { readonly since?: string | null } = await pagination(count, last);
+  json.text(`],"pagination":${JSON.stringify({ ...members, complete: true })}}`);
+  return describeSent(plan, count, plan.copy && typeof members.since === 'string' ? { copy: plan.copy } : {});
 }
 
 /** Reads the first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
@@ -227,63 +234,80 @@ async function readChunk(
 const slowMs = 100;
 const bytesIfSlow = 16_384;
 
-/** Reads one chunk ahead. If the end row never arrives, the rest is read again on a replica as current as the end. */
-async function* streamPage(
-  plan: Plan,
-  { first, until, foundMs }: Page,
-  ending: (count: number, last: OrderKey | null) => Promise<string>,
-  content: ReadContent,
-): AsyncGenerator<Buffer> {
-  const { deps, of: request } = plan.reader;
-  const { chunkMemory } = deps;
-  let chunk = first;
-  let { count, last, continuation } = chunk;
-  let rows = count;
-  let isComplete = foundMs === 0;
-  let isSlow = false;
-  let bytesHeld = 0; // the current chunk and the next
+type UnderWay = ReturnType<typeof startPage>;
+
+function startPage({ first, foundMs }: Page) {
+  const { count, last, continuation } = first;
+  const sent = { count, last, continuation };
+  return { chunk: first, ...sent, rowsWanted: count, bytesHeld: 0, isSlow: false, isComplete: foundMs === 0 };
+}
+
+/** Reads one chunk ahead. */
+async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagination']): AsyncGenerator<Piece> {
+  const underWay = startPage(page);
   try {
-    while (chunk.following !== null) {
-      chunkMemory.release('chunks', bytesHeld);
-      const bytesWanted = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, chunkMemory.share));
-      bytesHeld = chunk.json.length + bytesWanted;
-      chunkMemory.reserve('chunks', bytesHeld);
-      rows = takeRows(deps, rows, chunk, bytesWanted, plan.rowsMax - count);
-      const size = { rows, bytes: bytesWanted * excess };
-      const { following } = chunk;
-      const read = (): Promise<Chunk> => readChunk(plan, following, size, 'long', continuation);
-      let ahead = isSlow ? null : read();
-      ahead?.catch((error) => {
-        const isLate = error instanceof Problem && error.code === 'query_timeout';
-        if (!isLate) ahead = null; // it is tried again when the client has taken the piece before
-      });
+    while (underWay.chunk.following !== null) {
+      const { chunk, count } = underWay;
+      const next = beginNext(plan, underWay);
       const handedMs = performance.now();
-      if (chunk.count > 0) yield chunk.json.view();
+      if (chunk.count > 0) yield { bytes: chunk.json.view(), ...describeSent(plan, count) };
       chunk.release();
-      isSlow = performance.now() - handedMs > slowMs;
-      const { target } = chunk;
-      chunk = await (ahead ?? read());
-      if (chunk.failures > 0 || !target.state.healthy)
-        deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
-      count += chunk.count;
-      content.records = count;
-      last = chunk.last ?? last;
-      if (chunk.following !== null || isComplete || until?.every((value, i) => value === last?.[i])) continue;
-      isComplete = true;
-      if (deps.primaryReachable())
-        // Without samples of the primary no replica can be shown to be as current.
-        continuation = { ...continuation, asOfMs: Math.max(continuation.asOfMs ?? 0, foundMs) };
-      chunk = { ...chunk, following: plan.list && readByKeys(plan.list, last, until) };
+      underWay.isSlow = performance.now() - handedMs > slowMs;
+      addChunk(plan, page, underWay, await next());
     }
-    chunk.json.text(await ending(count, last));
-    yield chunk.json.view();
+    const { chunk, count, last } = underWay;
+    const sent = await writeEnd(plan, pagination, { json: chunk.json, count, last });
+    yield { bytes: chunk.json.view(), ...sent };
     chunk.release();
   } finally {
-    chunkMemory.release('chunks', bytesHeld);
+    holdBytes(plan, underWay, 0);
   }
 }
 
-/** Estimates the rows of the next chunk by the chunk before; the last one has about the remaining rows. */
+/** Reads the next chunk at once, or when the result is called: for a slow client, and again after a failure. */
+function beginNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
+  const { deps } = plan.reader;
+  const { chunk, count, continuation, isSlow } = underWay;
+  holdBytes(plan, underWay, 0);
+  const bytes = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, deps.chunkMemory.share));
+  holdBytes(plan, underWay, chunk.json.length + bytes);
+  underWay.rowsWanted = takeRows(deps, underWay.rowsWanted, chunk, bytes, plan.rowsMax - count);
+  const size = { rows: underWay.rowsWanted, bytes: bytes * excess };
+  const read = (): Promise<Chunk> => readChunk(plan, chunk.following as Chunks, size, 'long', continuation);
+  let ahead = isSlow ? null : read();
+  ahead?.catch((error) => {
+    const isLate = error instanceof Problem && error.code === 'query_timeout';
+    if (!isLate) ahead = null; // it is tried again when the client has taken the piece before
+  });
+  return () => ahead ?? read();
+}
+
+/** If the row of the end did not arrive, the rest is read again on a replica as current as the end. */
+function addChunk({ reader, list }: Plan, { until, foundMs }: Page, underWay: UnderWay, chunk: Chunk): void {
+  const { deps, of: request } = reader;
+  const { target } = underWay.chunk;
+  if (chunk.failures > 0 || !target.state.healthy)
+    deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
+  const last = chunk.last ?? underWay.last;
+  underWay.chunk = chunk;
+  underWay.last = last;
+  underWay.count += chunk.count;
+  if (chunk.following !== null || underWay.isComplete || until?.every((value, i) => value === last?.[i])) return;
+  underWay.isComplete = true;
+  underWay.chunk = { ...chunk, following: list && readByKeys(list, last, until) };
+  if (!deps.primaryReachable()) return; // without its samples no replica can be shown to be as current
+  const asOfMs = Math.max(underWay.continuation.asOfMs ?? 0, foundMs);
+  underWay.continuation = { ...underWay.continuation, asOfMs };
+}
+
+/** Counts the chunk at hand and the next against the memory of all large pages. */
+function holdBytes({ reader }: Plan, underWay: UnderWay, bytes: number): void {
+  reader.deps.chunkMemory.release('chunks', underWay.bytesHeld);
+  reader.deps.chunkMemory.reserve('chunks', bytes);
+  underWay.bytesHeld = bytes;
+}
+
+/** Judges by the chunk before, whose rows may be lighter: at most eightfold. Takes about as many as are left at the end of a page. */
 function takeRows(
   { chunkRowsMax }: Reader['deps'],
   rows: number,
