@@ -56,19 +56,14 @@ export function judge(servers: readonly CheckedServer[]) {
         return placeItem(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
       });
     }),
-    unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> =>
-      new Map(
-        servers
-          .filter((server) => server.kind === kind)
-          .map(
-            (server) =>
-              [
-                server.at,
-                ofOtherClusters.includes(server) ? stranger : checkResult(server.items.filter(isUnfinished)),
-              ] as const,
-          )
-          .filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0),
-      ),
+    unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> => {
+      const results = servers.flatMap((server): [number, CheckResult][] => {
+        const isStranger = ofOtherClusters.includes(server);
+        const result = isStranger ? stranger : checkResult(server.items.filter(isUnfinished));
+        return server.kind === kind ? [[server.at, result]] : [];
+      });
+      return new Map(results.filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0));
+    },
     system: reference?.system,
   };
 }

@@ -207,7 +207,10 @@ export class ConnectionPool {
     return this.#count(({ reservedFor, hasEnded }) => reservedFor !== null || hasEnded) > 0;
   }
 
-  /** Forgets transactions that have ended. `pids` are this login's backends on the server; null if a pooler hides them. */
+  /**
+   * Compares with a look at the server, which has these backends of this login; null: a pooler hides them. An ended connection that the
+   * server still holds counts until a later look, every other ended one leaves, and a given up one ends with its backend.
+   */
   settle(pids: ReadonlySet<number> | null): void {
     for (const connection of this.#connections) {
       const isHeld = pids?.has(connection.pid as number);
@@ -246,7 +249,10 @@ export class ConnectionPool {
     return this.#roomFor(resource) > 0 && (resource.state !== 'slow' || this.#leastBusy(1) !== null);
   }
 
-  /** Counts the connections left to the resource. A resource that turns slow waits for none that was slow before. */
+  /**
+   * Says how many connections the others leave to the resource, none from 0 down; the pool's own bound is no part of it. Slow resources
+   * have equal parts of their room, so one that turns slow waits for none that was slow before.
+   */
   #roomFor({ name, state, reserved }: ResourceHealth): number {
     const { connections, onOrphan } = this.limits;
     if (state !== 'slow') {

@@ -9,6 +9,8 @@ import { type LockedResource, ServerHealth } from './resource-health.js';
 import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
+/** While several workspaces are active each has this part of its share, so that none waits for the flood of another (decision 0007). */
+const activeDivisors = { short: 8, long: 4 };
 
 /** The outcome of the last probes. */
 export interface ReplicaState {
@@ -78,8 +80,13 @@ export class Replica {
     const long = { connections: longConnections, depth: 1, perWorkspace: longPerWorkspace };
     const sharing = (divisor: number) => ({ sharing: { activeWorkspaces, divisor } });
     this.#server = new ServerHealth(name, bounds.loop, observe);
-    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(8) }, connect, this.#server);
-    this.long = new ConnectionPool({ ...bounds, ...long, ...sharing(4) }, connect, this.#server, this.short);
+    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(activeDivisors.short) }, connect, this.#server);
+    this.long = new ConnectionPool(
+      { ...bounds, ...long, ...sharing(activeDivisors.long) },
+      connect,
+      this.#server,
+      this.short,
+    );
   }
 
   /** The view of the resource was checked on this replica, and no lock holds it. */

@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { limitEntries } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
@@ -31,7 +31,7 @@ export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
 
 /** Names the key by a fingerprint; gateway.wall_keys computes the same. */
 export function hashFingerprint(wallKey: string): string {
-  return createHash('sha256').update(derivePads(wallKey)[0]).digest('hex').slice(0, 8);
+  return hash('sha256', derivePads(wallKey)[0]).slice(0, 8);
 }
 
 /** Computes the pads of RFC 2104 for SHA-256's blocks of 64 bytes. */

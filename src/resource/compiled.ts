@@ -1,4 +1,4 @@
-import { createHash, type KeyObject } from 'node:crypto';
+import { hash, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observe } from '../base/events.js';
 import { readText } from '../base/paths.js';
@@ -147,7 +147,7 @@ const projectionRevision = 3;
 /** Hashes all that decides how a row is shown: fields, codecs, keys, CODEC_MODULE, and for the log the rules by `all`. */
 function hashShown(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
-  const keys = keyring.ids.map((id) => [id, hashData((keyring.get(id) as KeyObject).export())]).sort();
+  const keys = keyring.ids.map((id) => [id, hash('sha256', (keyring.get(id) as KeyObject).export())]).sort();
   const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers, auditNames }: Resource): unknown => [
     fields,
     table,
@@ -155,14 +155,12 @@ function hashShown(resource: Resource, options: ProjectionOptions, all: readonly
   ];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
   const parts = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), shown(resource)];
-  return hashData(JSON.stringify([...parts, isLog ? all.map(shown) : []], dropProse));
+  return hash('sha256', JSON.stringify([...parts, isLog ? all.map(shown) : []], dropProse));
 }
 
 /** Leaves descriptions and examples out; a field can also have either name. */
 const dropProse = (key: string, value: unknown): unknown =>
   (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
-
-const hashData = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
 
 function compileWrite(
   resource: Resource & { readonly write: ResourceWrite },

@@ -304,44 +304,45 @@ async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings, 
   return listen(ops, settings.opsHost, settings.opsPort);
 }
 
+/** Picks the settings that bound the servers. */
+function pickBounds(settings: Settings, loop: EventLoop, names: StatementNames) {
+  const shared = { loop, ...pick(settings, 'statementTimeoutMs', 'quietMs', 'queueMax') };
+  const probing = pick(settings, 'probeIntervalMs', 'probeDeadlineMs');
+  const connecting = { loop, names, ...pick(settings, 'connectTimeoutMs'), seal: sealWith(settings.wallKey) };
+  return {
+    connecting: { ...connecting, session: listSessionSettings('replica', settings) },
+    ofReplicas: {
+      ...{
+        ...shared,
+        ...probing,
+        ...pick(settings, 'lagMaxMs', 'shortConnections', 'shortDepth', 'shortPerWorkspace'),
+      },
+      ...pick(settings, 'longConnections', 'longPerWorkspace'),
+      activeWorkspaces: new ActiveKeys(),
+    },
+    ofPrimary: {
+      ...{ ...connecting, ...shared, ...probing, session: listSessionSettings('primary', settings) },
+      ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs'),
+    },
+  };
+}
+
 /** Makes the databases without opening a connection. */
 function openDatabases(settings: Settings, opening: Opening, loop: EventLoop) {
   const { unchecked, uncheckedPrimaries, observe } = opening;
   const names = new StatementNames(settings.namedStatements);
-  const probing = { ...pick(settings, 'probeIntervalMs', 'probeDeadlineMs'), loop };
-  const connecting = {
-    ...pick(settings, 'connectTimeoutMs'),
-    loop,
-    names,
-    seal: sealWith(settings.wallKey),
-    session: listSessionSettings('replica', settings),
-  };
-  const bounds = {
-    ...probing,
-    ...pick(settings, 'shortConnections', 'shortDepth', 'shortPerWorkspace', 'longConnections', 'longPerWorkspace'),
-    ...pick(settings, 'queueMax', 'statementTimeoutMs', 'quietMs', 'lagMaxMs'),
-    activeWorkspaces: new ActiveKeys(),
-  };
-  const ofPrimary = {
-    ...{ ...connecting, ...probing, session: listSessionSettings('primary', settings) },
-    ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs', 'queueMax'),
-    ...pick(settings, 'statementTimeoutMs', 'quietMs'),
-  };
+  const { connecting, ofReplicas, ofPrimary } = pickBounds(settings, loop, names);
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const servers = openServers(settings, opening, 'replica', unchecked);
   const replicas = servers.map(({ name, url, check }) => {
-    return new Replica(name, connectTo(url, connecting), bounds, heartbeat, observe, check);
+    return new Replica(name, connectTo(url, connecting), ofReplicas, heartbeat, observe, check);
   });
   names.onLoss.push(() => {
     observe({ type: 'named_statements_off' });
     for (const replica of replicas) replica.renew();
   });
-  const primary = openPrimary(
-    openServers(settings, opening, 'primary', uncheckedPrimaries),
-    ofPrimary,
-    heartbeat,
-    observe,
-  );
+  const primaries = openServers(settings, opening, 'primary', uncheckedPrimaries);
+  const primary = openPrimary(primaries, ofPrimary, heartbeat, observe);
   return {
     replicas,
     heartbeat,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Lets the loop read its sockets before timers act on missing answers. Three turns, because a connection pauses one. */
+/** Lets the loop read its sockets before timers act on missing answers: a turn reads, one resumes paused connections, one reads these. */
 export async function drainSocketReads(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }

@@ -68,7 +68,10 @@ export class Gate {
     return mayBegin() ? take() : this.wait(mayBegin, async () => take(), waiting);
   }
 
-  /** Begins each entry before the next one is considered, so that its units count. */
+  /**
+   * Waits in the queue; the caller has asked `mayBegin` already. The entry begins when that holds at its lane's turn, and takes its units
+   * before `begin` returns, as the next entry counts them. Rejects as `begin` does, and when it is late, evicted or aborted.
+   */
   wait<T>(
     mayBegin: () => boolean,
     begin: () => Promise<T>,

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { getCorrection, getRefusal, getSqlState, Problem } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
@@ -157,7 +157,7 @@ function makeTrialRequest(
   members: WriteRequest['members'],
   target: Target | null,
 ): WriteRequest {
-  const fingerprint = createHash('sha256').update('check').digest();
+  const fingerprint = hash('sha256', 'check', 'buffer');
   const caller = { tokenId: randomUUID(), workspace };
   return { caller, key: 'check', isDryRun: true, fingerprint, members, target, mayRead: true };
 }

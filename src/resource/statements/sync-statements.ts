@@ -48,7 +48,7 @@ export interface PeriodStatements {
   readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 
-/** A token with an older id counts as older than every row: the id could look younger than it is. */
+/** A token with an older id counts as older than every row: 2^32 ids, which are more, make an id look young again. */
 const tokenIdsMax = 4_000_000_000;
 
 /**

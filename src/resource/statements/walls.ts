@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type AuditColumns,
   type Direction,
@@ -30,7 +30,7 @@ export interface Wall {
 
 function makeWall(name: string, statements: readonly string[]): Wall {
   const text = statements.map((each) => `${each};\n`).join('');
-  return { name, sql: text, hash: createHash('sha256').update(text).digest('hex') };
+  return { name, sql: text, hash: hash('sha256', text) };
 }
 
 type Ordered = Pick<Resource, 'view' | 'order'>;

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readProject } from '../../base/paths.js';
 import { prepareSql, type Statement } from '../../postgres/statement.js';
 import {
@@ -166,10 +166,7 @@ function writeTypedAs(view: string, column: string, text: Value): Fragment {
 /** Hashes the shape of a record: it differs when rows of the resource have other columns, or columns of other types. */
 function writeShape(resource: Resource): string {
   const types = listLeaves(resource).map(({ field: { column, type } }) => [column, type]);
-  return createHash('sha256')
-    .update(JSON.stringify([getColumns(resource), types]))
-    .digest('hex')
-    .slice(0, 16);
+  return hash('sha256', JSON.stringify([getColumns(resource), types])).slice(0, 16);
 }
 
 /** Reads sql/check/NAME.sql, with the CTE of the columns that a view shows. */

@@ -1,15 +1,10 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readProject } from '../../base/paths.js';
 import type { OpenApiDocument } from './document.js';
 import { fillFile } from './texts.js';
 
-export interface DocsPage {
-  readonly html: string;
-  readonly policy: string;
-}
-
 /** Makes the page of openapi-explorer, which loads only the document. `servedByApi`: the page may send requests. */
-export function makeDocsPage(document: OpenApiDocument, servedByApi = false): DocsPage {
+export function makeDocsPage(document: OpenApiDocument, servedByApi = false) {
   const { title, version } = document.info;
   const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows only the older name
   const attributes = servedByApi ? '' : ' hide-console hide-authentication';
@@ -32,7 +27,5 @@ export function makePagePolicy(page: string, connects: boolean, style = listHash
 
 function listHashes(page: string, tag: 'style' | 'script'): string {
   const elements = page.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'));
-  return [...elements]
-    .map(([, text]) => `'sha256-${createHash('sha256').update(String(text)).digest('base64')}'`)
-    .join(' ');
+  return [...elements].map(([, text]) => `'sha256-${hash('sha256', String(text), 'base64')}'`).join(' ');
 }

@@ -8,15 +8,8 @@ import { type Event, events, type Observe } from '../../base/events.js';
 import { tracerName } from '../../base/tracing.js';
 import { apiVersion } from '../http/render.js';
 
-export interface EventLog {
-  add(event: Event): void;
-  /** Time for which stdout has taken nothing of the waiting lines. */
-  stuckMs(): number;
-  close(): Promise<void>;
-}
-
 /** Writes `level` as a word, `time` by ISO 8601, `msg` as the event's type. `observe` learns of lines that stdout does not take. */
-export function openLog(level: string, observe: Observe, destination?: DestinationStream): EventLog {
+export function openLog(level: string, observe: Observe, destination?: DestinationStream) {
   const options: LoggerOptions = {
     level,
     base: { version: apiVersion, pid: process.pid, hostname: hostname() },
@@ -36,6 +29,7 @@ export function openLog(level: string, observe: Observe, destination?: Destinati
     lines.close();
     await stdout?.close();
   };
+  /** `stuckMs` says for how long stdout has taken nothing of what waits. */
   return { add: lines.add, stuckMs: () => stdout?.stuckMs() ?? 0, close };
 }
 
@@ -200,10 +194,7 @@ export interface Repetition {
 
 export type WriteLine = (event: Event, repetition?: Repetition) => void;
 
-export interface RepeatedLines {
-  add(event: Event): void;
-  close(): void;
-}
+export type RepeatedLines = ReturnType<typeof foldRepeatedLines>;
 
 interface RepeatedKind {
   last: Event;
@@ -219,7 +210,7 @@ const rowsMax = 20;
 const kindsMax = 1000;
 
 /** Writes the first event of a kind at once, the others of a minute as one line. Without it a page under a wrong key wrote 1,691. */
-export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs): RepeatedLines {
+export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs) {
   const kinds = new Map<string, RepeatedKind>();
   const begin = (name: string, event: Event): void => {
     kinds.set(name, { last: event, repeated: 0, firstMs: 0, lastMs: 0, rows: [] });
@@ -231,7 +222,7 @@ export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs): Repeat
     if (kind !== undefined && writeRepeated(kind, write)) begin(name, kind.last);
   };
   return {
-    add(event) {
+    add(event: Event): void {
       const { repeats } = events[event.type] as { repeats?: readonly (keyof Event)[] };
       if (repeats === undefined) return write(event);
       const full = JSON.stringify([event.type, ...repeats.map((member) => event[member])]);
@@ -246,7 +237,7 @@ export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs): Repeat
       if (kind.repeated++ === 0) kind.firstMs = kind.lastMs;
       if ('row' in event && kind.rows.length < rowsMax) kind.rows.push(event.row);
     },
-    close() {
+    close(): void {
       for (const kind of kinds.values()) writeRepeated(kind, write);
       kinds.clear();
     },

@@ -17,12 +17,6 @@ import { apiVersion } from '../http/render.js';
 import { lackNames } from './self.js';
 import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
 
-export interface Metrics {
-  readonly observe: Observe;
-  readonly registry: Registry;
-  readonly values: () => Promise<MetricValues>;
-}
-
 type Labels = Readonly<Record<string, string>>;
 type CountEvent = (event: Event) => void;
 
@@ -31,7 +25,7 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[];
 
 /** Makes a registry per gateway, because two can be in one process. */
-export function makeMetrics(sources: GaugeSources): Metrics {
+export function makeMetrics(sources: GaugeSources) {
   const metrics = makeEventMetrics(listKnownLabels(sources));
   const { registry } = metrics;
   collectDefaultMetrics({ register: registry });
@@ -55,7 +49,7 @@ export function makeMetrics(sources: GaugeSources): Metrics {
 const pendingMax = 128;
 
 /** Leaves out gauges, for a parent of workers. Counts events together: one by one each took a twentieth of a single record's time. */
-export function makeEventMetrics(known: Readonly<Record<string, Labels[]>> = {}): Metrics {
+export function makeEventMetrics(known: Readonly<Record<string, Labels[]>> = {}) {
   const registry = new Registry();
   const counts = new Map<Event['type'], CountEvent[]>();
   const pending: Event[] = [];

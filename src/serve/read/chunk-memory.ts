@@ -48,7 +48,7 @@ export class ChunkMemory {
     return { json: copy, release: () => {} };
   }
 
-  /** Part of the remaining memory, so that many pages get small chunks and the last still gets some. */
+  /** A sixth of the remaining memory: many pages get small chunks, the last still gets some, and the first what `buffers.long` keeps. */
   get share(): number {
     return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
   }

@@ -248,7 +248,7 @@ async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagin
   try {
     while (underWay.chunk.following !== null) {
       const { chunk, count } = underWay;
-      const next = beginNext(plan, underWay);
+      const next = readNext(plan, underWay);
       const handedMs = performance.now();
       if (chunk.count > 0) yield { bytes: chunk.json.view(), ...describeSent(plan, count) };
       chunk.release();
@@ -265,7 +265,7 @@ async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagin
 }
 
 /** Reads the next chunk at once, or when the result is called: for a slow client, and again after a failure. */
-function beginNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
+function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
   const { deps } = plan.reader;
   const { chunk, count, continuation, isSlow } = underWay;
   holdBytes(plan, underWay, 0);

@@ -12,12 +12,6 @@ export interface ScanPlace {
   readonly after: OrderKey | null;
 }
 
-interface ScanRange {
-  readonly bounds: Bounds;
-  readonly values: Values;
-  readonly until: OrderKey | null;
-}
-
 /** Each range has this multiple of the rows of the one before. */
 const growth = 10;
 
@@ -29,12 +23,12 @@ export async function* listRanges(
   values: Values,
   size: number,
   sizeMax: number,
-): AsyncGenerator<ScanRange> {
+) {
   for (let from = after, rows = size; ; rows = Math.min(rows * growth, sizeMax)) {
     const skipping = { ...values, ...bindRange(from, null), skip: rows - 1, limit: 1 };
     const until =
       ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as OrderKey | undefined) ?? null;
-    const bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
+    const bounds: Bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
     yield { bounds, values: { ...values, ...bindRange(from, until) }, until };
     if (until === null) return;
     from = until;
