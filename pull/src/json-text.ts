@@ -50,7 +50,7 @@ export class PageText {
   }
 
   /** Returns the members after the records, once all are read. Throws Broken if the page is not whole. */
-  rest(): unknown {
+  membersAfterRecords(): unknown {
     try {
       if (this.#isBehind) return JSON.parse(`{${this.#pieces.join('').replace(/^\s*,/, '')}`);
     } catch {}
@@ -67,7 +67,7 @@ export class PageText {
       if (mark === '"') this.#isInText = !this.#isInText;
       else if (mark === '{' || mark === '[') {
         if (++this.#depth === recordDepth) start = at - 1;
-      } else if (this.#depth-- === recordDepth) yield this.#whole(chunk.slice(start, at));
+      } else if (this.#depth-- === recordDepth) yield this.#completeRecord(chunk.slice(start, at));
       else if (mark === ']' && this.#depth === recordDepth - 2) [this.#isBehind, start] = [true, at];
     }
     if (isInRecord()) this.#keep(chunk.slice(start));
@@ -78,7 +78,7 @@ export class PageText {
     this.#length += piece.length;
   }
 
-  #whole(last: string): string {
+  #completeRecord(last: string): string {
     if (this.#pieces.length === 0) return last;
     this.#pieces.push(last);
     const record = this.#pieces.join('');

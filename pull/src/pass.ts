@@ -226,7 +226,7 @@ class Reader {
       try {
         return await this.#deps.api.stream(`${this.#path}?perPage=${this.#perPage}${query}`, async (chunks) => {
           const page = new PageText(chunks, this.#perPage);
-          const pagination = (): Pagination => getMember(page.rest(), 'pagination');
+          const pagination = (): Pagination => getMember(page.membersAfterRecords(), 'pagination');
           const stored = await this.#inFile((file) =>
             this.#copy.store(noteRecord(page.slices(), file, read), async () => ({
               ...progress(pagination()),

@@ -25,7 +25,7 @@ export interface ReadTarget {
   readonly long: ConnectionPool;
   readonly state: { readonly asOfMs: number | null; readonly healthy: boolean };
   renew(): void;
-  rest?(ms: number): void;
+  pause?(ms: number): void;
 }
 
 export interface Requirement {
@@ -191,7 +191,7 @@ async function endAttempt(
     search.failed.add(replica);
     void replica.probe(pauseMs); // ejects a dead replica before other reads choose it
   } else {
-    target.rest?.(primaryPauseMs);
+    target.pause?.(primaryPauseMs);
     await sleep(primaryPauseMs + pauseMs);
   }
 }
@@ -229,7 +229,7 @@ export function usePrimary(
       return { asOfMs: Date.now(), healthy: true };
     },
     renew: () => pool.renew(),
-    rest: (ms) => {
+    pause: (ms) => {
       restsUntilMs = performance.now() + ms;
     },
   };

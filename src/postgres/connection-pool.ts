@@ -103,7 +103,7 @@ export class ConnectionPool {
     private readonly server: ServerHealth,
     private readonly shortPool?: ConnectionPool, // on the same server
   ) {
-    server.onLock.push((resource) => this.#gate.failAll(new ResourceLocked(), this.#of(resource)));
+    server.onLock.push((resource) => this.#gate.failAll(new ResourceLocked(), this.#healthOf(resource)));
     const { perWorkspace, sharing, queueMax } = limits;
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
@@ -141,14 +141,14 @@ export class ConnectionPool {
   #run(run: CheckedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.limits.sharing?.activeWorkspaces.touch(workspace);
-    const resource = this.#of(getResourceName(run.statement));
+    const resource = this.#healthOf(getResourceName(run.statement));
     if (this.server.locks.has(resource.name)) return Promise.reject(new ResourceLocked());
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
   /** Leases a connection for several round trips. Destroys it when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
   lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: Begin<T>): Promise<T> {
-    const resource = this.#of(name);
+    const resource = this.#healthOf(name);
     const { connections, onOrphan } = this.limits;
     const max = resource.state === 'slow' ? this.#slowMax : connections;
     if (onOrphan && this.#count(({ isGivenUp }) => isGivenUp) >= max)
@@ -221,7 +221,7 @@ export class ConnectionPool {
     this.#gate.serve();
   }
 
-  #of(resource: string): ResourceHealth {
+  #healthOf(resource: string): ResourceHealth {
     const known = this.#resources.get(resource) ?? new ResourceHealth(resource, this.server);
     this.#resources.set(resource, known);
     return known;
@@ -316,7 +316,7 @@ export class ConnectionPool {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.limits.depth === 1;
     const startedMs = performance.now();
-    const resource = this.#of(getResourceName(run.statement));
+    const resource = this.#healthOf(getResourceName(run.statement));
     const end = this.#begin(connection, resource, run.workspace ?? '', cost);
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
@@ -390,7 +390,7 @@ export class ConnectionPool {
         this.#reserved >= 2 * connections
       )
         continue;
-      this.#of(connection.resource).reserve(connection);
+      this.#healthOf(connection.resource).reserve(connection);
       connection.moveOthers();
       this.#gate.serve();
     }

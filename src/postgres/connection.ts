@@ -264,7 +264,7 @@ export class Connection {
     });
     const working = work()
       .catch((error) => {
-        this.#on('close');
+        this.#change('close');
         if (error instanceof StatementMixedUp) this.options.names.lose();
         throw this.#withConnectionAge(error as Error);
       })
@@ -310,18 +310,18 @@ export class Connection {
 
   /** Is called when no client awaits the work any more. */
   giveUp(): void {
-    this.#on('giveUp');
+    this.#change('giveUp');
   }
 
   /** Also stops statements: PostgreSQL notices by client_connection_check_interval. */
   destroy(): void {
-    this.#on('close');
+    this.#change('close');
     getStream(this.client).destroy();
   }
 
   /** Takes no further statement, and ends when it is idle. */
   close(): void {
-    this.#on('close');
+    this.#change('close');
     if (this.#started.size > 0 || this.#closing !== undefined) return;
     this.#closing = setTimeout(() => this.destroy(), closeMsMax).unref(); // a frozen server never closes its end
     this.client.end().catch(() => {});
@@ -334,12 +334,12 @@ export class Connection {
 
   #handleEnd(): void {
     if (this.hasEnded) return;
-    this.#on('end');
+    this.#change('end');
     clearTimeout(this.#closing);
     this.onEnd();
   }
 
-  #on(event: keyof (typeof transitions)['open']): void {
+  #change(event: keyof (typeof transitions)['open']): void {
     this.#state = transitions[this.#state][event];
   }
 }

@@ -76,7 +76,7 @@ export class WritePositions {
   /** A replica must have replayed this position for the workspace's next read. */
   lastWriteOf(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
     const asking = this.#others?.lastWrite(workspace);
-    return asking === undefined ? this.#known(workspace) : this.#afterAsking(workspace, asking);
+    return asking === undefined ? this.#lastKnown(workspace) : this.#afterAsking(workspace, asking);
   }
 
   async #afterAsking(
@@ -85,10 +85,10 @@ export class WritePositions {
   ): Promise<WritePosition | undefined> {
     const published = await asking;
     if (published !== undefined) this.learn(workspace, published);
-    return this.#known(workspace);
+    return this.#lastKnown(workspace);
   }
 
-  #known(workspace: string): WritePosition | undefined {
+  #lastKnown(workspace: string): WritePosition | undefined {
     const [last, floor] = [this.#last.get(workspace), this.floor()];
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }

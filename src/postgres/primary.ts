@@ -17,7 +17,14 @@ import { ServerHealth } from './resource-health.js';
 import type { TextRow } from './row.js';
 import type { Seal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
-import { type Commands, OpenTransaction, runSteps, type TransactionResult, type Work, whole } from './transaction.js';
+import {
+  type Commands,
+  committing,
+  OpenTransaction,
+  runSteps,
+  type TransactionResult,
+  type Work,
+} from './transaction.js';
 import { getWriteWaits, type WriteWaits, waitsStatement } from './write-waits.js';
 
 /** Times are in milliseconds. */
@@ -97,7 +104,7 @@ export class Primary {
     workspace: WorkspaceId,
     resource: string,
     work: Work<T>,
-    commands: Commands = whole,
+    commands: Commands = committing,
   ): Promise<TransactionResult<T>> {
     const { loop } = this.bounds;
     const beganMs = loop.ranMs();

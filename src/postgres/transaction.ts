@@ -52,7 +52,7 @@ export interface Commands {
   readonly end: readonly Step[];
   readonly undo: Step;
 }
-export const whole: Commands = {
+export const committing: Commands = {
   /** READ COMMITTED whatever the default is: after a wait for a key its stored outcome must be visible. */
   begin: makeCommandStep('begin isolation level read committed', 'begin'),
   end: [makeCommandStep('commit')],
@@ -61,7 +61,7 @@ export const whole: Commands = {
 /** Runs the deferred constraints and triggers, which COMMIT would run. */
 const deferred = makeCommandStep('set constraints all immediate');
 /** Fails as COMMIT would, and keeps nothing. */
-export const dryRun: Commands = { ...whole, end: [deferred, whole.undo] };
+export const dryRun: Commands = { ...committing, end: [deferred, committing.undo] };
 /** Run within an open transaction of the client, which can undo them. */
 export const nested: Commands = {
   begin: makeCommandStep('savepoint gateway'),
@@ -82,7 +82,7 @@ export class OpenTransaction implements Transaction {
     private readonly sender: Sender,
     sealed: string,
     private named: boolean,
-    private readonly commands: Commands = whole,
+    private readonly commands: Commands = committing,
   ) {
     this.#guard = makeGuardStep(sealed);
     this.#opening = [commands.begin, this.#guard];

@@ -46,7 +46,7 @@ export class Upkeep {
     private readonly settings: UpkeepSettings,
     private readonly observe: Observe,
   ) {
-    this.#later(false);
+    this.#scheduleNext(false);
   }
 
   noteUse(tokenId: string): void {
@@ -64,10 +64,10 @@ export class Upkeep {
   }
 
   /** Waits between half of the interval and all of it, so that gateways do not run together. */
-  #later(isBacklog: boolean): void {
+  #scheduleNext(isBacklog: boolean): void {
     if (this.#closed) return;
     const pauseMs = isBacklog ? backlogPauseMs : this.settings.upkeepIntervalMs * (0.5 + Math.random() / 2);
-    this.#timer = setTimeout(() => void this.#round().then((more) => this.#later(more)), pauseMs).unref();
+    this.#timer = setTimeout(() => void this.#round().then((more) => this.#scheduleNext(more)), pauseMs).unref();
   }
 
   async #round(): Promise<boolean> {

@@ -173,12 +173,12 @@ test('a page is taken apart into the texts of its records, wherever its chunks e
     const found: string[] = [];
     for await (const slice of page.slices()) found.push(...slice);
     t.deepEqual(found, records);
-    t.deepEqual(page.rest(), { pagination: { since: '["x' } });
+    t.deepEqual(page.membersAfterRecords(), { pagination: { since: '["x' } });
   }
   for (const part of ['', '{', '{"data":[', text.slice(0, 30), text.slice(0, -1)]) {
     const page = new PageText(Readable.from([part]));
     for await (const _ of page.slices());
-    t.throws(() => page.rest(), { message: 'its reply is not whole' });
+    t.throws(() => page.membersAfterRecords(), { message: 'its reply is not whole' });
   }
 });
 

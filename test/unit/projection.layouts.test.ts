@@ -60,7 +60,7 @@ const others = new Map([
 ]);
 
 function decoderOf(codec: Codec): CellWriter {
-  return compileCodec(codec, options, { table: 'people', columns, others });
+  return compileCodec(codec, options, { table: 'people', columns, otherColumns: others });
 }
 
 function outcomes(write: CellWriter, texts: readonly (string | null)[], workspace: string, id: string): string[] {

@@ -174,7 +174,7 @@ test('after a failure on the primary its few reads are spared for a moment', asy
   t.deepEqual([end, attempts], ['replica_unavailable', 3]);
   t.true(secondAfterMs >= 100, `the second attempt came after ${secondAfterMs} ms`);
   const reads = fewReads();
-  reads()?.rest?.(50);
+  reads()?.pause?.(50);
   t.is(reads(), null);
 });
 

@@ -189,7 +189,7 @@ class SqlCopy implements Copy {
   }
 
   #kindOf(table: string, column: Column): Kind {
-    return this.#shape.of(table, column).kind;
+    return this.#shape.needOf(table, column).kind;
   }
 
   /** Makes a temporary table for the texts of a page, so that the tables of the copy are read once a page. */

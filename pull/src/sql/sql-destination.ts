@@ -26,7 +26,9 @@ export interface Engine {
 
 /** Selects the canonical texts of a table, for an export. */
 export function writeTexts(dialect: Dialect, table: WholeTable, shape: Shape): string {
-  const texts = table.shown.map((column) => dialect.print(shape.of(table.name, column).kind, quoteName(column.name)));
+  const texts = table.shown.map((column) =>
+    dialect.print(shape.needOf(table.name, column).kind, quoteName(column.name)),
+  );
   return `select ${texts.join(', ')} from ${dialect.at(table.name)}`;
 }
 
@@ -74,7 +76,7 @@ async function exportTable(
 ): Promise<void> {
   await replaceFile(folder, nameFile(table.name, format), async (file) => {
     if (format === 'parquet') return engine.writeParquet(table, shape, file);
-    const columns = table.shown.map((column) => ({ name: column.name, kind: shape.of(table.name, column).kind }));
+    const columns = table.shown.map((column) => ({ name: column.name, kind: shape.needOf(table.name, column).kind }));
     await writeRows(file, format, columns, engine.rowsOf(writeTexts(dialect, table, shape)));
   });
 }

@@ -127,12 +127,12 @@ async function describe(session: Session, dialect: Dialect, table: WholeTable, s
 }
 
 export const getType = (dialect: Dialect, table: Table, column: Column, shape: Shape): string => {
-  const need = shape.of(table.name, column);
+  const need = shape.needOf(table.name, column);
   return dialect.typeOf(need.kind, need, column.digits);
 };
 
 const isRequiredIn = (table: Table, column: Column, shape: Shape): boolean =>
-  column.isRequired && !shape.of(table.name, column).hasNull;
+  column.isRequired && !shape.needOf(table.name, column).hasNull;
 
 async function createTable(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
   const columns = table.columns.map((column) => {

@@ -76,7 +76,7 @@ function compare(
   return runReadOnly(client, { settings: bound, object: name }, ask, refused);
 }
 
-/** Returns whether the table of the ids has the workspace. */
+/** Tells whether workspace and id come from one table. */
 async function isOwn(client: pg.Client, view: string): Promise<boolean> {
   const text = `explain (verbose, costs off, format json) select workspace_id, id from ${view}`;
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: { Output: string[] } }] }>(text);

@@ -55,13 +55,13 @@ async function isInstalled(client: pg.Client): Promise<boolean> {
   return rows[0].isThere;
 }
 
-const gone: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
+const missingObjectCodes: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
 
 async function undo(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ statement: string }>('select statement from gateway.undo order by place');
   for (const { statement } of rows)
     await client.query(`savepoint undone; ${statement}`).catch(async (error: pg.DatabaseError) => {
-      if (!gone.has(error.code)) throw error;
+      if (!missingObjectCodes.has(error.code)) throw error;
       await client.query('rollback to savepoint undone');
     });
 }

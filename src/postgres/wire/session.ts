@@ -15,7 +15,7 @@ export interface SessionSetting {
 const refused = /^(TimeZone|DateStyle|bytea_output|extra_float_digits|standard_conforming_strings)$/;
 const failed = /^(row_security|default_transaction_isolation|statement_timeout|synchronous_commit)$/;
 
-/** Reads the roles' settings, which each login sends again, because a role can change them. Statements have the gateway's time. */
+/** Reads the roles' settings, which each login sends again: a role can change them. Statements have at least the gateway's time. */
 export function listSessionSettings(
   kind: LoginKind,
   bounds: { readonly statementTimeoutMs: number; readonly writeTimeoutMs: number },
@@ -35,10 +35,10 @@ export function listSessionSettings(
 export type Startup = Readonly<Record<string, string>>;
 
 /** Settings that only later servers have: minor releases of 2024, and PostgreSQL 17. */
-const later = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
+const laterOptions = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
 
 /** Set for the role, a missing library refuses the login, and the log has plans, or the MAC of a failed statement's workspace. */
-const always = [
+const fixedOptions = [
   '-c local_preload_libraries=',
   '-c log_parameter_max_length_on_error=0',
   ...['parse', 'rewritten', 'plan'].map((name) => `-c debug_print_${name}=off`),
@@ -52,8 +52,8 @@ export function listStartups(settings: readonly SessionSetting[]): readonly Star
   const options = settings.flatMap((each) =>
     isTracked(each) ? [] : [`-c ${each.name}=${each.value.replace(/[\\ ]/g, '\\$&')}`],
   );
-  options.push(...always);
-  const sent = [2, 1, 0].map((n) => ({ ...tracked, options: [...options, ...later.slice(0, n)].join(' ') }));
+  options.push(...fixedOptions);
+  const sent = [2, 1, 0].map((n) => ({ ...tracked, options: [...options, ...laterOptions.slice(0, n)].join(' ') }));
   return [...sent, tracked];
 }
 

@@ -194,7 +194,11 @@ function compileDecoders(
     used.flatMap((codec) => {
       const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
       const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
-      const writeCell = compileCodec(codecs[codec] as Codec, options, { table, columns: encoded, others });
+      const writeCell = compileCodec(codecs[codec] as Codec, options, {
+        table,
+        columns: encoded,
+        otherColumns: others,
+      });
       return encoded.map((column) => [column.name, (_, __, json) => writeCell(json, column, present)] as const);
     }),
   );

@@ -51,7 +51,7 @@ export interface EncodedRows {
   readonly table: string;
   readonly columns: readonly EncodedColumn[];
   /** Columns with key ids or parts of the associated data. */
-  readonly others?: ReadonlyMap<string, number>;
+  readonly otherColumns?: ReadonlyMap<string, number>;
 }
 
 export interface CodecOptions {
@@ -76,7 +76,7 @@ export function listCodecColumns({ keyId, aad = '' }: Codec): string[] {
   return [...(typeof keyId === 'object' ? [keyId.column] : []), ...inAad];
 }
 
-export function makeKeyIdReader({ keyId }: Codec, { others }: EncodedRows): (row: Row) => string | null {
+export function makeKeyIdReader({ keyId }: Codec, { otherColumns: others }: EncodedRows): (row: Row) => string | null {
   if (typeof keyId !== 'object') return () => keyId ?? null;
   const at = others?.get(keyId.column) as number;
   return (row) => row.text(at);

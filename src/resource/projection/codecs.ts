@@ -30,7 +30,7 @@ export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedR
   };
 }
 
-/** Recognizes older values without a prefix by the other codec's prefix, which its next version has, too. */
+/** Recognizes older values by their prefix, or without one by lacking the codec's format, which its next version has, too. */
 function makeOlderCellTest(codec: Codec, older: Codec): (row: Row, at: number) => boolean {
   const [own, today] = [Buffer.from(getHead(older)), Buffer.from(getHead(codec))];
   const format = Buffer.from(getFormat(getHead(codec)));

@@ -17,7 +17,7 @@ import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
 type PieceText = (present: PresentRow, column: string) => string | null;
 
 /** Compiles "{workspace}|{table}|{column}|{id}"; the AAD is null when a column is NULL. */
-function compileAad(aad: string, { table, others }: EncodedRows): PieceText {
+function compileAad(aad: string, { table, otherColumns: others }: EncodedRows): PieceText {
   const ids = new Map<string, PieceText>([
     ['workspace', ({ workspace }) => workspace],
     ['table', () => table],

@@ -44,7 +44,7 @@ export interface PeriodStatements {
   readonly first: string;
   readonly last: string;
   readonly ahead: Section['ahead'];
-  /** Reads a range of the list as of `hashed`, without prefixes. Parameters: as for the list's rows. */
+  /** Reads the digest of a range of the list, without prefixes. Parameters: as for the list's rows. */
   readonly digest: Readonly<Record<Bounds, Statement>>;
 }
 

@@ -36,18 +36,18 @@ type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
 /** Makes a body at its first use. Each content coding has another ETag (RFC 9110 §8.8.3.3). */
 export class FixedBody {
-  #made: ReturnType<typeof addHash> | undefined;
+  #body: ReturnType<typeof addHash> | undefined;
 
   constructor(private readonly make: () => Promise<FixedText>) {}
 
   /** Answers 304 if If-None-Match names the representation that Accept-Encoding prefers, otherwise 200. */
   async reply(acceptEncoding: string | undefined, ifNoneMatch = ''): Promise<FixedReply> {
     const encoding = chooseEncoding(acceptEncoding);
-    this.#made ??= addHash(this.make()).catch((error) => {
-      this.#made = undefined; // the next request tries again
+    this.#body ??= addHash(this.make()).catch((error) => {
+      this.#body = undefined; // the next request tries again
       throw error;
     });
-    const { text, hash, headers } = await this.#made;
+    const { text, hash, headers } = await this.#body;
     const etag = `"${hash}${encoding === undefined ? '' : `-${encoding.name}`}"`;
     const all = { ETag: etag, Vary: 'Accept-Encoding', ...headers };
     const reply = { status: 200, headers: all, databaseMs: 0 };

@@ -59,7 +59,7 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 export class Tokens {
   readonly #lookUps: LRUCache<string, LookUp>;
   /** Workspaces of tokens that worked in the last ten minutes. */
-  readonly #known = new LRUCache<string, WorkspaceId>({ ...limitEntries(10_000), ttl: 600_000 });
+  readonly #workedLately = new LRUCache<string, WorkspaceId>({ ...limitEntries(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...limitEntries(10_000), ttl: 60_000 });
 
   constructor(private readonly deps: TokenDeps) {
@@ -74,7 +74,7 @@ export class Tokens {
         );
         if (access === null || access.refusal !== null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {
-          this.#known.set(key, access.workspace);
+          this.#workedLately.set(key, access.workspace);
           this.#refused.delete(key);
           deps.noteUse(access.tokenId);
         }
@@ -96,12 +96,12 @@ export class Tokens {
   async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | TokenRefusal> {
     if (!isWellFormed(token)) return { failureKeys: [address] };
     const key = deriveTokenKey(token);
-    const isKept = this.#lookUps.has(key) || this.#known.has(key);
+    const isKept = this.#lookUps.has(key) || this.#workedLately.has(key);
     if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
     let { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
     let reason = findRefusal(access);
     if (reason !== null && !(await this.deps.mayRefuse(false))) throw new Shortage('no look-up');
-    const workspace = this.#known.get(key);
+    const workspace = this.#workedLately.get(key);
     if (isLoss(reason) && workspace !== undefined) {
       if (!this.#refused.has(key)) {
         if (!(await this.deps.mayRefuse(true))) throw new Shortage('no look-up');
@@ -123,7 +123,7 @@ export class Tokens {
   }
 
   async #lookUp(key: string, address: string): Promise<LookUp> {
-    if (this.#known.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
+    if (this.#workedLately.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
     const { gate, queueWaitMs } = this.deps;
     const release = await gate.enter([''], { waitMs: queueWaitMs, lane: address });
     try {

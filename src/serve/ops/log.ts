@@ -94,7 +94,7 @@ class LogOutput {
   #waiting = 0;
   #batch: Buffer = nothing;
   #writingSinceMs: number | null = null;
-  /** Time of the first failed try; null while nothing waits. */
+  /** Time since which the first waiting line is tried; null while nothing waits. */
   #stuckSinceMs: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   #dropped = 0;

@@ -129,7 +129,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
 
 /** `end` is there once all of them are sent. */
 function describeSent({ reader, serializer, perPage }: Plan, records: number, end?: { readonly copy?: CopyStep }) {
-  const { name: resource } = reader.of.compiled.resource;
+  const { name: resource } = reader.request.compiled.resource;
   const content: ReadContent = { resource, personal: serializer.personal, records, ...end };
   return { page: { perPage, rows: end ? records : null }, content };
 }
@@ -167,7 +167,7 @@ function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
   const { reader, rowsMax, chunks, requirement } = plan;
   const { chunkRowsMax, chunkMemory } = reader.deps;
   const isLarge = rowsMax > chunkRowsMax;
-  const fitting = chunkMemory.rowsFitting(reader.of, firstChunkBytes);
+  const fitting = chunkMemory.rowsFitting(reader.request, firstChunkBytes);
   const rows = Math.max(1, Math.min(fitting, isLarge ? firstChunkRows : rowsMax));
   const pool = isLarge || rowsMax > firstChunkRows * 2 ? 'long' : 'short';
   return readChunk(plan, chunks, { rows, bytes: firstChunkBytes }, pool, requirement);
@@ -181,7 +181,7 @@ async function readChunk(
   pool: 'short' | 'long',
   requirement: Requirement,
 ): Promise<Chunk> {
-  const { deps, of: request, checkMarks } = reader;
+  const { deps, request, checkMarks } = reader;
   const { caller, signal } = request;
   const { keyAt } = serializer;
   const { following: ahead, ...statement } = chunks(rows);
@@ -284,7 +284,7 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
 
 /** If the row of the end did not arrive, the rest is read again on a replica as current as the end. */
 function addChunk({ reader, list }: Plan, { until, foundMs }: Page, underWay: UnderWay, chunk: Chunk): void {
-  const { deps, of: request } = reader;
+  const { deps, request } = reader;
   const { target } = underWay.chunk;
   if (chunk.failures > 0 || !target.state.healthy)
     deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });

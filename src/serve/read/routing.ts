@@ -107,12 +107,12 @@ export class Reader {
 
   constructor(
     readonly deps: ReadDeps,
-    readonly of: Pick<RawRequest, 'compiled' | 'caller' | 'signal'>,
+    readonly request: Pick<RawRequest, 'compiled' | 'caller' | 'signal'>,
     readonly checkMarks?: CheckedRun['checkMarks'],
   ) {}
 
   onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
-    return runOnReadTarget(this.deps, this.of, requirement, work);
+    return runOnReadTarget(this.deps, this.request, requirement, work);
   }
 
   async key(statement: Statement, values: Values, requirement: Requirement): Promise<OrderKey | null> {
@@ -127,7 +127,7 @@ export class Reader {
     requirement: Requirement,
     waitMs = this.deps.queueWaitMs,
   ): Promise<ReadRows> {
-    const { caller, signal } = this.of;
+    const { caller, signal } = this.request;
     const run = { statement, workspace: caller.workspace, values, checkMarks: this.checkMarks };
     return this.onTarget(requirement, async ({ target, asOfMs }) => {
       const rows: TextRow[] = [];

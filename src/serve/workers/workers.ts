@@ -105,7 +105,7 @@ class WorkerMetrics {
   readonly #waiting = new Map<number, (metrics: MetricValues) => void>();
   #lastId = 0;
 
-  constructor(private readonly own: () => Promise<MetricValues>) {
+  constructor(private readonly ownMetrics: () => Promise<MetricValues>) {
     listenToWorkers<FromWorker>({ metrics: ({ id, metrics }) => this.#waiting.get(id)?.(metrics) });
   }
 
@@ -119,7 +119,7 @@ class WorkerMetrics {
   async text(workers: readonly Worker[]): Promise<string> {
     const ended = this.#ended; // read now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
-    return sumMetrics([await this.own(), await ended, ...answers]).metrics();
+    return sumMetrics([await this.ownMetrics(), await ended, ...answers]).metrics();
   }
 
   async #ask(worker: Worker): Promise<MetricValues> {

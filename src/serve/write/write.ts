@@ -16,7 +16,7 @@ import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { Values } from '../../postgres/statement.js';
-import { type Committed, dryRun, type Step, type Transaction, whole } from '../../postgres/transaction.js';
+import { type Committed, committing, dryRun, type Step, type Transaction } from '../../postgres/transaction.js';
 import type { CompiledWrite, WritableMember } from '../../resource/compiled.js';
 import { type FieldType, getType } from '../../resource/definition/field-types.js';
 import { makeEtag, matchesStrongly } from '../../resource/entity-tags.js';
@@ -43,7 +43,7 @@ export async function write(
   const { workspace } = request.caller;
   const work = (transaction: Transaction) => writeOnce({ transaction, write: compiled, request });
   const { outcome, position } = await primary
-    .transaction(workspace, compiled.resource, work, request.isDryRun ? dryRun : whole)
+    .transaction(workspace, compiled.resource, work, request.isDryRun ? dryRun : committing)
     .catch((error: unknown) => {
       observe({ type: 'write_finished', outcome: error instanceof Problem ? error.code : 'internal' });
       throw error;
