@@ -190,7 +190,7 @@ function describeRestrictingPolicies({ quoted, policies }: Table): string[] {
     });
 }
 
-/** Without a policy PostgreSQL shows the owner of the view no row, and says nothing (chapter "Row Security Policies"). */
+/** Explains the drafted policies: without one PostgreSQL shows the owner of the view no row, and says nothing. */
 function describeRowSecurity(table: Table): Point {
   const text =
     "The tenant wall divides the rows of these tables in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone.";

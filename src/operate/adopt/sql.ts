@@ -1,6 +1,6 @@
 import { type PolicyCommand, testPolicy } from '../../doctor/policies.js';
 import { alias } from './columns/columns.js';
-import type { Point, ShownRows, Table, WorkspaceOf } from './schema.js';
+import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
 
@@ -64,12 +64,18 @@ export function joinWorkspace({ tenant, steps }: ShownRows['way'], row = alias):
   return `${getAlias(steps.length, row)}.${tenant?.quoted}`;
 }
 
+/** A row to which none refers back stays, without a workspace, as one whose column is NULL does. */
 export function joinFrom(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, row = alias): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
-      `\n    join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
+      `\n    ${isOptional(steps, i) ? 'left ' : ''}join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
   );
   return `  from ${quoted} ${row}${joins.join('')}`;
+}
+
+/** Finds that a row can lack this step, because an earlier one, or it, is from a row that refers to it. */
+export function isOptional(steps: readonly ReferenceStep[], i: number): boolean {
+  return steps.slice(0, i + 1).some(({ isBack }) => isBack);
 }
 
 export function getAlias(steps: number, row = alias): string {

@@ -4,7 +4,7 @@ import { isPlain } from '../columns/indexes.js';
 import { getNames, toSingular } from '../names.js';
 import type { Column, ReferenceStep, ShownRows, Subject, Survey, Table, View, ViewId } from '../schema.js';
 import { sharePoint } from '../schema.js';
-import { getAlias, joinFrom, joinWorkspace, type Points } from '../sql.js';
+import { getAlias, isOptional, joinFrom, joinWorkspace, type Points } from '../sql.js';
 import { isPeople, listReferences } from '../tables/paths.js';
 import { listKeptConditions, listMarks } from './marks.js';
 
@@ -130,7 +130,7 @@ class Conditions {
     const row = depth === 0 ? alias : `o${depth}`;
     const { tenant, steps: all = [] } = this.#known.workspaces.get(table) ?? {};
     const records = all.slice(0, countRecordSteps({ table, steps: all }));
-    const views = records.map(({ table: on, to, isBack }) => (isBack ? undefined : this.#viewOf(on, [to])));
+    const views = records.map(({ table: on, to }, i) => (isOptional(all, i) ? undefined : this.#viewOf(on, [to])));
     const at = views.findIndex((view) => view !== undefined);
     const last = all[at];
     const way = last
@@ -140,8 +140,10 @@ class Conditions {
         }
       : { steps: all, tenant };
     const inTables = (last ? records.slice(0, at) : records).map((step) => step.table);
+    const orNone = (steps: number, sql: string): string =>
+      isOptional(all, steps - 1) ? `(${getAlias(steps, row)}.${all[steps - 1]?.to.quoted} is null or ${sql})` : sql;
     const marked = inTables.flatMap((each, i) =>
-      listKeptConditions(each, getAlias(i + 1, row)).map((kept) => ({ by: each.quoted, kept })),
+      listKeptConditions(each, getAlias(i + 1, row)).map((sql) => ({ by: each.quoted, kept: orNone(i + 1, sql) })),
     );
     const joined = last && {
       by: last.table.quoted,
@@ -152,7 +154,7 @@ class Conditions {
       (this.#above.get(each) ?? []).flatMap((to) => {
         const isAsked = to.takes && !(isSelf && to.table === table);
         const kept = isAsked && this.#aboveSql(to, getAlias(i, row), tenant && joinWorkspace(way, row), depth);
-        return kept ? [{ by: to.table.quoted, kept }] : [];
+        return kept ? [{ by: to.table.quoted, kept: orNone(i, kept) }] : [];
       }),
     );
     const marks = listMarks(table);

@@ -42,7 +42,7 @@ export function findOwners(
   return peopleWorkspace && addRole({ table: people, ...peopleWorkspace }, tables);
 }
 
-/** Each row names a user and a workspace, and a unique index or the names say what it is. */
+/** Recognizes memberships: each row names a user and a workspace, and a unique index or names tell that it is one. */
 function findMembers(
   table: Table,
   people: Table,
@@ -89,7 +89,7 @@ function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpos
   return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? others[0] : undefined);
 }
 
-/** The name means the writer of a row, such as an invitation, and no member. */
+/** Recognizes the name of a column for the writer of a row, such as an invitation, who is no member by it. */
 function isOfWriter(name: string): boolean {
   return /(^|_)(by|creator|author|inviter|sender|reviewer|approver|editor)$/.test(name);
 }

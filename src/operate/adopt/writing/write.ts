@@ -20,7 +20,7 @@ export interface WriteDraft {
   readonly open: Points;
 }
 
-/** Only the app sets this time, id or author: the view, or "onCreate", sets it in its place, as it is stored. */
+/** A time, an id or an author that only the app sets: the view, or "onCreate", sets it in its place, as it is stored. */
 interface Stamp {
   readonly name: string;
   readonly of: Column;
@@ -180,7 +180,7 @@ function chooseWriteRule({ of, field }: ViewColumn): FieldJson | undefined {
   return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
 }
 
-/** Each update moves xmin, which is the version if no trigger moves a column: version_number can be a value of the app. */
+/** Takes xmin for the version, which each update moves, if no trigger moves a column: version_number can be a value of the app. */
 function listMovedColumns(
   columns: readonly ViewColumn[],
   stamps: readonly Stamp[],
