@@ -139,20 +139,13 @@ const indexed = shopOf(`
 test.serial('ids are columns that an index proves, and lists have the order of one', async (t) => {
   const draft = await adoptedShop(t, indexed, { args: ['--all-filters'] });
   const { resources, output, folder } = draft;
-  t.deepEqual(
-    [...resources.keys()],
-    ['codes', 'events', 'gaps', 'jobs', 'kinds', 'numbers', 'pauses', 'prices', 'rates', 'visits'],
-  );
+  t.is([...resources.keys()].join(' '), 'codes events gaps jobs kinds numbers pauses prices rates visits');
   const reason = 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows';
   t.true(output.includes(`  shop.old_things: ${reason}`));
   t.true(output.includes('  shop.things: another table inherits from it, and no key covers the rows of both: '));
   t.regex(output, /views\/events\.sql: id is unique beside created_at alone, as PostgreSQL has it in a table with /);
-  const orderOf = (name: string) => resources.get(name)?.order.map(({ column }) => column);
-  t.deepEqual(['jobs', 'visits', 'gaps'].map(orderOf), [
-    ['created_at', 'id'],
-    ['planned_on', 'id'],
-    ['created_at', 'id'],
-  ]);
+  const orderOf = (name: string) => String(resources.get(name)?.order.map(({ column }) => column));
+  t.deepEqual(['jobs', 'visits', 'gaps'].map(orderOf), ['created_at,id', 'planned_on,id', 'created_at,id']);
   const isProposed = (name: string): boolean => existsSync(join(folder, `sql/views/indexes/${name}.sql`));
   const names = ['jobs_list', 'jobs_status', 'visits_list', 'visits_status'];
   t.deepEqual(names.filter(isProposed), ['jobs_list', 'jobs_status']);
