@@ -4,23 +4,19 @@ import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate, type Release } from '../base/flow/gate.js';
 import { traceSql } from '../base/tracing.js';
 import { type Connect, type Connection, getErrorCode, type Run } from './connection.js';
+import { type ConnectionLimits, ConnectionSet } from './connection-set.js';
 import { ResourceHealth, ResourceLocked, type ServerHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
 import { getResourceName } from './statement.js';
 import { StatementMoved } from './wire/queries.js';
 
 /** Times are in milliseconds. */
-export interface PoolLimits {
-  readonly connections: number;
-  /** Statements in flight per connection, at most. */
-  readonly depth: number;
+export interface PoolLimits extends ConnectionLimits {
   /** Total cost of a workspace's statements; divided by `divisor` while several are served. */
   readonly perWorkspace: number;
   /** The workspaces that any pool served lately. Absent: the pool serves a single tenant. */
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
-  /** Is called when a connection ended without an answer: the server may still hold its transaction, until `settle` is called. */
-  readonly onOrphan?: () => void;
   readonly statementTimeoutMs: number;
   readonly quietMs: number;
 }
@@ -74,21 +70,11 @@ const trialMsMax = 3000;
 /**
  * A bounded set of connections to one server, with a bounded, fair queue. Short statements share connections by pipelining
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
- *
- * The connection of a quiet statement is reserved for its resource (resource-health.ts): it no longer counts against the bound, and the
- * statements behind it go elsewhere. Slow resources share as many reserved connections as the pool has; at most twice as many are reserved,
- * so that a resource that turns slow finds room.
- *
- * A transaction leases a connection. It is given up when no client awaits it, and orphaned when its connection ended without an answer:
- * the server may hold both. With `onOrphan` the bound counts them and reserved connections. Slow resources together have half of it, each
- * other one half of the rest; while all of it is given up, a transaction is refused at once.
  */
 export class ConnectionPool {
-  /** Includes connections that ended without an answer, until the server no longer holds their transactions. */
-  readonly #connections = new Set<Connection>();
+  readonly #connections: ConnectionSet;
   readonly #gate: Gate;
   readonly #sweeper: NodeJS.Timeout;
-  #opening = 0;
   /** Counts resets: a connection asked for before a reset can lead to a former primary. */
   #resets = 0;
   #closed = false;
@@ -103,6 +89,7 @@ export class ConnectionPool {
     private readonly server: ServerHealth,
     private readonly shortPool?: ConnectionPool, // on the same server
   ) {
+    this.#connections = new ConnectionSet(limits);
     server.onLock.push((resource) => this.#gate.failAll(new ResourceLocked(), this.#healthOf(resource)));
     const { perWorkspace, sharing, queueMax } = limits;
     this.#gate = new Gate({
@@ -111,7 +98,7 @@ export class ConnectionPool {
       isOpen: () => this.#leastBusy() !== null,
       // Without a usable connection the server is at fault, and another can answer.
       refusal: (reason, resource) => {
-        if (reason === 'late' && !this.#isUsable) return new ConnectionLost('no connection in time');
+        if (reason === 'late' && !this.#connections.isUsable) return new ConnectionLost('no connection in time');
         return (resource as ResourceHealth).state === 'slow'
           ? new Shortage('slow resource')
           : new Shortage('no connection');
@@ -150,8 +137,8 @@ export class ConnectionPool {
   lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: Begin<T>): Promise<T> {
     const resource = this.#healthOf(name);
     const { connections, onOrphan } = this.limits;
-    const max = resource.state === 'slow' ? this.#slowMax : connections;
-    if (onOrphan && this.#count(({ isGivenUp }) => isGivenUp) >= max)
+    const max = resource.state === 'slow' ? this.#connections.slowMax : connections;
+    if (onOrphan && this.#connections.count(({ isGivenUp }) => isGivenUp) >= max)
       return Promise.reject(new Shortage('slow resource'));
     return this.#enter(workspace, resource, { waitMs }, (connection) => {
       const end = this.#begin(connection, resource, workspace);
@@ -163,7 +150,10 @@ export class ConnectionPool {
   #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
     // While all connections are reserved the pool opens another one: if that fails, the server is unreachable.
-    const waitMs = this.#reserved > 0 && !this.#isUsable ? Math.max(options.waitMs, openingMsMax) : options.waitMs;
+    const waitMs =
+      this.#connections.reserved > 0 && !this.#connections.isUsable
+        ? Math.max(options.waitMs, openingMsMax)
+        : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
     // No statement is sent behind a slow one.
     const free = () => this.#leastBusy(resource.state === 'slow' ? 1 : this.limits.depth);
@@ -178,7 +168,7 @@ export class ConnectionPool {
 
   /** Opens a connection, so that the first statement does not wait for a login. */
   warm(): void {
-    if (this.#connections.size + this.#opening === 0) void this.#openOne();
+    if (this.#connections.size + this.#connections.opening === 0) void this.#openOne();
   }
 
   /** Rejects statements in flight and in the queue at once, so that another replica can repeat them. */
@@ -204,20 +194,12 @@ export class ConnectionPool {
 
   /** A statement waits on the server, or the server may hold one whose connection ended. */
   get hasPending(): boolean {
-    return this.#count(({ reservedFor, hasEnded }) => reservedFor !== null || hasEnded) > 0;
+    return this.#connections.count(({ reservedFor, hasEnded }) => reservedFor !== null || hasEnded) > 0;
   }
 
-  /**
-   * Compares with a look at the server, which has these backends of this login; null: a pooler hides them. An ended connection that the
-   * server still holds counts until a later look, every other ended one leaves, and a given up one ends with its backend.
-   */
+  /** Compares with a look at the server (connection-set.ts). Then waiting statements begin. */
   settle(pids: ReadonlySet<number> | null): void {
-    for (const connection of this.#connections) {
-      const isHeld = pids?.has(connection.pid as number);
-      if (!connection.hasEnded && connection.isGivenUp && isHeld === false) connection.destroy();
-      else if (connection.hasEnded && !isHeld) this.#connections.delete(connection);
-      else if (connection.hasEnded) connection.giveUp();
-    }
+    this.#connections.settle(pids);
     this.#gate.serve();
   }
 
@@ -227,53 +209,11 @@ export class ConnectionPool {
     return known;
   }
 
-  #count(isMeant: (connection: Connection) => boolean): number {
-    let count = 0;
-    for (const connection of this.#connections) if (isMeant(connection)) count++;
-    return count;
-  }
-
-  get #reserved(): number {
-    return this.#count(({ reservedFor }) => reservedFor !== null);
-  }
-
-  /** Bound for the backends of all slow resources together. */
-  get #slowMax(): number {
-    return Math.max(1, Math.floor(this.limits.connections / 2));
-  }
-
   /** Token look-ups have no workspace, and count against no share. */
   #mayStart(workspace: string, resource: ResourceHealth, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#chunksAreCapped(options)) return false;
-    return this.#roomFor(resource) > 0 && (resource.state !== 'slow' || this.#leastBusy(1) !== null);
-  }
-
-  /**
-   * Says how many connections the others leave to the resource, none from 0 down; the pool's own bound is no part of it. Slow resources
-   * have equal parts of their room, so one that turns slow waits for none that was slow before.
-   */
-  #roomFor({ name, state, reserved }: ResourceHealth): number {
-    const { connections, onOrphan } = this.limits;
-    if (state !== 'slow') {
-      if (!onOrphan || this.#reserved === 0) return connections;
-      const part = Math.max(1, Math.floor((connections - this.#slowMax) / 2));
-      return part - this.#count(({ resource }) => resource === name);
-    }
-    if (onOrphan) return this.#slowMax - this.#reserved;
-    const slow = new Set([...this.#connections].flatMap((connection) => connection.reservedFor?.name ?? [])).add(name);
-    const part = Math.max(1, Math.floor(connections / slow.size));
-    return Math.min(part - reserved, 2 * connections - this.#reserved);
-  }
-
-  /** Some connection takes statements, now or later. */
-  get #isUsable(): boolean {
-    return this.#count(({ usable, reservedFor }) => usable && reservedFor === null) > 0;
-  }
-
-  /** Number of connections that count against the bound. */
-  get #counted(): number {
-    return this.#connections.size + this.#opening - (this.limits.onOrphan ? 0 : this.#reserved);
+    return this.#connections.roomFor(resource) > 0 && (resource.state !== 'slow' || this.#leastBusy(1) !== null);
   }
 
   /** While single records are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
@@ -285,15 +225,12 @@ export class ConnectionPool {
     return areRead && this.#chunksRunning >= chunksMax;
   }
 
-  /** Returns the usable connection with the fewest statements in flight, less than `depth`; opens another one if none is idle. */
+  /** Opens another connection if none is idle. */
   #leastBusy(depth = this.limits.depth): Connection | null {
-    let best: Connection | null = null;
-    for (const connection of this.#connections) {
-      const { usable, reservedFor, inFlight } = connection;
-      if (usable && reservedFor === null && inFlight < Math.min(depth, best?.inFlight ?? depth)) best = connection;
-    }
-    if ((best === null || best.inFlight > 0) && this.#counted < this.limits.connections) void this.#openOne();
-    return best;
+    const connection = this.#connections.leastBusy(depth);
+    if ((connection === null || connection.inFlight > 0) && this.#connections.counted < this.limits.connections)
+      void this.#openOne();
+    return connection;
   }
 
   /** Returns the function to call at the end. */
@@ -306,7 +243,7 @@ export class ConnectionPool {
       if (connection.isGivenUp && this.#connections.has(connection)) resource.reserve(connection);
       else if (connection.inFlight === 0 && connection.reservedFor !== null) {
         resource.release(connection, loop.ranMs() - startedMs > this.limits.quietMs);
-        if (this.#counted > this.limits.connections) connection.close(); // one too many
+        if (this.#connections.counted > this.limits.connections) connection.close(); // one too many
       }
       release();
     };
@@ -342,25 +279,28 @@ export class ConnectionPool {
         if (error === null) return resolve(marks === undefined || isOver || verifyMarks(run, marks));
         if (error instanceof StatementMoved) return resolve(this.#run(run, options, onRow));
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
-        const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
-        // pg_cancel_backend has the same SQLSTATE: only a localized text differs.
-        const isCancelled = isEarly && getErrorCode(error) === queryCanceled;
-        reject(isCancelled ? new StatementEnded() : error);
+        reject(this.#wasCancelled(error, startedMs) ? new StatementEnded() : error);
       };
       connection.start(marks ? { ...run, marks } : run, take, done, stallMsMax, isAlone);
     });
   }
 
+  /** pg_cancel_backend has the SQLSTATE of statement_timeout, which comes later: only a localized text differs. */
+  #wasCancelled(error: Error, startedMs: number): boolean {
+    const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
+    return isEarly && getErrorCode(error) === queryCanceled;
+  }
+
   async #openOne(): Promise<void> {
-    this.#opening++;
+    this.#connections.opening++;
     try {
       await this.#open();
     } catch (error) {
       // Waiting statements then try another server at once.
-      if (!this.#isUsable) this.#gate.failAll(error as Error);
+      if (!this.#connections.isUsable) this.#gate.failAll(error as Error);
       else await sleep(failedLoginPauseMs, undefined, { ref: false });
     }
-    this.#opening--;
+    this.#connections.opening--;
     this.#gate.serve();
   }
 
@@ -387,7 +327,7 @@ export class ConnectionPool {
       if (
         !connection.checkProgress(quietMs, statementTimeoutMs) ||
         connection.reservedFor !== null ||
-        this.#reserved >= 2 * connections
+        this.#connections.reserved >= 2 * connections
       )
         continue;
       this.#healthOf(connection.resource).reserve(connection);
