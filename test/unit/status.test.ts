@@ -269,8 +269,8 @@ test('kinds without end take a bounded memory and a bounded log, and the status 
 
 test('lines that were cut leave no room taken, so the log goes on however many there were', async (t) => {
   const script = `
-    const { logEvents } = await import(process.argv[1]);
-    const log = logEvents('info', () => undefined);
+    const { openLog } = await import(process.argv[1]);
+    const log = openLog('info', () => undefined);
     for (let round = 0; round < 30; round++) {
       for (let i = 0; i < 20; i++) log.add({ type: 'request_failed', requestId: 'r', error: new Error('x'.repeat(8000)) });
       await log.close();
