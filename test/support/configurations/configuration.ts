@@ -22,12 +22,7 @@ export interface Configuration {
 
 const of =
   (level: Configuration['level']) =>
-  (code: FindingCode, detail: RegExp, rest: Omit<Configuration, 'level' | 'code' | 'detail'>): Configuration => ({
-    level,
-    code,
-    detail,
-    ...rest,
-  });
+  (code: FindingCode, rest: Omit<Configuration, 'level' | 'code'>): Configuration => ({ level, code, ...rest });
 export const [refused, failed, warning] = [of('refused'), of('failed'), of('warning')];
 
 export type Configurations = Readonly<Record<string, Configuration>>;
