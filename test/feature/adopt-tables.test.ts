@@ -78,7 +78,10 @@ test.serial('tables and indexes whose names are the same when cut are told apart
     ) => `create table ${name} ($own, replaced_by_id bigint references ${name}, replaced_by_other_id bigint references ${name},
       created_at timestamptz not null default now());`,
   );
-  const { resources } = await adoptedShop(t, shopOf(tables.join('\n')), { args: ['--write', 'jobs,Jobs'] });
+  const args = ['--write', 'jobs,Jobs', '--all-filters'];
+  const { resources, folder } = await adoptedShop(t, shopOf(tables.join('\n')), { args });
+  const indexes = readdirSync(join(folder, 'sql/views/indexes')).filter((name) => name.startsWith(long));
+  t.is(indexes.length, 8, indexes.join());
   const cut = 'subscription-fixed-charge-units-over';
   t.deepEqual([...resources.keys()].sort(), ['job', 'job-page', 'jobs', 'jobs-2', cut, `${cut}-2`].sort());
   t.is(new Set([...resources.values()].map(({ view }) => view)).size, 6);
