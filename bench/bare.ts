@@ -13,7 +13,7 @@ const resources = loadResources('');
 // json_agg makes.
 // Settings: PORT, DATABASE_URL, SEALED: the workspace.
 const { PORT, DATABASE_URL, SEALED = '' } = process.env;
-/** As many bytes as the gateway sends, so that the difference is work, not bytes: names and values in turns. */
+/** Sends as many bytes as the gateway, so that the difference is work, not bytes: names and values in turns. */
 const headers = Object.entries({
   ...commonHeaders,
   'X-Request-Id': randomUUID(),
@@ -63,7 +63,7 @@ function queriesOf({ detail, list }: ResourceStatements): { detail: Statement | 
   return { detail, list: { name: rows?.name ?? '', text: `select json_agg(page)::text from (${rows?.text}) page` } };
 }
 
-/** The views show nothing without a workspace; here one is set for the whole session. */
+/** Sets a workspace for the whole session, because the views show nothing without one. */
 async function connect(): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: DATABASE_URL, pipeline: true } as pg.ClientConfig);
   await client.connect();

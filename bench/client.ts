@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 const bytesRead = 262_144;
-/** Enough for the `pagination` of a page. */
+/** Characters that hold the `pagination` of a page. */
 const bytesKept = 4096;
 /** The end of a chunked body (RFC 9112 §7.1); JSON has no line break within. */
 const lastChunk = Buffer.from('\r\n0\r\n\r\n');
 
 export interface Answer {
   readonly status: number;
-  /** From sending the request to the first and to the last byte, in milliseconds. */
+  /** Milliseconds from sending the request to the first and to the last byte. */
   readonly firstByteMs: number;
   readonly ms: number;
   readonly bytes: number;
   readonly head: string;
-  /** Up to 4 KB of the end of the body. */
+  /** The end of the body, up to 4 KB. */
   readonly end: string;
 }
 
@@ -87,7 +87,7 @@ export class Client {
     });
   }
 
-  /** The same for a whole page of a list; throws unless it is answered 200 and complete. */
+  /** Reads a whole page of a list; throws unless it is answered 200 and complete. */
   async page(path: string): Promise<Answer & { readonly pagination: Pagination }> {
     const answer = await this.get(path);
     const at = answer.end.lastIndexOf(',"pagination":');

@@ -3,10 +3,10 @@ import { Client } from './client.js';
 
 /** Clients in a process of their own. */
 export interface Clients {
-  /** `pages`: each reads the path again and again. `paced`: requests at a fixed pace, whether or not those before them are answered. */
+  /** `pages`: each client reads the path again and again. `paced`: requests at a fixed pace, whether or not earlier ones are answered. */
   readonly kind: 'pages' | 'paced';
   readonly origin: string;
-  /** Of `pages` as many clients as tokens; `paced` uses the first. */
+  /** `pages` has as many clients as tokens; `paced` uses the first. */
   readonly tokens: readonly string[];
   readonly paths: readonly string[];
   readonly seconds: number;

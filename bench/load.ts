@@ -10,7 +10,7 @@ export interface Load {
   readonly headers: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly seconds: number;
-  /** GET of the paths in turn, or POST of the bodies to a path, each with a key of its own. */
+  /** GET of the paths in turn, or POST of the bodies to a path, each with another key. */
   readonly requests:
     | { readonly gets: readonly string[] }
     | { readonly post: string; readonly bodies: readonly string[] };
@@ -18,7 +18,7 @@ export interface Load {
 
 /** Measurements of wrk, and the cost to the server and its database: the replica, or the primary for writes. */
 export interface LoadCost {
-  /** Those that were answered well. */
+  /** Requests that were answered well. */
   readonly requests: number;
   readonly perSecond: number;
   readonly p50Ms: number;
@@ -30,7 +30,7 @@ export interface LoadCost {
 }
 
 const { WRK_BIN: wrk = 'wrk' } = process.env;
-/** A request refused because no connection became free in time: seldom, unless something else keeps the machine busy. */
+/** Requests refused because no connection became free in time: few, unless something else keeps the machine busy. */
 const failedShareMax = 0.02;
 
 /**

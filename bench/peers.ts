@@ -46,7 +46,7 @@ export async function startBare(stage: Stage): Promise<Contender> {
   });
 }
 
-/** Over the table itself, as it makes its routes of tables; without authentication. 100 is the most it gives by default. */
+/** Serves the table itself, as it makes its routes of tables; without authentication. 100 rows are the most it gives by default. */
 export async function startPlatformatic(stage: Stage): Promise<Contender> {
   const home = join(projectRoot, 'node_modules/.cache/bench-platformatic');
   const program = join(home, 'node_modules/@platformatic/db/db.mjs');
@@ -84,7 +84,7 @@ type Peer = Omit<Contender, 'pid' | 'origin'> & {
   readonly port?: number;
 };
 
-/** Resolves when it gives the list in full; the stage stops it. */
+/** Resolves when the server gives the list in full; the stage stops it. */
 async function start(stage: Stage, { program, args = [], env = {}, port, ...peer }: Peer): Promise<Contender> {
   const at = port ?? (await freePort());
   const child = startChild(program, args, { NODE_ENV: 'production', PORT: String(at), ...env });

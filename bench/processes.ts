@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 export interface Child {
   readonly pid: number;
   readonly running: boolean;
-  /** SIGTERM, and SIGKILL when that does not help in time. */
+  /** Sends SIGTERM, and SIGKILL when that does not help in time. */
   stop(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export function cpuMsOf(pid: number): number {
   return fields === null ? Number.NaN : (ticks(fields, 14) + ticks(fields, 15)) * msPerTick;
 }
 
-/** The same for a process and all its children, those that have ended included: a PostgreSQL server. */
+/** Counts processor time of a process and all its children, including ended ones: a PostgreSQL server. */
 export function treeCpuMsOf(pid: number): number {
   const root = statOf(pid);
   if (root === null) return Number.NaN;
@@ -114,7 +114,7 @@ export function rssMbOf(pid: number): number {
   return statusMb(pid, 'VmRSS');
 }
 
-/** The most it had since `resetPeak`. */
+/** The most memory since `resetPeak`. */
 export function peakMbOf(pid: number): number {
   return statusMb(pid, 'VmHWM');
 }

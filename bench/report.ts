@@ -10,9 +10,9 @@ const { version: packageVersion } = JSON.parse(readProject('package.json')) as {
 export interface Options {
   /** Length of one load run, in seconds. */
   readonly seconds: number;
-  /** How often each contender gets its turn. */
+  /** Number of turns of each contender. */
   readonly rounds: number;
-  /** Of the large workspace of the case scale. */
+  /** Rows of the large workspace of the case scale. */
   readonly workOrders: number;
 }
 
@@ -40,14 +40,14 @@ export interface Measured {
   readonly tables: readonly Table[];
 }
 
-/** All that a run found. */
+/** Findings of a whole run. */
 export interface Report extends Measured {
   readonly goals: Readonly<Record<string, Goal>>;
   readonly faults: readonly string[];
   readonly postgresVersion: string;
 }
 
-/** Ratios below it, and above its inverse, are called level. */
+/** Ratios from this one to its inverse are called level. */
 const levelBelow = 1.15;
 
 /** The commit of the working tree, and whether files differ from it. */
@@ -56,14 +56,14 @@ function commit(): string {
   return `${git('rev-parse', '--short', 'HEAD') || 'unknown'}${git('status', '--porcelain') && ', with changes'}`;
 }
 
-/** Three figures are all that such measurements carry. */
+/** Keeps three figures, because such measurements carry no more. */
 export function figure(value: number): string {
   if (Number.isNaN(value)) return '–';
   const digits = value === 0 ? 0 : Math.min(2, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value)))));
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** The whole report as Markdown. */
+/** Writes the whole report as Markdown. */
 export function markdown({ figures, tables, goals, faults, postgresVersion }: Report): string {
   const judged = Object.entries(goals).map(([what, { bound, value, unit }]) => {
     const values = [figures[what] ?? Number.NaN].flat().sort((a, b) => a - b);

@@ -76,7 +76,7 @@ const cases: Readonly<Record<string, Case>> = {
     goals: { 'Details beside eight pages of 10,000 against alone: p99': atMost(4, '×') },
   },
 };
-/** On servers of its own, and only when it is asked for. */
+/** Runs on servers of its own, and only on request. */
 const syncGoals = { 'Sync of all work orders: longest statement': atMost(1000, 'ms') };
 const scaleGoals = {
   ...syncGoals,

@@ -18,7 +18,7 @@ export interface Stage {
   /** Postmasters of the primary and the replica. */
   readonly primaryPid: number;
   readonly replicaPid: number;
-  /** As the gateway's own role, and as the superuser. */
+  /** Connections as the gateway's own role, and as the superuser. */
   readonly readerUrl: string;
   readonly replicaUrl: string;
   readonly primaryUrl: string;
@@ -31,7 +31,7 @@ export interface Stage {
   /** Another, small workspace, with a token that reads all of it. */
   readonly other: { readonly workspace: string; readonly token: string };
   readonly postgresVersion: string;
-  /** For what a case starts beside it: the last is stopped first. */
+  /** Parts that a case starts beside it: the last is stopped first. */
   onStop(close: () => Promise<void>): void;
   stop(): Promise<void>;
 }

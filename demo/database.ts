@@ -118,9 +118,9 @@ export interface DemoState {
   /** Name of the reference app. */
   readonly app: AppName;
   readonly rows: string;
-  /** Key id → base64 of 32 bytes, as DATA_KEYS. */
+  /** Base64 of 32 bytes by key id, as in DATA_KEYS. */
   readonly keys: Readonly<Record<string, string>>;
-  /** As WALL_KEY. */
+  /** A key as in WALL_KEY. */
   readonly wallKey: string;
   /** Absent until the database is complete, so that the data of an interrupted run is made again. */
   readonly workspaces?: readonly DemoWorkspace[];

@@ -19,7 +19,7 @@ export interface GatewayProcess {
   kill(): void;
 }
 
-/** The program as the image runs it, where `npm run bundle` has made it, as before a benchmark; else as compiled. */
+/** The program as in the image, if `npm run bundle` has made it, as before a benchmark; otherwise the compiled one. */
 function programPath(): string {
   const bundle = join(projectRoot, 'dist/bundle');
   return existsSync(join(bundle, 'program.js')) ? join(bundle, 'gateway.cjs') : join(projectRoot, 'dist/src/main.js');

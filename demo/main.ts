@@ -26,7 +26,7 @@ import { checkPorts, type DemoOptions, demoEnvironment, parseOptions } from './o
 import { type AppName, apps } from './seed/apps.js';
 import { type Owner, ownersSql, startSettingsPage } from './settings-page.js';
 
-/** Everything on one machine. */
+/** Runs everything on one machine. */
 const demo: Command = async (args) => {
   const options = parseOptions(args);
   await checkPorts(options.settings);

@@ -17,7 +17,7 @@ export interface DemoOptions {
   readonly replicas: number;
   readonly readyFile: string | undefined;
   readonly settings: Settings;
-  /** For `serve`. */
+  /** Options of `serve`. */
   readonly args: readonly string[];
 }
 
@@ -70,7 +70,7 @@ export function demoEnvironment(): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Fails before minutes of seeding, not after: the gateway's ports must be free. */
+/** Checks the gateway's ports before minutes of seeding: they must be free. */
 export async function checkPorts({ host, port, opsHost, opsPort }: Settings): Promise<void> {
   for (const [address, number, option] of [
     [host, port, '--port'],

@@ -29,7 +29,7 @@ type SettingsSchema = { readonly properties: Readonly<Record<string, SettingSche
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Is the source of the docs and of `--print-config`. */
+/** Reads the source of the docs and of `--print-config`. */
 export function readSettingsSchema(): SettingsSchema {
   return JSON.parse(readProject('config/settings.schema.json')) as SettingsSchema;
 }

@@ -175,8 +175,7 @@ test('comments, messages and docs are sentences, name the actor and avoid vague 
       [
         ...vagueWords,
         ...(forReaders.test(path) ? [mendedWords] : []),
-        ...(ofProgram.test(path) ? [emptyPronouns] : []),
-        ...(ofProgram.test(path) && !path.startsWith('src/operate/adopt/') ? [fragments] : []),
+        ...(ofProgram.test(path) ? [emptyPronouns, fragments] : []),
       ]
         .flatMap((words) => words.exec(text)?.[0] ?? [])
         .map((word) => `${path}: ${word}`),

@@ -7,20 +7,20 @@ import { figure, type Measured, type Table } from '../report.js';
 import { alternate, middle, pairedRatios } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
 
-/** As many as the gateway has connections to the primary. */
+/** Clients: as many as the gateway has connections to the primary. */
 const connections = 4;
-/** Short turns, because creates make the data grow. */
+/** Length of a turn, short because creates make the data grow. */
 const secondsMax = 3;
 /**
  * Begins each turn, not counted: a server that has rested for some seconds compiles its code again. After a minute's rest creates took the
  * gateway 1,400 µs in the first second, 420 to 550 some 3,000 later.
  */
 const leadInSeconds = 4;
-/** Before the first turn: with Node.js 24 a create took the gateway half as much as the primary only after 20,000. */
+/** Creates before the first turn: with Node.js 24 a create took the gateway half as much as the primary only after 20,000. */
 const warmUpCreates = 25_000;
 const program = new URL('../creates-process.js', import.meta.url);
 
-/** Creates of installations, beside the same statements in one pipelined transaction. */
+/** Compares creates of installations with the same statements in one pipelined transaction. */
 export async function createsCase(stage: Stage, options: Options): Promise<Measured> {
   const { origin, primaryUrl, primaryPid, gatewayPid, workspace, sealed, token } = stage;
   const seconds = Math.min(options.seconds, secondsMax);

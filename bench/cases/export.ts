@@ -28,7 +28,7 @@ interface Turn {
 
 const program = fileURLToPath(new URL('../../bundle/gateway.cjs', import.meta.url));
 
-/** `export` of the work orders, and COPY of the same rows, in turns. */
+/** Compares `export` of the work orders with COPY of the same rows, in turns. */
 export async function exportCase(stage: Stage, { rounds }: Options): Promise<Measured> {
   return exportAgainstCopy(stage, rounds, '200,000 work orders');
 }
@@ -75,7 +75,7 @@ async function exportOnce({ readerUrl, workspace, wallKey }: Exported): Promise<
   return { wallMs, peakMb };
 }
 
-/** 0 for a process that has ended. */
+/** Returns 0 for a process that has ended. */
 function peakOf(pid: number): number {
   try {
     readFileSync(`/proc/${pid}/status`);
@@ -85,7 +85,7 @@ function peakOf(pid: number): number {
   }
 }
 
-/** The same statement, whose rows psql writes to a file. */
+/** Runs the same statement; psql writes its rows to a file. */
 async function copyOnce(subject: Exported): Promise<Turn> {
   const found = loadResources('').find(({ name }) => name === 'werkbonnen');
   if (found === undefined) throw new Error('There is no list werkbonnen.');

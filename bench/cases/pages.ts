@@ -7,7 +7,7 @@ import { type Figure, figure, type Measured, type Table } from '../report.js';
 import { alternate, middle, pairedRatios } from '../rounds.js';
 import { eventLoopDelayMs, type Stage } from '../stage.js';
 
-/** Pages that are compared with COPY of the same rows, of PostgreSQL's own text: what is encrypted or shielded comes as it is stored. */
+/** Compares pages with COPY of the same rows in PostgreSQL's own text: encrypted or shielded values come as they are stored. */
 const pages = [
   { name: '100,000 work orders', resource: 'werkbonnen', rows: 100_000 },
   { name: '10,000 customers', resource: 'klanten', rows: 10_000 },
@@ -25,7 +25,7 @@ interface Turn {
   readonly peakMb: number;
 }
 
-/** One page and COPY of the same rows, in turns. */
+/** Compares one page with COPY of the same rows, in turns. */
 export async function pagesCase(stage: Stage, { rounds }: Options): Promise<Measured> {
   const figures: Record<string, Figure> = {};
   const rows: string[][] = [];
@@ -95,7 +95,7 @@ async function readPage(stage: Stage, { resource, rows }: Page, fields = ''): Pr
   return { wallMs: performance.now() - startedMs, firstByteMs, bytes };
 }
 
-/** The gateway's own statement with its values in it: the same columns, rows and order. */
+/** Writes the gateway's own statement with its values in it: the same columns, rows and order. */
 async function copy(stage: Stage, { resource, rows }: Page): Promise<Timed> {
   const found = loadResources('').find(({ name }) => name === resource);
   const statement = found && compileStatements(found).list([]).rows.all;
@@ -108,14 +108,14 @@ async function copy(stage: Stage, { resource, rows }: Page): Promise<Timed> {
   return { wallMs: await psqlMs(stage, `copy (${select}) to stdout`), firstByteMs: Number.NaN, bytes: Number.NaN };
 }
 
-/** Wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace and writes its output to a file. */
+/** Measures the wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace. */
 export async function psqlMs(
   { readerUrl, sealed }: Pick<Stage, 'readerUrl' | 'sealed'>,
   command: string,
   to = '/dev/null',
 ): Promise<number> {
   const url = new URL(readerUrl);
-  // In the environment: every user of the machine can read a process's arguments.
+  // In the environment, because every user of the machine can read a process's arguments.
   const env = { PGOPTIONS: `-c gateway.workspace_id=${sealed}`, PGPASSWORD: url.password };
   url.password = '';
   const startedMs = performance.now();

@@ -8,14 +8,14 @@ import { rowsOf, type Stage } from '../stage.js';
 const connections = 32;
 const idsAsked = 2000;
 /**
- * Just-in-time compilers and caches have settled by then; not counted. After 3 s Node.js 24 had not compiled all: details took the
+ * Time in which just-in-time compilers and caches settle; not counted. After 3 s Node.js 24 had not compiled all: single records took the
  * gateway 130 µs instead of 120, and the bare server, which has less to compile, 90 in both.
  */
 const warmUpSeconds = 12;
 /** Begins each turn, not counted: V8 discards compiled code of a server that has rested while the others had their turns. */
 const leadInSeconds = 2;
 
-/** Single installations, thousands of different ones, and the first 100: against the bare server and against Platformatic DB. */
+/** Compares single installations, thousands of them, and lists of the first 100, with the bare server and with Platformatic DB. */
 export async function requestsCase(stage: Stage, options: Options): Promise<Measured> {
   const text = 'select id from app.installaties where workspace_id = $1 order by md5(id::text) limit $2';
   const ids = (await rowsOf(stage.replicaUrl, text, [stage.workspace, String(idsAsked)])).map(([id]) => id as string);

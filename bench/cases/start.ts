@@ -16,17 +16,17 @@ import { figure, type Measured } from '../report.js';
 import { alternate, middle } from '../rounds.js';
 import { rowsOf, type Stage } from '../stage.js';
 
-/** When the memory of a process is read after its first answer: V8 gives back what only the start used some ten seconds after it. */
+/** Pause before the memory of a process is read: V8 releases what only the start used some ten seconds after the first answer. */
 const restMs = 30_000;
 const startMsMax = 60_000;
 const settings = ['REPLICA_URLS', 'PRIMARY_URLS', 'DATA_KEYS', 'WALL_KEY', 'RESOURCES_DIR'];
-/** As the image runs it. */
+/** Arguments of the program in the image. */
 const bundle = fileURLToPath(new URL('../../bundle/gateway.cjs', import.meta.url));
 
 interface Start {
-  /** From the start of the process to the end of its first whole 200. */
+  /** Time from the start of the process to the end of its first whole 200. */
   readonly firstMs: number;
-  /** Processor time until then. */
+  /** Processor time until the same moment. */
   readonly cpuMs: number;
   readonly idleMb: number;
 }
@@ -38,7 +38,7 @@ interface Served {
   readonly token: string;
 }
 
-/** The start of `serve`, to the first read that is answered, and its memory at rest; also with as many resources as it can have. */
+/** Measures the start of `serve` up to the first answered read, and its memory at rest; also with as many resources as it can have. */
 export async function startCase(stage: Stage, { rounds }: Options): Promise<Measured> {
   const inForce = environmentOf(stage.gatewayPid);
   const env = Object.fromEntries(settings.map((name) => [name, inForce[name]]));
@@ -66,7 +66,7 @@ export async function startCase(stage: Stage, { rounds }: Options): Promise<Meas
 }
 
 async function startsOf(served: Served, rounds: number): Promise<Start> {
-  const { idleMb } = await start(served, restMs); // Reads files and PostgreSQL's catalogs into memory as well.
+  const { idleMb } = await start(served, restMs); // also reads files and PostgreSQL's catalogs into memory
   const [starts = []] = await alternate([served], rounds, (each) => start(each, 0));
   return { firstMs: middle(starts, ({ firstMs }) => firstMs), cpuMs: middle(starts, ({ cpuMs }) => cpuMs), idleMb };
 }
@@ -91,7 +91,7 @@ const app = `
     .join('\n')}
   analyze`;
 
-/** A database with 100 tables, drafted and migrated. */
+/** Makes a database with 100 tables, drafted and migrated. */
 async function hundred(stage: Stage, env: NodeJS.ProcessEnv): Promise<Served> {
   await rowsOf(stage.primaryUrl, `drop database if exists ${database} with (force)`);
   await rowsOf(stage.primaryUrl, `create database ${database}`);

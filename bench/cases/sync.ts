@@ -7,7 +7,7 @@ import { rowsOf, type Stage } from '../stage.js';
 
 const changed = 10;
 
-/** A pass over 200,000 work orders since the pass before, ten of which changed, six themselves and four by a part; and their digest. */
+/** Measures a pass over 200,000 work orders, ten of which changed since the last pass, four of them by a part; and their digest. */
 export async function syncCase(stage: Stage, { rounds }: Options): Promise<Measured> {
   const client = await Client.connect(stage);
   try {

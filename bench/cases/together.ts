@@ -11,12 +11,12 @@ import { eventLoopDelayMs, rowsOf, type Stage } from '../stage.js';
 
 const idsAsked = 1000;
 const streamsAtOnce = 8;
-/** As many as PostgreSQL has connections for large pages. */
+/** Pages at a time: as many as PostgreSQL has connections for large pages. */
 const workspaces = 4;
 const workOrders = 20_000;
-/** The lowest, so that the measured client, which has the same processors, does not wait for the readers of the pages. */
+/** Lowest priority, so that the measured client, which has the same processors, does not wait for the readers of the pages. */
 const priority = 19;
-/** The pages begin before the first detail, and end after the last. */
+/** Pages begin before the first single record, and end after the last. */
 const [leadSeconds, trailSeconds] = [1, 0.5];
 const program = new URL('../clients-process.js', import.meta.url);
 
@@ -26,7 +26,7 @@ interface Turn {
   readonly delayMs: number;
 }
 
-/** Details of a workspace, alone and beside eight pages of 10,000 work orders at a time of four others. */
+/** Measures single records of a workspace, alone and beside eight pages of 10,000 work orders at a time of four others. */
 export async function togetherCase(stage: Stage, { rounds, seconds }: Options): Promise<Measured> {
   const tokens: string[] = [];
   for (let n = 1; n <= workspaces; n++) tokens.push(await workspaceOf(stage, n));

@@ -22,7 +22,7 @@ export interface DataSet {
   readonly tenants: readonly Tenants[];
 }
 
-/** For loading: no WAL for rows that come into tables made empty by the same transaction (PostgreSQL 14.4.7), few checkpoints. */
+/** Settings for loading: no WAL for rows that come into tables made empty by the same transaction (PostgreSQL 14.4.7), few checkpoints. */
 export const loadingSettings = {
   wal_level: 'minimal',
   max_wal_senders: '0',

@@ -21,7 +21,7 @@ function neighbours(count: number): DataSet['tenants'] {
   ];
 }
 
-/** A workspace with so many work orders and twice as many log entries, beside a thousand small ones and beside the small set. */
+/** Compares a large workspace, whose log has twice as many entries, with a thousand small ones beside it and with the small set. */
 export async function runScale(workOrders: number): Promise<Measured & { postgresVersion: string }> {
   const rows = { werkbonnen: workOrders, logboeken: workOrders * 2 };
   const large: DataSet = {
@@ -54,7 +54,7 @@ function exportOf(subject: Subject): Promise<Measured> {
   return exportAgainstCopy(of, 1, 'all work orders');
 }
 
-/** Only sync and export of the workspace, beside a thousand small ones. */
+/** Measures only sync and export of the workspace, beside a thousand small ones. */
 export async function runScaleSync(workOrders: number): Promise<Measured & { postgresVersion: string }> {
   const large: DataSet = {
     database: 'large',

@@ -13,7 +13,7 @@ export interface Subject {
   readonly token: string;
   /** A database of the replica, as the gateway's own role. */
   readonly readerUrl: string;
-  /** The same as the superuser: the reader must see nothing beyond its views. */
+  /** The same database as the superuser: the reader must see nothing beyond its views. */
   readonly replicaUrl: string;
   /** Postmaster of the replica. */
   readonly replicaPid: number;

@@ -21,7 +21,7 @@ interface Cost {
   readonly replicaMs: number;
 }
 
-/** A list read page by page to its end, as docs/reference/lists.md advises, in slices that take turns with COPY of the same rows. */
+/** Reads a list page by page to its end, as docs/reference/lists.md advises, in slices that take turns with COPY of the same rows. */
 export async function walksOf(subject: Subject, rows: Readonly<Record<string, number>>): Promise<Measured> {
   const figures: Record<string, Figure> = {};
   const table: string[][] = [];
@@ -115,7 +115,7 @@ function keyOf(resource: string, cursor: string): OrderKey {
   return end.key;
 }
 
-/** COPY with the gateway's own statement: the same columns, rows and order. */
+/** Copies by the gateway's own statement: the same columns, rows and order. */
 function copyText(resource: string, after: OrderKey | null, limit: number): string {
   const { rows } = compileStatements(resourceOf(resource)).list([]);
   const { text, parameters } = rows[after === null ? 'all' : 'after'];

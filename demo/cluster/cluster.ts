@@ -12,14 +12,14 @@ import { startReaper } from './processes.js';
 import { until } from './wait.js';
 
 export interface ClusterOptions {
-  /** Kept between runs: servers in it are started again, missing ones are made. Default: a temporary folder. */
+  /** Folder that is kept between runs: its servers are started again, missing ones are made. Default: a temporary folder. */
   dir?: string;
   /** Folder for the temporary folder; default that of the system for temporary files. */
   temporaryIn?: string;
   replicas: number;
-  /** On top of sql/apps/first/postgresql.conf, for every server. */
+  /** Settings of every server, in addition to sql/apps/first/postgresql.conf. */
   settings?: ServerSettings;
-  /** On top of those, for replicas only. */
+  /** More settings of replicas only. */
   replicaSettings?: ServerSettings;
   /** Folder with initdb and postgres; default PG_BIN, else the binaries from npm. */
   pgBin?: string;
@@ -27,7 +27,7 @@ export interface ClusterOptions {
 
 const streamingMsMax = 60_000;
 const catchUpMsMax = 600_000;
-/** A kept replica that does not stream by then needs WAL that is gone, or was promoted: it is made again. */
+/** Time in which a kept replica must stream; otherwise its WAL is gone, or it was promoted, and it is made again. */
 const reviveMsMax = 10_000;
 
 /** Starts a primary and its streaming replicas; resolves when all replicas stream. Whatever fails, nothing is left. */
@@ -72,7 +72,7 @@ export class Cluster {
     this.primary = new PgNode('primary', parts);
   }
 
-  /** For startCluster. */
+  /** Is called by startCluster. */
   async start(replicas: number): Promise<void> {
     removeHalfMade(this.dir);
     if (existsSync(this.primary.dir)) checkMajor(this.primary.dir, this.#parts.binaries.major);
@@ -204,7 +204,7 @@ async function copyFolder(from: string, to: string, path: string, account: Accou
   if (emptied.has(path)) return;
   const entries = (await readdir(join(from, path), { withFileTypes: true })).filter(({ name }) => !skipped.test(name));
   const files = entries.filter((entry) => entry.isFile()).map(({ name }) => join(path, name));
-  // Side by side within one folder (some 300 files); Node's thread pool bounds how many really are.
+  // In parallel within one folder (some 300 files); Node's thread pool bounds how many really are.
   await Promise.all(
     files.filter((file) => file !== controlFile).map((file) => copyOne(join(from, file), join(to, file), account)),
   );

@@ -43,7 +43,7 @@ export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** SIGKILL to everything at work on the directory, as a power cut would. Throws when something is left after 5 s. */
+/** Kills everything at work on the directory, as a power cut would. Throws when something is left after 5 s. */
 export async function killAll(dir: string): Promise<void> {
   const gone = await until(() => {
     // Stopped first: a running postmaster would start new children when one dies.
@@ -160,7 +160,7 @@ export type ReaperMessage = { started: string } | { stopped: string } | { tempor
 export interface Reaper {
   pid: number;
   tell(message: ReaperMessage): void;
-  /** Lets it stop and remove the rest, and waits for that; throws after 15 s. */
+  /** Lets the reaper stop and remove the rest, and waits for it; throws after 15 s. */
   end(): Promise<void>;
 }
 

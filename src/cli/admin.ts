@@ -2,7 +2,7 @@ import { SettingsError } from '../base/errors.js';
 import { loadSettings, type Settings } from '../settings.js';
 import { UsageError } from './command.js';
 
-/** Is for commands of the operator only. Throws SettingsError if ADMIN_URL is not set. */
+/** Reads the URL for commands of the operator. Throws SettingsError if ADMIN_URL is not set. */
 export function readAdminUrl(): string {
   const { adminUrl } = loadSettings(process.env);
   if (adminUrl !== '') return adminUrl;

@@ -20,12 +20,12 @@ export function makeCommand<const T extends Options, R>(
   };
 }
 
-/** Prints its message and a hint at --help, with exit code 2. */
+/** A wrong command line: its message and a hint at --help are printed, and the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Is a fault that the operator can correct: only its message is printed, and the exit code is 1. */
+/** A fault that the operator can correct: only its message is printed, and the exit code is 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
 }

@@ -52,7 +52,7 @@ const refusedLoginMs = 60_000;
 /** Connections for reads when no replica is fresh enough; the reads per second are capped. */
 export const primaryReadConnections = 2;
 
-/** Has a small pool and a deadline for each transaction, and decides which failures are repeated. */
+/** The server that takes writes, with a small pool and a deadline for each transaction. Decides which failures are repeated. */
 export class Primary {
   readonly #pool: ConnectionPool;
   /** Counts changes of the primary. */

@@ -41,7 +41,7 @@ export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' 
   readonly lagMaxMs: number;
 }
 
-/** Has connections, and a probe that decides whether the replica is used. */
+/** A server that answers reads, with its pools and the probe that decides whether it is used. */
 export class Replica {
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;

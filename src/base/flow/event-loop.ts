@@ -10,7 +10,7 @@ const tickMs = 20;
 const gapMsMax = 2 * tickMs;
 const [slots, slotMs] = [12, 5000];
 
-/** Has a clock that stops while the process gets no processor time: only by it is a server late. Each gateway has one. */
+/** A clock that stops while the process gets no processor time: only by it is a server late. Each gateway has one. */
 export class EventLoop {
   readonly #timer = setInterval(() => this.#tick(), tickMs).unref();
   #tickAtMs = performance.now();

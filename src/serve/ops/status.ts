@@ -52,7 +52,7 @@ export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
   readonly lagMaxMs: number;
 }
 
-/** Is ready while a replica is healthy: reads are answered without primary and Redis. */
+/** Reports ready while a replica is healthy: reads are answered without primary and Redis. */
 export function judgeReadiness(sources: ReadinessSources, stopping: boolean): Readiness {
   const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
   const healthy = replicas.some(({ state }) => state.healthy);

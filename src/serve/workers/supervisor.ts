@@ -124,7 +124,7 @@ export class Supervisor {
     this.observe({ type: 'reload_refused', reason });
   }
 
-  /** Is ready while any worker is; all use the same replicas, so one worker's view of them counts. */
+  /** Reports ready while any worker is; all use the same replicas, so one worker's view of them counts. */
   readiness(): Readiness {
     const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
