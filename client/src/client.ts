@@ -103,7 +103,7 @@ const pauseMsMax = 30_000;
 const conflictsMax = 10;
 
 /** Makes a client, which repeats a request with the same key after 429, 503 and lost answers. */
-export function makeWorkspaceClient(options: ClientOptions): Client {
+export function workspaceClient(options: ClientOptions): Client {
   const send = (request: Request): Promise<Reply> => sendUntilAnswered(options, request);
   const versioned = async <T>(request: Request): Promise<Versioned<T>> => {
     const { body, etag } = await send(request);

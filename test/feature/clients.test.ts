@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
-import { ApiError, makeWorkspaceClient, NoAnswer, type Request } from '../../client/src/client.js';
+import { ApiError, NoAnswer, type Request, workspaceClient } from '../../client/src/client.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { output, programMissing, tool, toolsInstalled, toolsMissing, workFolder } from '../support/client-tools.js';
 import { listNames, records } from '../support/lists.js';
@@ -85,8 +85,8 @@ async function losingProxy(t: ExecutionContext<TestContext>, breaks: number[] = 
   const options = { base: proxy.url, token: () => t.context.token, firstPauseMs: 1 };
   return {
     losses,
-    client: makeWorkspaceClient(options),
-    impatient: makeWorkspaceClient({ ...options, attemptsMax: 2 }),
+    client: workspaceClient(options),
+    impatient: workspaceClient({ ...options, attemptsMax: 2 }),
     options,
   };
 }
@@ -100,7 +100,7 @@ test.serial('the client reads a list whole over broken connections', async (t) =
 
 test.serial('the client tries a change and a new record as dry runs, and keeps neither for a repetition', async (t) => {
   const { client, options } = await losingProxy(t);
-  const dry = makeWorkspaceClient({ ...options, dryRun: true });
+  const dry = workspaceClient({ ...options, dryRun: true });
   type Known = { id: string; customerId: string };
   const [{ id, customerId }] = (await records<Known>(t.context.client, '/installaties?perPage=1')) as [Known];
   const before = await client.get<Installation>(`installaties/${id}`);

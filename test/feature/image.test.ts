@@ -148,7 +148,7 @@ test('every file of the project that a command reads is in the image', (t) => as
 
 /** A folder must have every file of the project that a command reads. */
 function assertComplete(t: ExecutionContext, folder: string): void {
-  const read = sourcesIn('src', '.ts').flatMap(({ code }) => [...code.matchAll(/projectText\(['`]([^'`$]+)/g)]);
+  const read = sourcesIn('src', '.ts').flatMap(({ code }) => [...code.matchAll(/readProject\(['`]([^'`$]+)/g)]);
   t.true(read.length > 5);
   // A name behind a $ is not known: its folder must be there.
   for (const [, known = ''] of read)
