@@ -51,8 +51,8 @@ export function loadSettings(env: Environment, overrides: Partial<Settings> = {}
     const name = getEnvironmentName(setting);
     const file = secret ? env[`${name}_FILE`] : undefined;
     if (env[name] !== undefined && file !== undefined) faults.push(`${name} and ${name}_FILE are both set.`);
-    const marks = findFileArtifact(name, env[name]) ?? findFileArtifact(`${name}_FILE`, file);
-    if (marks !== null) faults.push(marks);
+    const artifact = findFileArtifact(name, env[name]) ?? findFileArtifact(`${name}_FILE`, file);
+    if (artifact !== null) faults.push(artifact);
     else if (env[name] !== undefined) values[setting] = parseSettingText(type, env[name]);
     else if (file !== undefined) values[setting] = readSecretFile(`${name}_FILE`, file, faults);
   }
@@ -173,9 +173,9 @@ export function hideSecrets(settings: Settings): Record<string, unknown> {
 
 function readConfigFile(file: string | undefined, schema: SettingsSchema, faults: string[]): Record<string, unknown> {
   const path = file ?? join(projectRoot, 'config/default.json');
-  const marks = findFileArtifact('CONFIG_FILE', file);
-  if (marks !== null) {
-    faults.push(marks);
+  const artifact = findFileArtifact('CONFIG_FILE', file);
+  if (artifact !== null) {
+    faults.push(artifact);
     return {};
   }
   try {

@@ -7,7 +7,7 @@ interface EventRow<E> {
   readonly metrics?: readonly EventMetric<E>[];
   /** Events that are alike in these members are logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
-  /** The status shows the fault for a minute. A table has the fault of each code of the event. */
+  /** The status shows the fault for a minute. An event with codes has a table: code → fault. */
   readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | WallRefusal, EventFault<E>>>>;
 }
 

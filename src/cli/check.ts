@@ -21,7 +21,7 @@ export const check = makeCommand({ json: { type: 'boolean' }, rows: { type: 'boo
   return isOk ? 0 : 1;
 });
 
-const marks: Readonly<Record<Level, string>> = {
+const levelLabels: Readonly<Record<Level, string>> = {
   ok: 'ok     ',
   warning: 'WARNING',
   failed: 'FAILED ',
@@ -31,7 +31,7 @@ const marks: Readonly<Record<Level, string>> = {
 function report(findings: readonly Finding[]): string[] {
   const lines = findings.flatMap((finding, i) => [
     ...(finding.where === findings[i - 1]?.where ? [] : [finding.where]),
-    `  ${marks[finding.level]}  ${getTitle(finding)}: ${finding.detail}`,
+    `  ${levelLabels[finding.level]}  ${getTitle(finding)}: ${finding.detail}`,
     ...(finding.advice === '' ? [] : [`           ${finding.advice}`]),
   ]);
   return [...lines, summarizeFindings(findings)];

@@ -13,8 +13,8 @@ import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens,
 import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './session.js';
 import { checkProjection, checkWallKey, type Inspection } from './settings.js';
 import type { ThoroughChecks } from './thorough/check.js';
-import { type CheckedServer, checkResult, judge, type ServerKind, stranger } from './verdicts.js';
-import { checkApplied, checkViews, getViewNeed, writeNeeds } from './views.js';
+import { type CheckedServer, judge, makeCheckResult, type ServerKind, stranger } from './verdicts.js';
+import { checkApplied, checkViews, getViewNeed, listWriteNeeds } from './views.js';
 
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';
@@ -99,7 +99,7 @@ export async function checkServerLate(
   const { projection } = await checkProjection(settings, resources);
   const inspection = { settings, resources, projection, thoroughChecks: null };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
-  const result = checkResult(server.items);
+  const result = makeCheckResult(server.items);
   if (server.system === undefined) return { ...result, refusal: result.refusal ?? 'it cannot be checked' };
   return server.system === (system ?? server.system) ? result : stranger;
 }
@@ -125,7 +125,7 @@ async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWri
   const { settings, resources, thoroughChecks } = inspection;
   yield await checkWall(client, settings);
   yield await checkTokens(client, null); // replicas look tokens up first: a lock here keeps no write from the primary
-  const views = await checkViews(client, resources.flatMap(writeNeeds));
+  const views = await checkViews(client, resources.flatMap(listWriteNeeds));
   if (takesWrites) for (const resource of resources) views.push(...(await checkCreate(client, resource)));
   const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
   const scans = await scanItems(client, [...resources.flatMap(getPlainViews), ...ofWrites]);

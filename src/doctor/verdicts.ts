@@ -59,7 +59,7 @@ export function judge(servers: readonly CheckedServer[]) {
     unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> => {
       const results = servers.flatMap((server): [number, CheckResult][] => {
         const isStranger = ofOtherClusters.includes(server);
-        const result = isStranger ? stranger : checkResult(server.items.filter(isUnfinished));
+        const result = isStranger ? stranger : makeCheckResult(server.items.filter(isUnfinished));
         return server.kind === kind ? [[server.at, result]] : [];
       });
       return new Map(results.filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0));
@@ -77,7 +77,7 @@ function isUnfinished({ code, level }: Item): boolean {
   return passing.has(code) && level !== 'ok';
 }
 
-export function checkResult(items: readonly Item[]): CheckResult {
+export function makeCheckResult(items: readonly Item[]): CheckResult {
   const fault = items.find((each) => each.level === 'refused' || (isUnfinished(each) && each.object === ''));
   const views = items.filter((each) => isUnfinished(each) && each.object !== '').map(({ object }) => object);
   const refusal = fault === undefined ? null : `check refuses it: ${getTitle(fault)}: ${fault.detail}`;

@@ -116,7 +116,7 @@ function listColumnTypes({ type, pointer, codec }: Field, { codecs }: Resource):
 }
 
 /** Requires exactly the write scope; an INSERT must not set a column that only the app fills. */
-export function writeNeeds(resource: Resource): ViewNeed[] {
+export function listWriteNeeds(resource: Resource): ViewNeed[] {
   const { write, file } = resource;
   if (write === undefined) return [];
   const { view } = write;

@@ -6,7 +6,7 @@ import { getTitle, type Item, placeItem, sumUp } from './finding.js';
 import { checkTokens } from './server.js';
 import { type CheckBounds, connectForCheck, isSlow, runReadOnly } from './session.js';
 import type { ServerKind } from './verdicts.js';
-import { checkApplied, checkViews, getViewNeed, readAppliedNames, writeNeeds } from './views.js';
+import { checkApplied, checkViews, getViewNeed, listWriteNeeds, readAppliedNames } from './views.js';
 
 export interface WatchedServer {
   readonly kind: ServerKind;
@@ -194,7 +194,7 @@ async function lookAtPrimary(
   before: readonly Item[],
 ): Promise<Item[]> {
   return [
-    ...(await checkViews(client, resources.flatMap(writeNeeds))),
+    ...(await checkViews(client, resources.flatMap(listWriteNeeds))),
     ...(await lookAtFiles(client, resources, before)).filter(({ object }) => object === ''),
     ...(await checkTokens(client)),
   ];

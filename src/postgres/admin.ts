@@ -5,7 +5,7 @@ import { Login } from './wire/wire.js';
 /** The oldest major version that the tests run on. */
 const oldestMajor = 15;
 
-/** Fixes both whatever the database's defaults are: SQL files have backslashes in plain strings, and names are compared unquoted. */
+/** The defaults of a database can differ: SQL files have backslashes in plain strings, and names are compared unquoted. */
 const session = [
   { name: 'standard_conforming_strings', value: 'on', level: 'failed' },
   { name: 'quote_all_identifiers', value: 'off', level: 'failed' },

@@ -3,7 +3,7 @@ import { ConnectionLost, endsConnection, queryCanceled } from '../base/errors.js
 import type { EventLoop } from '../base/flow/event-loop.js';
 import type { ResourceHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
-import type { Seal } from './seal.js';
+import type { WorkspaceSeal } from './seal.js';
 import { getResourceName, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
 import { bindValues, getGuard, RoundTrip, StatementMixedUp, StatementMoved, type TripPart } from './wire/queries.js';
@@ -45,7 +45,7 @@ export interface ConnectionOptions extends LoginBounds {
   readonly names: StatementNames;
   /** Settings to send at each login. */
   readonly session: readonly SessionSetting[];
-  readonly seal: Seal;
+  readonly seal: WorkspaceSeal;
 }
 
 /** Opens a connection; rejects as Connection.open does. */
@@ -345,7 +345,11 @@ export class Connection {
 }
 
 /** The guard lasts for the parts' common transaction: no later user of the connection inherits the workspace, even through PgBouncer. */
-function planParts({ statement, workspace, values, marks }: Run, seal: Seal, onRow: (row: Row) => void): TripPart[] {
+function planParts(
+  { statement, workspace, values, marks }: Run,
+  seal: WorkspaceSeal,
+  onRow: (row: Row) => void,
+): TripPart[] {
   const rows = { statement, values: bindValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [seal(workspace)] }];
   if (marks === undefined) return [...guarded, rows];

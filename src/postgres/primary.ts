@@ -15,7 +15,7 @@ import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import { ServerHealth } from './resource-health.js';
 import type { TextRow } from './row.js';
-import type { Seal } from './seal.js';
+import type { WorkspaceSeal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import {
   type Commands,
@@ -39,7 +39,7 @@ export interface PrimaryBounds {
   readonly quietMs: number;
   readonly loop: EventLoop;
   readonly names: StatementNames;
-  readonly seal: Seal;
+  readonly seal: WorkspaceSeal;
 }
 
 /** A repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
@@ -192,7 +192,7 @@ const reasons: Readonly<Record<string, string>> = {
 export interface PrimaryNode {
   /** Host, port and database. */
   readonly name: string;
-  /** Is made by `makeUrlReader`. */
+  /** Reads the URL again, because a password can be rotated. */
   readonly url: () => string;
   /** Runs before the first use; null if the start checked the server. */
   readonly check: LateCheck | null;

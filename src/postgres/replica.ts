@@ -4,7 +4,7 @@ import type { ActiveKeys } from '../base/flow/gate.js';
 import type { Connect, Connection } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import { catalogMark, type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
+import { catalogDigest, type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
 import { type LockedResource, ServerHealth } from './resource-health.js';
 import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
@@ -12,7 +12,7 @@ const goodProbesToReadmit = 3;
 /** While several workspaces are active each has this part of its share, so that none waits for the flood of another (decision 0007). */
 const activeDivisors = { short: 8, long: 4 };
 
-/** The outcome of the last probes. */
+/** Decides by the last probes whether reads may go to the replica; `choice` asks it. */
 export interface ReplicaState {
   readonly healthy: boolean;
   /** Null while the replica is healthy. */
@@ -58,7 +58,7 @@ export class Replica {
   #probing: Promise<void> | null = null;
   #probedMs = Number.NEGATIVE_INFINITY;
   #probes = 0;
-  #mark: string | null = null;
+  #catalogDigest: string | null = null;
   #goodProbes = 0;
   #everHealthy = false;
   #systemIdentifier: string | null = null;
@@ -141,9 +141,10 @@ export class Replica {
   /** Compares at every second probe. A failure of it does not fail the probe. */
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
-    const [[mark] = []] = await connection.rowsOf(catalogMark).catch(() => []);
-    if (mark && this.#mark && mark !== this.#mark) this.observe({ type: 'catalog_changed', replica: this.name });
-    this.#mark = mark ?? this.#mark;
+    const [[digest] = []] = await connection.rowsOf(catalogDigest).catch(() => []);
+    if (digest && this.#catalogDigest && digest !== this.#catalogDigest)
+      this.observe({ type: 'catalog_changed', replica: this.name });
+    this.#catalogDigest = digest ?? this.#catalogDigest;
   }
 
   async #update({

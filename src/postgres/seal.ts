@@ -5,14 +5,14 @@ import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
 /** Makes a seal: MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
-export type Seal = (workspace: WorkspaceId) => string;
+export type WorkspaceSeal = (workspace: WorkspaceId) => string;
 
 /** The database has only the pads of this key, never the key. */
 const deriveMacKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
 const hourSeconds = 3600;
 
-export function sealWith(wallKey: string, now: () => number = Date.now): Seal {
+export function sealWith(wallKey: string, now: () => number = Date.now): WorkspaceSeal {
   const key = deriveMacKey(wallKey);
   const ofHour = new LRUCache<string, string>(limitEntries(10_000));
   let hour = 0;

@@ -5,7 +5,7 @@ import test from 'ava';
 import { problems } from '../../src/base/errors.js';
 import { readProject } from '../../src/base/paths.js';
 import { loadResources } from '../../src/resource/definition/load.js';
-import { readSchema } from '../../src/resource/definition/record-schema.js';
+import { makeReadSchema } from '../../src/resource/definition/record-schema.js';
 import { listLeaves } from '../../src/resource/definition/resource.js';
 import { compileBodyChecks } from '../../src/resource/definition/write-validators.js';
 import { type ApiResponse, type Method, resolve } from '../../src/serve/openapi/document.js';
@@ -106,8 +106,8 @@ test('programs find the time zone, the states and references, and a sentence for
 
 test('a state that can be missing lists null, and a write takes no other value', (t) => {
   const state = { column: 'state', type: 'text', values: ['open', 'done'], description: 'State.', write: {} } as const;
-  t.like(readSchema({ ...state, nullable: true }), { type: ['string', 'null'], enum: ['open', 'done', null] });
-  t.like(readSchema(state), { type: 'string', enum: ['open', 'done'] });
+  t.like(makeReadSchema({ ...state, nullable: true }), { type: ['string', 'null'], enum: ['open', 'done', null] });
+  t.like(makeReadSchema(state), { type: 'string', enum: ['open', 'done'] });
   const [orders] = resources;
   const fields = { ...orders?.fields, state: { ...state, nullable: true } };
   const { patch } = compileBodyChecks({ ...(orders as (typeof resources)[number]), fields });
@@ -222,7 +222,7 @@ test('dates, moments and numbers may be null, because infinity and NaN are; whol
   } = document.components.schemas as Record<string, { properties: Record<string, { type: unknown }> }>;
   t.deepEqual(klant?.properties.createdAt?.type, ['string', 'null']);
   t.deepEqual(werkbon?.properties.datum?.type, ['string', 'null']);
-  t.deepEqual(readSchema({ column: 'hours', type: 'number', description: 'Hours.' }).type, ['number', 'null']);
+  t.deepEqual(makeReadSchema({ column: 'hours', type: 'number', description: 'Hours.' }).type, ['number', 'null']);
   t.is(installatie?.properties.version?.type, 'integer');
   t.is(werkbon?.properties.id?.type, 'string');
 });

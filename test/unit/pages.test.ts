@@ -8,7 +8,7 @@ import { type FieldType, isInstant, isPrinted } from '../../src/resource/definit
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
 import { writeUrl } from '../../src/serve/read/list.js';
-import { type Chunks, readByIds } from '../../src/serve/read/page.js';
+import { type Chunks, chunkByIds } from '../../src/serve/read/page.js';
 import {
   decodeCursor,
   encodeParts,
@@ -209,7 +209,7 @@ test('what still ran before the rows of a statement is not over, and a statement
 test('each chunk of changed records looks its own ids up, and every id once', (t) => {
   const ids = Array.from({ length: 10 }, (_, i) => String(i));
   const looked: unknown[] = [];
-  for (let chunks: Chunks | null = readByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
+  for (let chunks: Chunks | null = chunkByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
     const { values, following } = chunks(4);
     looked.push(values.ids);
     chunks = following(false, null);

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
 import { toPointer } from '../../base/members.js';
 import { Row, type TextRow } from '../../postgres/row.js';
-import type { Seal } from '../../postgres/seal.js';
+import type { WorkspaceSeal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { makeGuardStep, runSteps } from '../../postgres/transaction.js';
 import { makeRecordSchema, mayLackValue } from '../../resource/definition/record-schema.js';
@@ -46,7 +46,7 @@ export async function checkRecords(
   resource: Resource,
   projection: ProjectionOptions,
   workspaces: readonly WorkspaceId[],
-  seal: Seal,
+  seal: WorkspaceSeal,
 ): Promise<Item[]> {
   const reasons = new Map<string, string>();
   const serializer = compileSerializer(resource, projection, (event) => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getPlace, listLeaves, openMark, type Resource } from '../../resource/definition/resource.js';
+import { getPlace, listLeaves, openPrefix, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
 import { type Item, nameFile, sumUp } from '../finding.js';
 
@@ -23,7 +23,7 @@ export function checkOpenPoints(resource: Resource): Item[] {
     ...listLeaves(resource).map(({ field, path }) => [`${getPlace(path)}/description`, field.description] as const),
   ];
   const points = described
-    .filter(([, text]) => text.startsWith(openMark))
-    .map(([at, text]) => `${at}: ${text.slice(openMark.length).replace(/[.]$/, '')}`);
+    .filter(([, text]) => text.startsWith(openPrefix))
+    .map(([at, text]) => `${at}: ${text.slice(openPrefix.length).replace(/[.]$/, '')}`);
   return points.length === 0 ? [] : [sumUp('open_points', nameFile(points, resource), '', name, 'warning')];
 }

@@ -1,10 +1,10 @@
 import pg from 'pg';
 import { runAsAdmin } from '../../postgres/admin.js';
-import type { Seal } from '../../postgres/seal.js';
+import type { WorkspaceSeal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { guard } from '../../postgres/wire/queries.js';
 import type { Resource } from '../../resource/definition/resource.js';
-import { orderView } from '../../resource/statements/walls.js';
+import { nameOrderedView } from '../../resource/statements/walls.js';
 import { fail, type Item, sumUp, warn } from '../finding.js';
 import { runReadOnly } from '../session.js';
 import { checkViews } from '../views.js';
@@ -47,12 +47,12 @@ export async function checkIds(
   client: pg.Client,
   resource: Resource,
   workspaces: readonly WorkspaceId[],
-  seal: Seal,
+  seal: WorkspaceSeal,
 ): Promise<Item[]> {
   const { view, order, idType } = resource;
   const key = order.map(({ column }) => column);
   const end = (direction: 'asc' | 'desc'): string =>
-    `(select id from ${orderView(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
+    `(select id from ${nameOrderedView(resource, key, direction)} order by ${key.map((column) => `${pg.escapeIdentifier(column)} ${direction}`).join(', ')} limit ${rowsPerEnd})`;
   const repeated = `select id::text from ${view}
     where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
   const look = async (): Promise<Item[]> => {

@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { getCorrection, getRefusal, getSqlState, Problem } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
-import type { Seal } from '../../postgres/seal.js';
+import type { WorkspaceSeal } from '../../postgres/seal.js';
 import { prepareSql, type WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/compiled.js';
@@ -24,7 +24,7 @@ export async function checkWrites(
   client: pg.Client,
   compiled: WritableCompiled,
   workspaces: readonly WorkspaceId[],
-  seal: Seal,
+  seal: WorkspaceSeal,
 ): Promise<Item> {
   const { resource, write } = compiled;
   const result = (faults: readonly string[], whenOk = '', advice?: string): Item =>

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { listItems } from '../../base/listed.js';
 import { projectRoot } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
-import { openMark } from '../../resource/definition/resource.js';
+import { openPrefix } from '../../resource/definition/resource.js';
 import { count, formatSize } from './columns/indexes.js';
 import { type Draft, makeDraft } from './draft.js';
 import { makeKeyIdsFile, makeTokensFile } from './files.js';
@@ -53,7 +53,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
     const points =
       'sql' in file
         ? toPoints(file.open).filter(({ of }) => of === undefined)
-        : openDescriptions(file.definition).map((text) => ({ text, rows: file.ledger.rows }));
+        : listOpenDescriptions(file.definition).map((text) => ({ text, rows: file.ledger.rows }));
     open.push(...points.map(({ text, ...about }) => ({ text: `${path}: ${text}`, ...about })));
   }
   const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
@@ -121,12 +121,12 @@ function listIndexLines(drafts: readonly Draft[]): string[] {
   ];
 }
 
-function openDescriptions(value: unknown, at = ''): string[] {
+function listOpenDescriptions(value: unknown, at = ''): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]): string[] =>
-    key === 'description' && typeof inner === 'string' && inner.startsWith(openMark)
-      ? [`${at}/${key}: ${inner.slice(openMark.length)}`]
-      : openDescriptions(inner, `${at}/${key}`),
+    key === 'description' && typeof inner === 'string' && inner.startsWith(openPrefix)
+      ? [`${at}/${key}: ${inner.slice(openPrefix.length)}`]
+      : listOpenDescriptions(inner, `${at}/${key}`),
   );
 }
 

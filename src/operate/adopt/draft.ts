@@ -11,7 +11,7 @@ import { getNames, toSingular } from './names.js';
 import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
 import { joinFrom, joinWorkspace, nameAs, toPoints, writePolicies, writeWhere } from './sql.js';
-import { guessPoints } from './tables/guesses.js';
+import { listGuessPoints } from './tables/guesses.js';
 import { describeId } from './tables/keys.js';
 import { describePath } from './tables/paths.js';
 import { planLogWrite } from './writing/audit-log.js';
@@ -157,7 +157,7 @@ function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }
     !tenant.notNull &&
       sharePoint('Rows with NULL in the column of the workspace belong to none and are not shown.', table, tenant.name),
     ...describePath(subject),
-    ...guessPoints(table, survey.tenant),
+    ...listGuessPoints(table, survey.tenant),
     describeCrossings(subject),
     ...drafted.open,
     ...listDeletedPoints(table),

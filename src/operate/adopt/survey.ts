@@ -6,7 +6,7 @@ import { countLedger } from './hiding/ledger.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
 import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
 import { chooseTables, readOtherRelations } from './tables/choice.js';
-import { addGuessedKeys, openReferences } from './tables/guesses.js';
+import { addGuessedKeys, findOpenReferences } from './tables/guesses.js';
 import { findIdColumn } from './tables/keys.js';
 import { countOwnerless, findOwners, findUsers } from './tables/owners.js';
 import { findWorkspaces } from './tables/paths.js';
@@ -37,7 +37,7 @@ export async function survey(
   const users = findUsers(tables, tenant);
   const workspaces = findWorkspaces(tables, tenant);
   const owners = findOwners(tables, tenant, users, workspaces);
-  const open = await openReferences(client, tables);
+  const open = await findOpenReferences(client, tables);
   const shared = await readSharedTables(client, tables, tenant);
   const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open, shared });
   const { chosen, partsIn } = choice;

@@ -28,7 +28,7 @@ export interface LockOptions {
   readonly onWait?: ((sentence: string) => void) | undefined;
 }
 
-/** The database keeps its values for '' and 0. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
+/** A value that is '' or 0 leaves what the database has. `onChange` gets each committed change, such as "applied core/001_roles.sql". */
 export interface MigrateOptions extends LockOptions {
   readonly viewsDir?: string;
   readonly resourcesDir?: string;

@@ -12,7 +12,7 @@ import {
 } from '../projection/json-walk.js';
 import { type JsonWriter, makeShownMembersWriter } from '../projection/shown-members.js';
 import { getType } from './field-types.js';
-import type { Part } from './resource.js';
+import type { JsonPart } from './resource.js';
 
 const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
   ConstantJson,
@@ -22,14 +22,14 @@ const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
 const letterN = 0x6e;
 
 /** Writes all fields of the definition in their order, null when missing, and no others. */
-export function makePartWriter(part: Part): JsonWriter {
+export function makePartWriter(part: JsonPart): JsonWriter {
   const { type, items, fields, show = [] } = part;
   if (items !== undefined) return makeListWriter(makeValueWriter(items));
   if (fields !== undefined) return makeObjectWriter(fields);
   return type === 'json' ? makeShownMembersWriter(show) : makeScalarWriter(part);
 }
 
-function makeScalarWriter({ type }: Part): JsonWriter {
+function makeScalarWriter({ type }: JsonPart): JsonWriter {
   const { fromJson } = getType(type);
   return (from, start, json) => {
     const end = skipValue(from.bytes, start);
@@ -45,7 +45,7 @@ function writeNull(from: WordSource, start: number, json: JsonBytes): number {
   return skipValue(from.bytes, start);
 }
 
-function makeValueWriter(part: Part): JsonWriter {
+function makeValueWriter(part: JsonPart): JsonWriter {
   const write = makePartWriter(part);
   return (from, start, json) => (from.bytes[start] === letterN ? writeNull : write)(from, start, json);
 }
@@ -71,7 +71,7 @@ interface ObjectMember {
 }
 
 /** Writes members in the definition's order. PostgreSQL mostly has it too; otherwise they are written again by position. */
-function makeObjectWriter(fields: Readonly<Record<string, Part>>): JsonWriter {
+function makeObjectWriter(fields: Readonly<Record<string, JsonPart>>): JsonWriter {
   const members = Object.entries(fields).map(
     ([name, part], i): ObjectMember => ({
       name: makeJsonName(part.column ?? name),

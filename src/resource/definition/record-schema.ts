@@ -1,19 +1,19 @@
 import { toPointer } from '../../base/members.js';
 import { getType, type JsonSchema } from './field-types.js';
-import { type Field, listLeaves, type Part, type Resource } from './resource.js';
+import { type Field, type JsonPart, listLeaves, type Resource } from './resource.js';
 
-export function readSchema(field: Field): JsonSchema {
+export function makeReadSchema(field: Field): JsonSchema {
   return makePartSchema(field, mayLackValue(field));
 }
 
-export function makePartSchema(part: Part, isNullable = part.nullable === true): JsonSchema {
+export function makePartSchema(part: JsonPart, isNullable = part.nullable === true): JsonSchema {
   const { hasValuesWithoutJson } = getType(part.type);
   const reference = part.references === undefined ? {} : { 'x-references': part.references };
   const schema = { ...makeOwnSchema(part), ...addValues(part), ...part.schema, ...reference };
   return annotate(part, isNullable || hasValuesWithoutJson ? allowNull(schema) : schema);
 }
 
-function makeOwnSchema({ type, items, fields }: Part): JsonSchema {
+function makeOwnSchema({ type, items, fields }: JsonPart): JsonSchema {
   if (items !== undefined) return { type: 'array', items: makePartSchema(items) };
   if (fields === undefined) return getType(type).schema;
   const properties = Object.entries(fields).map(([name, part]) => [name, makePartSchema(part)]);
@@ -25,12 +25,12 @@ export function mayLackValue({ nullable, codec }: Field): boolean {
   return nullable === true || codec !== undefined;
 }
 
-export function writeSchema(field: Field): JsonSchema {
+export function makeWriteSchema(field: Field): JsonSchema {
   const bounded = { ...getType(field.type).writeSchema, ...addValues(field), ...field.schema, ...field.write?.schema };
   return annotate(field, field.nullable && !field.write?.required ? allowNull(bounded) : bounded);
 }
 
-function annotate({ description = '', show, example }: Part, schema: JsonSchema): JsonSchema {
+function annotate({ description = '', show, example }: JsonPart, schema: JsonSchema): JsonSchema {
   const shown = show === undefined ? '' : `Only these members are shown: ${show.join(', ')}.`;
   const prose = [description, shown].filter((text) => text !== '').join(' ');
   return {
@@ -40,7 +40,7 @@ function annotate({ description = '', show, example }: Part, schema: JsonSchema)
   };
 }
 
-function addValues({ values }: Part): JsonSchema {
+function addValues({ values }: JsonPart): JsonSchema {
   return values === undefined ? {} : { enum: values };
 }
 
@@ -78,7 +78,7 @@ export function makeVersionedSchema(resource: Resource): JsonSchema {
   };
 }
 
-export function writeScopeSchema(resource: Resource): JsonSchema {
+export function makeWriteScopeSchema(resource: Resource): JsonSchema {
   const description = 'Response to a write by a token without the read scope.';
   const keep = (field: Field): boolean => isVisibleToWriteScope(resource, field);
   return makeObjectSchema({ ...resource, description }, { ...response, keep });
@@ -93,7 +93,7 @@ export function isVisibleToWriteScope(resource: Resource, field: Field): boolean
   return isWritable(field) || ['id', resource.version].includes(field.column) || field.type === 'timestamp';
 }
 
-export function createSchema(resource: Resource): JsonSchema {
+export function makeCreateSchema(resource: Resource): JsonSchema {
   return makeBodySchema(
     resource,
     `A new ${resource.record}. A member left out is null.`,
@@ -115,7 +115,7 @@ interface RecordForm {
 }
 
 const isWritable = ({ write }: Field): boolean => write !== undefined;
-const response: RecordForm = { keep: () => true, required: () => true, schema: readSchema, closed: false };
+const response: RecordForm = { keep: () => true, required: () => true, schema: makeReadSchema, closed: false };
 
 function makeBodySchema(resource: Resource, prose: string, required: RecordForm['required']): JsonSchema {
   const readOnly = listLeaves(resource).flatMap(({ field, path }) =>
@@ -124,7 +124,7 @@ function makeBodySchema(resource: Resource, prose: string, required: RecordForm[
   const description = `${prose} Read-only, refused with code \`read_only\`: ${readOnly.join(', ')}. Any other member is refused with code \`unknown_field\`.`;
   return makeObjectSchema(
     { ...resource, description },
-    { keep: isWritable, required, schema: writeSchema, closed: true },
+    { keep: isWritable, required, schema: makeWriteSchema, closed: true },
   );
 }
 

@@ -5,8 +5,8 @@ import { getHead, listCodecColumns } from '../projection/codec.js';
 import { normalizeSpelling } from '../projection/redact.js';
 import { type FieldType, fieldTypes, getType, type JsonSchema } from './field-types.js';
 import { getKind, isParameter } from './filter-kinds.js';
-import { canFail, makePartSchema, readSchema, writeSchema } from './record-schema.js';
-import { type DefinitionFile, type Field, getPlace, listLeaves, type Part } from './resource.js';
+import { canFail, makePartSchema, makeReadSchema, makeWriteSchema } from './record-schema.js';
+import { type DefinitionFile, type Field, getPlace, type JsonPart, listLeaves } from './resource.js';
 
 // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 
@@ -133,13 +133,13 @@ function findFilterFlaws({ filters, sync }: DefinitionFile): string[] {
 }
 
 /** Refuses free JSON without a list of members, because no member is shown only for looking harmless. */
-function listFreeJsonFlaws(part: Part | Field, at: string): string[] {
+function listFreeJsonFlaws(part: JsonPart | Field, at: string): string[] {
   const isListed = part.type !== 'json' || part.items || part.fields || part.show || ('clean' in part && part.clean);
   const remedy = 'list its members in show, or describe them by items or fields';
   return isListed ? [] : [`${at}: nothing of this JSON is listed; ${remedy}`];
 }
 
-function listNestedParts(part: Part, at: string): { readonly part: Part; readonly at: string }[] {
+function listNestedParts(part: JsonPart, at: string): { readonly part: JsonPart; readonly at: string }[] {
   const { items, fields = {} } = part;
   const members = Object.entries(fields).flatMap(([name, each]) =>
     listNestedParts(each, `${at}/fields${toPointer([name])}`),
@@ -199,11 +199,11 @@ function listSchemaFlaws({ field, at }: PlacedField, { compileSchema }: Surround
   for (const { part, at: pointer } of listNestedParts(field, at)) {
     // A type's own schema needs no test, and compiling it costs a start some milliseconds.
     if (part.schema === undefined && part.example === undefined) continue;
-    const fits = compiled(part === field ? readSchema(field) : makePartSchema(part), `${pointer}/schema`);
+    const fits = compiled(part === field ? makeReadSchema(field) : makePartSchema(part), `${pointer}/schema`);
     if (part.example !== undefined && fits?.(part.example) === false)
       flaws.push(`${pointer}/example: it does not fit the field; correct the example`);
   }
-  if (field.write?.schema) compiled(writeSchema(field), `${at}/write/schema`);
+  if (field.write?.schema) compiled(makeWriteSchema(field), `${at}/write/schema`);
   return flaws;
 }
 

@@ -16,7 +16,7 @@ export interface WriteRule {
   readonly schema?: JsonSchema;
 }
 
-export interface Part {
+export interface JsonPart {
   /** Absent: the name in the API. */
   readonly column?: string;
   readonly type: FieldType;
@@ -26,15 +26,15 @@ export interface Part {
   readonly schema?: JsonSchema;
   readonly example?: unknown;
   readonly references?: string;
-  readonly items?: Part;
-  readonly fields?: Readonly<Record<string, Part>>;
+  readonly items?: JsonPart;
+  readonly fields?: Readonly<Record<string, JsonPart>>;
   /** Pointers to the shown members of free JSON. */
   readonly show?: readonly string[];
   /** The field is counted in the register of reads, and shielded in the log. */
   readonly personal?: true;
 }
 
-export interface Field extends Part {
+export interface Field extends JsonPart {
   readonly column: string;
   readonly pointer?: string;
   readonly description: string;
@@ -49,7 +49,7 @@ export interface Field extends Part {
 }
 
 /** Begins a description of `adopt` where the operator must decide. */
-export const openMark = 'OPEN: ';
+export const openPrefix = 'OPEN: ';
 
 export interface Group {
   readonly description: string;

@@ -15,9 +15,9 @@ import {
   type Field,
   getColumns,
   getEntityColumn,
+  type JsonPart,
   type Leaf,
   listLeaves,
-  type Part,
   type Resource,
   versionColumn,
 } from './resource.js';
@@ -155,7 +155,7 @@ function makeMemberOfCell(field: Field, decoded: ValueSerializer, cells: Map<num
   };
 }
 
-function listPersonal({ personal, items, fields = {} }: Part, path: readonly string[]): string[] {
+function listPersonal({ personal, items, fields = {} }: JsonPart, path: readonly string[]): string[] {
   if (personal) return [path.join('.')];
   const inside = Object.entries(fields).flatMap(([name, part]) => listPersonal(part, [...path, name]));
   return [...inside, ...(items === undefined ? [] : listPersonal(items, path))];
@@ -235,15 +235,16 @@ function stripImage(serialize: ValueSerializer): ValueSerializer {
   };
 }
 
-/** Cuts the JSON between values from a record with marks in their place. */
+/** Cuts the JSON between values from a record with placeholders for them. */
 function makePunctuation(all: readonly Leaf[]): { prefixes: ConstantJson[]; suffix: ConstantJson } {
-  const mark = '\0';
+  const placeholder = '\0';
   const record: Record<string, string | Record<string, string>> = Object.create(null);
   for (const { path } of all) {
     const [name, inner] = path as [string, string?];
-    record[name] = inner === undefined ? mark : { ...(record[name] as Record<string, string>), [inner]: mark };
+    record[name] =
+      inner === undefined ? placeholder : { ...(record[name] as Record<string, string>), [inner]: placeholder };
   }
-  const pieces = JSON.stringify(record).split(JSON.stringify(mark));
+  const pieces = JSON.stringify(record).split(JSON.stringify(placeholder));
   const suffix = pieces.pop()?.slice(0, -1) ?? '';
   return { prefixes: pieces.map(encodeJson), suffix: encodeJson(suffix) };
 }

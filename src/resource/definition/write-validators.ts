@@ -4,7 +4,7 @@ import formats from 'ajv-formats';
 import type { FieldError, FieldErrorCode } from '../../base/errors.js';
 import { toPointer } from '../../base/members.js';
 import { type FieldTypeRow, fieldTypes, type JsonSchema } from './field-types.js';
-import { createSchema, makePatchSchema } from './record-schema.js';
+import { makeCreateSchema, makePatchSchema } from './record-schema.js';
 import { listLeaves, type Resource } from './resource.js';
 
 export type BodyCheck = (body: unknown) => readonly FieldError[];
@@ -44,7 +44,7 @@ export function compileBodyChecks(resource: Resource): { readonly create: BodyCh
       return validate(body) ? [] : listBodyFaults(validate.errors ?? [], known);
     };
   };
-  return { create: check(createSchema(resource)), patch: check(makePatchSchema(resource)) };
+  return { create: check(makeCreateSchema(resource)), patch: check(makePatchSchema(resource)) };
 }
 
 /** Matches repetitions of an open number or of a group: without one, the test of a pattern is linear. */

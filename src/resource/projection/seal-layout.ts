@@ -17,7 +17,7 @@ export interface SealLayout {
 const partPattern = /^(nonce|data|tag)(\d*)$/;
 
 /** Turns ["tag16", "nonce12", "data"] into positions; null unless each part occurs once. */
-export function sealLayout(layout: readonly string[]): SealLayout | null {
+export function parseSealLayout(layout: readonly string[]): SealLayout | null {
   const parts = new Map<string, SealPart>();
   let at = 0;
   for (const text of layout) {

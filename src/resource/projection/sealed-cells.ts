@@ -12,7 +12,7 @@ import {
 } from './codec.js';
 import { decodeWith, encodings } from './encodings.js';
 import { isUtf8Between } from './json-bytes.js';
-import { type SealLayout, type SealPart, sealLayout } from './seal-layout.js';
+import { parseSealLayout, type SealLayout, type SealPart } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
 
@@ -45,7 +45,7 @@ const keptBytesMax = 65_536;
 
 /** Opens AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
 export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
-  const layout = sealLayout(codec.layout ?? []);
+  const layout = parseSealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);
   const { decode, bytesMax } = encodings[codec.encoding];
   const headerOf = makeHeaderReader(codec);
@@ -86,7 +86,7 @@ const tellingBytes = 6;
 /** Opens without the AAD that the tag needs; returns null for a value of another codec, or one too short to tell. */
 export function makeTextOpener(codec: Codec): (stored: string, key: KeyObject) => boolean | null {
   const readHeader = makeHeaderReader(codec);
-  const layout = sealLayout(codec.layout ?? []);
+  const layout = parseSealLayout(codec.layout ?? []);
   if (layout === null) return () => null;
   const opener = new Opener(layout);
   return (stored, key) => {

@@ -14,7 +14,7 @@ import {
   writeCondition,
 } from './conditions.js';
 import { asLiteral, compile, type Fragment, orderBy, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
-import { orderFrom, orderView } from './walls.js';
+import { listOrderFrom, nameOrderedView } from './walls.js';
 
 export interface ListStatements {
   /** Reads rows in order. Parameters: filters, after0/after1, until0/until1, limit. */
@@ -90,11 +90,11 @@ function describeList(resource: Resource, names: string[], direction: Direction,
     nearlyUniqueFilter: nearlyUnique,
     ownIndexFilter: isWalked ? filters.find((name) => resource.filters[name]?.ownIndex) : undefined,
     unindexed: nearlyUnique === undefined ? [] : filters.filter(isUnindexed),
-    order: nearlyUnique === undefined ? key : orderFrom(getFilterColumn(resource, nearlyUnique), resource),
+    order: nearlyUnique === undefined ? key : listOrderFrom(getFilterColumn(resource, nearlyUnique), resource),
   };
 }
 
-/** Side of a range at which a statement in this direction queryEnds. */
+/** The side of a range at which a statement in this direction ends. */
 const farEnd = { asc: 'upper', desc: 'lower' } as const;
 
 function compileRows(list: List): ListStatements['rows'] {
@@ -153,7 +153,7 @@ interface ListSection {
 function selectInOrder(list: List, reading: ListSection): Fragment | Query {
   const { resource, order, hasIds, ownIndexFilter } = list;
   const { columns, bounds, direction, end } = reading;
-  const view = orderView(resource, order, direction);
+  const view = nameOrderedView(resource, order, direction);
   const walk = (more: readonly Fragment[]) => selectFilteredRows(list, view, direction, more).select(columns);
   if (hasIds) return end(walk(bounds).orderBy(orderBy(order, direction)));
   if (ownIndexFilter === undefined) return end(walk(bounds));
@@ -197,8 +197,8 @@ const fewMax = 1000;
 function selectFew({ resource, order, filters }: List, ownIndexFilter: string, reading: ListSection): Fragment | Query {
   const { columns, bounds, direction, end } = reading;
   const others = filters.filter((name) => name !== ownIndexFilter);
-  const fewOrder = orderFrom(getFilterColumn(resource, ownIndexFilter), resource);
-  const view = orderView(resource, fewOrder, 'asc');
+  const fewOrder = listOrderFrom(getFilterColumn(resource, ownIndexFilter), resource);
+  const view = nameOrderedView(resource, fewOrder, 'asc');
   const few = readRows(view, [writeCondition(ownIndexFilter, resource), sql.raw('(select n from many) is null')])
     .select([...new Set([...fewOrder, ...others.map((name) => getFilterColumn(resource, name))])])
     .orderBy(fewOrder)
@@ -225,7 +225,7 @@ export function mapBounds(make: (bounds: Bounds) => Statement): Readonly<Record<
 
 /** Finds the row of an id. Names columns, because the view also has the version of a sync pass, which costs a look-up of the parts. */
 function selectRowById(resource: Resource, id: Parameter | Fragment, columns = getColumns(resource)): Query {
-  const rows = readRows(orderView(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
+  const rows = readRows(nameOrderedView(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
   return rows.select(columns).orderBy('id');
 }
 

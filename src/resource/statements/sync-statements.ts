@@ -11,7 +11,7 @@ import {
 import { type Bounds, makeBounded } from './conditions.js';
 import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { compileStatements, mapBounds } from './statements.js';
-import { orderPart, orderView, sourceColumn, writePartVersion, writeRecordVersion } from './walls.js';
+import { nameOrderedPart, nameOrderedView, sourceColumn, writePartVersion, writeRecordVersion } from './walls.js';
 
 /** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
 export interface Section {
@@ -90,14 +90,14 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const [{ column: first }] = order as [OrderColumn];
   const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
   const rowsIn = (each: readonly OrderColumn[], part: string): OrderedView => ({
-    ...{ name: `${name}.${part}`, view, order: each, inOrder: orderView(resource, listOrderKeys(each), 'asc') },
+    ...{ name: `${name}.${part}`, view, order: each, inOrder: nameOrderedView(resource, listOrderKeys(each), 'asc') },
   });
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and rows with parts share the id with
   // them.
   const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
   const parts = Object.entries(sync.parts).map(([part, { view, idType }]): OrderedView => {
     const order: OrderedView['order'] = [idColumn, { column: 'part_id', type: idType }];
-    return { name: `${name}.${part}`, view, order, inOrder: orderPart(view), onePerRecord: true };
+    return { name: `${name}.${part}`, view, order, inOrder: nameOrderedPart(view), onePerRecord: true };
   });
   return {
     // In the order of the table: otherwise all rows would be sorted before the condition leaves a few of them.

@@ -36,13 +36,13 @@ function makeWall(name: string, statements: readonly string[]): Wall {
 type Ordered = Pick<Resource, 'view' | 'order'>;
 
 /** Names the view for statements that read in the order of these columns, which ends with the key of the list or is `id` alone. */
-export function orderView({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
+export function nameOrderedView({ view, order }: Ordered, columns: readonly string[], direction: Direction): string {
   const isKey = columns.join() === order.map(({ column }) => column).join();
   return nameWalled(view, isKey ? `_${direction}` : `_by_${columns[0]}${direction === 'asc' ? '' : '_desc'}`);
 }
 
 /** Adds the missing columns of the list's key. */
-export function orderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
+export function listOrderFrom(column: string, { order }: Pick<Resource, 'order'>): string[] {
   return [...new Set([column, ...order.map((each) => each.column)])];
 }
 
@@ -63,7 +63,7 @@ interface GeneratedView {
 const workspaceColumn = 'workspace_id';
 
 /** Lists the views that read a resource: the view of the records, without an order and with each, and the views of their parts. */
-function readViews(resource: Resource): GeneratedView[] {
+function listReadViews(resource: Resource): GeneratedView[] {
   const { view, sync, filters } = resource;
   const columns = getColumns(resource);
   const shown = {
@@ -74,11 +74,11 @@ function readViews(resource: Resource): GeneratedView[] {
     texts: listLabelColumns(resource),
   };
   const ordered = (by: readonly string[], direction: Direction): GeneratedView => ({
-    ...{ ...shown, view: orderView(resource, by, direction), order: orderBy(by, direction) },
+    ...{ ...shown, view: nameOrderedView(resource, by, direction), order: orderBy(by, direction) },
   });
   const key = resource.order.map(({ column }) => column);
   const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
-    const by = orderFrom(column, resource);
+    const by = listOrderFrom(column, resource);
     if (nearlyUnique) return [ordered(by, 'asc'), ordered(by, 'desc')];
     return ownIndex ? [ordered(by, 'asc')] : [];
   });
@@ -90,7 +90,7 @@ function readViews(resource: Resource): GeneratedView[] {
   };
   const parts = Object.values(sync?.parts ?? {}).flatMap((part): GeneratedView[] => {
     const unordered = { view: part.view, source: nameRecords(part.view), columns: partColumns };
-    return [unordered, { ...unordered, view: orderPart(part.view), order: orderBy(['id', 'part_id'], 'asc') }];
+    return [unordered, { ...unordered, view: nameOrderedPart(part.view), order: orderBy(['id', 'part_id'], 'asc') }];
   });
   const views = [plain, ordered(key, 'asc'), ordered(key, 'desc'), ordered(['id'], 'asc'), ...ofFilters, ...parts];
   return [...new Map(views.map((each) => [each.view, each])).values()];
@@ -107,7 +107,7 @@ function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
 const partColumns = ['id', 'part_id', xidColumn];
 
 /** Names the view of parts in the order of a pass. */
-export function orderPart(view: string): string {
+export function nameOrderedPart(view: string): string {
   return nameWalled(view, '_asc');
 }
 
@@ -118,7 +118,7 @@ export function getPlainViews({ view, sync }: Resource): string[] {
 
 /** Lists the views that read a resource, without an order and with each. */
 export function getViews(resource: Resource): string[] {
-  return readViews(resource).map(({ view }) => view);
+  return listReadViews(resource).map(({ view }) => view);
 }
 
 /** Lists columns that filters compare as text: equality of enumerated types is not leakproof, so the barrier would delay it. */
@@ -151,15 +151,15 @@ export const listEntryColumns = (columns: AuditColumns): readonly (readonly [col
 
 function makeResourceWall(resource: Resource, isReferredTo: boolean): Wall {
   const { view, write } = resource;
-  const views = readViews(resource);
+  const views = listReadViews(resource);
   const plain = views.filter((each) => getPlainViews(resource).includes(each.view));
   const readers = `gateway_reader${write ? ', gateway_writer' : ''}`;
   return makeWall(resource.name, [
-    ...plain.map(({ source, columns }) => grantSql('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
-    ...views.map(createViewSql),
+    ...plain.map(({ source, columns }) => writeGrant('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
+    ...views.map(writeCreateView),
     sql.raw(`grant select on ?? to ${readers}`, [views.map((each) => each.view)]).toQuery(),
-    ...(isReferredTo && !write ? [grantSql('select', ['id'], view, 'gateway_writer')] : []),
-    ...(write ? writeSql(resource, write) : []),
+    ...(isReferredTo && !write ? [writeGrant('select', ['id'], view, 'gateway_writer')] : []),
+    ...(write ? listWriteSql(resource, write) : []),
   ]);
 }
 
@@ -193,20 +193,20 @@ export const writePartVersion = (kind: number): string =>
 
 const sourceName = 'source';
 
-function writeSql(resource: Resource, write: ResourceWrite): string[] {
+function listWriteSql(resource: Resource, write: ResourceWrite): string[] {
   const { view, records } = write;
   const columns = getColumns(resource);
   const { inserted, updated } = getGivenColumns(resource, write);
   const all = [...new Set([...columns, ...updated, ...inserted])];
   const grantsTo = (role: string, on: string, workspace: readonly string[]): string[] => [
-    ...(inserted.length > 0 ? [grantSql('insert', [...workspace, ...inserted], on, role)] : []),
-    grantSql('update', updated, on, role),
+    ...(inserted.length > 0 ? [writeGrant('insert', [...workspace, ...inserted], on, role)] : []),
+    writeGrant('update', updated, on, role),
   ];
   return [
-    grantSql('select', [workspaceColumn, ...all], records, 'gateway_owner'),
+    writeGrant('select', [workspaceColumn, ...all], records, 'gateway_owner'),
     ...grantsTo('gateway_owner', records, [workspaceColumn]),
-    createViewSql({ view, source: records, columns: all, isWrite: true }),
-    grantSql('select', columns, view, 'gateway_writer'),
+    writeCreateView({ view, source: records, columns: all, isWrite: true }),
+    writeGrant('select', columns, view, 'gateway_writer'),
     ...grantsTo('gateway_writer', view, []),
   ];
 }
@@ -225,9 +225,9 @@ function makeLogWall(rules: readonly LoggedAs[]): Wall {
     ...new Set(rules.flatMap(({ columns }) => listEntryColumns(columns).map(([column]) => column))),
   ];
   return makeWall(view.slice(view.indexOf('.') + 1), [
-    grantSql('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
-    createViewSql({ view, source: records, columns: entryColumns, isWrite: true }),
-    grantSql('insert', entryColumns, view, 'gateway_writer'),
+    writeGrant('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
+    writeCreateView({ view, source: records, columns: entryColumns, isWrite: true }),
+    writeGrant('insert', entryColumns, view, 'gateway_writer'),
   ]);
 }
 
@@ -236,7 +236,7 @@ function makeLogWall(rules: readonly LoggedAs[]): Wall {
  * all of them. Only a write view has the column of the workspace, which a new row needs: it has a default that no login can change, and no
  * login may read it. The check option keeps a row in its workspace on the way in.
  */
-function createViewSql(generated: GeneratedView): string {
+function writeCreateView(generated: GeneratedView): string {
   const { view, source, columns, uncompared = new Set(), computed = [], order = [], texts = [], isWrite } = generated;
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
   const workspace = `(select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::{type of ${source}})`;
@@ -258,6 +258,6 @@ function createViewSql(generated: GeneratedView): string {
   return statements.map((each) => sql.raw(each, [view])).join(';\n');
 }
 
-function grantSql(privilege: string, columns: readonly string[], view: string, role: string): string {
+function writeGrant(privilege: string, columns: readonly string[], view: string, role: string): string {
   return sql.raw(`grant ${privilege} (??) on ?? to ${role}`, [[...new Set(columns)], view]).toQuery();
 }

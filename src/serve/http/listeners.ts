@@ -66,13 +66,13 @@ export async function drain(server: Server, drainMs: number): Promise<void> {
 
 /** Node takes a connection for idle as soon as the response is complete, and would cut it off. */
 function isSending(server: Server): boolean {
-  return openOn(server).some(({ writableLength }) => writableLength > 0);
+  return listSockets(server).some(({ writableLength }) => writableLength > 0);
 }
 
 function breakConnections(server: Server): void {
-  for (const socket of openOn(server)) socket.resetAndDestroy(); // a broken page must not look complete
+  for (const socket of listSockets(server)) socket.resetAndDestroy(); // a broken page must not look complete
 }
 
-function openOn(server: Server): Socket[] {
+function listSockets(server: Server): Socket[] {
   return [...(connections.get(server) ?? [])];
 }

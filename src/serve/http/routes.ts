@@ -14,7 +14,7 @@ import type { ReadDeps } from '../read/routing.js';
 import type { Reply } from '../reply.js';
 import { planFeed, readDigest, readIds, type SyncDeps } from '../sync/feed.js';
 import { type FeedRequest, parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
-import type { SealedParts } from '../sync/sealed-parts.js';
+import type { TokenSeal } from '../sync/sealed-parts.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
@@ -28,7 +28,7 @@ import type { Access } from './tokens.js';
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;
   readonly latestTimeline: SyncDeps['latestTimeline'];
-  readonly syncSeal: SealedParts;
+  readonly syncSeal: TokenSeal;
   readonly listLimits: ListLimits;
   readonly publicUrl: string;
   readonly compiled: readonly CompiledResource[];

@@ -1,10 +1,10 @@
 import { type Filter, getFilterForm, getKind, listFilterRanges } from '../../resource/definition/filter-kinds.js';
 import {
-  createSchema,
+  makeCreateSchema,
   makePatchSchema,
   makeRecordSchema,
   makeVersionedSchema,
-  writeScopeSchema,
+  makeWriteScopeSchema,
 } from '../../resource/definition/record-schema.js';
 import { listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { bodyDepthMax } from '../write/strict-json.js';
@@ -55,7 +55,6 @@ type OperationKind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 
 /** Words for the operations of a resource, and its parameter `fields`. */
 type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonly fields: ApiParameter };
 
-/** Describes a resource in the document. */
 export function makeResourcePart(resource: Resource, options: OpenApiOptions) {
   const { name, record, description, fields, filters } = resource;
   const [{ lower, upper } = { lower: '', upper: '' }] = listFilterRanges(filters);
@@ -168,9 +167,9 @@ function makeSchemas(resource: Resource, options: OpenApiOptions): Components['s
     [Record]: makeRecordSchema(resource),
     [`${Record}Page`]: pageOf(name, Record, 'Pagination'),
     ...(isWritableMember(resource, options) && {
-      ...(resource.write?.creates && { [`${Record}Create`]: createSchema(resource) }),
+      ...(resource.write?.creates && { [`${Record}Create`]: makeCreateSchema(resource) }),
       [`${Record}Patch`]: makePatchSchema(resource),
-      [`${Record}Written`]: writeScopeSchema(resource),
+      [`${Record}Written`]: makeWriteScopeSchema(resource),
     }),
     ...(sync && {
       [`${Record}Versioned`]: makeVersionedSchema(resource),

@@ -129,7 +129,6 @@ function listKnownLabels({ replicas, resources }: GaugeSources): Readonly<Record
   };
 }
 
-/** Sources to read at each scrape. */
 export interface GaugeSources extends ReadinessSources {
   readonly resources: readonly Resource[];
   /** Null without a primary, or before the first look. */

@@ -26,7 +26,7 @@ const lacks = {
     return loop.lateMs() > lateMsMax && `it had no processor time for ${late} s of the last minute`;
   },
   descriptors: () => {
-    const [open, max] = [openDescriptors(), readDescriptorsMax()];
+    const [open, max] = [countDescriptors(), readDescriptorsMax()];
     return max !== null && open > max * shareMax && `${open} of ${max} file descriptors are open (EMFILE beyond them)`;
   },
   memory: () => {
@@ -63,7 +63,7 @@ export function readDescriptorsMax(): number | null {
   }
 }
 
-function openDescriptors(): number {
+function countDescriptors(): number {
   try {
     return readdirSync('/proc/self/fd').length;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { makeInvalid } from '../../base/errors.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
-import { bindRange, type PageEnding, type PageStart, type Plan, readByKeys } from './page.js';
+import { bindRange, chunkByKeys, type PageEnding, type PageStart, type Plan } from './page.js';
 import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest, Parameters } from './parse.js';
 import { type ReadDeps, Reader } from './routing.js';
@@ -36,7 +36,7 @@ export async function planList(deps: ReadDeps, request: ListRequest): Promise<Pl
     return { asOfMs, headers: writeLinks(request, hasMore ? endOf(firstLast) : null), pagination };
   };
   const requirement = { asOfMs: after.asOfMs };
-  const chunks = readByKeys(request, after.key);
+  const chunks = chunkByKeys(request, after.key);
   return { reader, serializer, perPage, rowsMax: perPage, chunks, list: request, requirement, describe };
 }
 

@@ -52,7 +52,7 @@ export type Chunks = (rows: number) => {
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
-export function readByKeys(
+export function chunkByKeys(
   { statements, values }: Listed,
   after: OrderKey | null,
   until: OrderKey | null = null,
@@ -62,16 +62,16 @@ export function readByKeys(
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ...bound },
-    following: (isMore, last) => (isMore ? readByKeys({ statements, values }, last, until) : null),
+    following: (isMore, last) => (isMore ? chunkByKeys({ statements, values }, last, until) : null),
   });
 }
 
 /** Looks up the ids of each chunk in it. */
-export function readByIds(statement: Statement, ids: readonly string[]): Chunks {
+export function chunkByIds(statement: Statement, ids: readonly string[]): Chunks {
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ids: formatArray(ids.slice(0, rows)) },
-    following: () => (ids.length > rows ? readByIds(statement, ids.slice(rows)) : null),
+    following: () => (ids.length > rows ? chunkByIds(statement, ids.slice(rows)) : null),
   });
 }
 
@@ -160,7 +160,7 @@ async function readFirst({ reader, list, ...plan }: Plan): Promise<Page> {
   const hasMore = beyond !== undefined;
   const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
   const foundMs = hasMore ? Date.now() : 0; // after a last page clients continue from the row that came last
-  return { ...start, first: { ...first, following: readByKeys(list, last, until) }, until, foundMs, hasMore };
+  return { ...start, first: { ...first, following: chunkByKeys(list, last, until) }, until, foundMs, hasMore };
 }
 
 function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
@@ -294,7 +294,7 @@ function addChunk({ reader, list }: Plan, { until, foundMs }: Page, underWay: Un
   underWay.count += chunk.count;
   if (chunk.following !== null || underWay.isComplete || until?.every((value, i) => value === last?.[i])) return;
   underWay.isComplete = true;
-  underWay.chunk = { ...chunk, following: list && readByKeys(list, last, until) };
+  underWay.chunk = { ...chunk, following: list && chunkByKeys(list, last, until) };
   if (!deps.primaryReachable()) return; // without its samples no replica can be shown to be as current
   const asOfMs = Math.max(underWay.continuation.asOfMs ?? 0, foundMs);
   underWay.continuation = { ...underWay.continuation, asOfMs };

@@ -6,7 +6,7 @@ import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { writeUrl } from '../read/list.js';
-import { type PageEnding, type PageStart, type Plan, readByIds, readByKeys } from '../read/page.js';
+import { chunkByIds, chunkByKeys, type PageEnding, type PageStart, type Plan } from '../read/page.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
 import { makeDataAsOf, type Reply } from '../reply.js';
 import { requireHistory } from './history.js';
@@ -54,12 +54,12 @@ type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
 
 /** Plans rows in the order of the list. */
 function planWholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
-  return { rowsMax: request.perPage, chunks: readByKeys(request, place?.after ?? null), list: request };
+  return { rowsMax: request.perPage, chunks: chunkByKeys(request, place?.after ?? null), list: request };
 }
 
 function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly string[]): PlannedRows {
   const { rows } = compiled.statements.list(['ids'], 'asc', selection);
-  return { rowsMax: Math.max(1, ids.length), chunks: readByIds(rows.all, ids), list: null };
+  return { rowsMax: Math.max(1, ids.length), chunks: chunkByIds(rows.all, ids), list: null };
 }
 
 /** Checks each statement by the marks of its replica, which must be as current as the pass. */

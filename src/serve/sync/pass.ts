@@ -5,7 +5,7 @@ import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-positio
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
-import { makeExpired, type SealedParts } from './sealed-parts.js';
+import { makeExpired, type TokenSeal } from './sealed-parts.js';
 
 /** Repeats the read on another replica. */
 class NotCurrent extends ServerFault {
@@ -105,16 +105,16 @@ export interface SyncPlace {
 const formatNumberOrNone = (value: number | bigint | null | undefined): string => String(value ?? '');
 
 /** `context` binds the token to its workspace and resource. */
-export function encodeToken(seal: SealedParts, context: string, position: SyncPosition): string {
+export function encodeToken(seal: TokenSeal, context: string, position: SyncPosition): string {
   return seal.encode(context, listPositionParts(position));
 }
 
 /** Returns undefined if the token is damaged or of another context. Throws sync_expired when its key was replaced. */
-export function decodeToken(seal: SealedParts, context: string, token: string): SyncPosition | undefined {
+export function decodeToken(seal: TokenSeal, context: string, token: string): SyncPosition | undefined {
   return parseSyncPosition(seal.decode(context, token) ?? []);
 }
 
-export function encodePlace(seal: SealedParts, context: string, place: SyncPlace): string {
+export function encodePlace(seal: TokenSeal, context: string, place: SyncPlace): string {
   const { pass, asOfMs, since, section, after } = place;
   const before = [formatNumberOrNone(since?.xmin), formatNumberOrNone(since?.replayedAtMs)];
   const parts = [formatNumberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
@@ -123,7 +123,7 @@ export function encodePlace(seal: SealedParts, context: string, place: SyncPlace
 
 /** Returns undefined if the cursor is damaged or of another list. `orders` has the order of each section. */
 export function decodePlace(
-  seal: SealedParts,
+  seal: TokenSeal,
   context: string,
   cursor: string,
   orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],

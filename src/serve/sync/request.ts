@@ -13,11 +13,11 @@ import {
   type Reading,
 } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
-import type { SealedParts } from './sealed-parts.js';
+import type { TokenSeal } from './sealed-parts.js';
 
 export interface SyncCall extends RawRequest {
   readonly sync: SyncStatements;
-  readonly seal: SealedParts;
+  readonly seal: TokenSeal;
 }
 
 export interface FeedRequest extends SyncCall, Reading {
@@ -109,7 +109,7 @@ export function parseIds(call: SyncCall): HashRequest {
   const faults: FieldError[] = [];
   const { single } = parseQuery(call.query, syncParameters.ids, faults);
   const prefixes = listPrefixes(single.get('prefix') ?? null, faults);
-  return { ...hashRequestOf(call, single, faults), prefixes };
+  return { ...parseHashRequest(call, single, faults), prefixes };
 }
 
 /** Throws invalid() with every fault. */
@@ -130,10 +130,16 @@ export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
     faults.push({ parameter: 'depth', code: 'conflicting_parameters', detail });
   }
   const { timeZone } = limits;
-  return { ...hashRequestOf(call, single, faults), values: { timeZone }, prefixes: [], depth: Number(depth), periods };
+  return {
+    ...parseHashRequest(call, single, faults),
+    values: { timeZone },
+    prefixes: [],
+    depth: Number(depth),
+    periods,
+  };
 }
 
-function hashRequestOf(call: SyncCall, single: ReadonlyMap<string, string>, faults: FieldError[]) {
+function parseHashRequest(call: SyncCall, single: ReadonlyMap<string, string>, faults: FieldError[]) {
   const since = parseSince(call.seal, makeContexts(call, null).token, single.get('since'), faults);
   if (faults.length > 0) throw makeInvalid(faults);
   return { ...call, ...planReading(call, 1, null), since };
@@ -199,7 +205,7 @@ function makeContexts({ caller, compiled }: SyncCall, prefix: string | null): Fe
   return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
 }
 
-function parseSince(seal: SealedParts, context: string, token: string | undefined, faults: FieldError[]) {
+function parseSince(seal: TokenSeal, context: string, token: string | undefined, faults: FieldError[]) {
   if (token === undefined) return null;
   const position = decodeToken(seal, context, token);
   if (position !== undefined) return position;

@@ -4,7 +4,7 @@ import { deriveKey } from '../../base/wall-key.js';
 import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 
 /** Seals WAL positions and transaction ids, so that no client can read or forge them. */
-export interface SealedParts {
+export interface TokenSeal {
   encode(context: string, parts: readonly string[]): string;
   /** Returns undefined if the text is damaged or of another context. Throws SealedOtherwise for a key that is not known here. */
   decode(context: string, encoded: string): string[] | undefined;
@@ -28,10 +28,7 @@ class SealedOtherwise extends Problem {
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
 /** Seals under a key derived from WALL_KEY: every gateway reads the tokens of the others, also while the key is replaced. */
-export function makeSealedParts(
-  wallKey: string,
-  learn: () => Promise<readonly Buffer[]> = async () => [],
-): SealedParts {
+export function makeSealedParts(wallKey: string, learn: () => Promise<readonly Buffer[]> = async () => []): TokenSeal {
   const key = deriveKey(wallKey, 'sync');
   let others: readonly Buffer[] = []; // only while a call is read again, so that a retired key opens nothing
   return {

@@ -106,7 +106,7 @@ class Conditions {
     const rows = this.#rowsOf(table);
     const open = (this.#above.get(table) ?? []).flatMap((to) => {
       const kept = to.takes ? undefined : this.#aboveSql(to, alias, joinWorkspace(rows.way), 0);
-      return kept === undefined ? [] : [{ by: openName(to.table, to.columns), kept }];
+      return kept === undefined ? [] : [{ by: nameOpen(to.table, to.columns), kept }];
     });
     return { ...rows, open };
   }
@@ -224,12 +224,12 @@ export function listFollowed(
     const shown = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
     const kept = `(${isNone}exists (select from (${shown}) o where ${isIt}))`;
     const isTaken = takes || (!step?.isBack && columns.includes(step?.from as Column));
-    return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : openName(to, columns), kept }];
+    return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : nameOpen(to, columns), kept }];
   });
   return { taken: conditions.filter(({ isTaken }) => isTaken), open: conditions.filter(({ isTaken }) => !isTaken) };
 }
 
-const openName = ({ quoted }: Table, columns: readonly Column[]): string => `${columns[0]?.name} (${quoted})`;
+const nameOpen = ({ quoted }: Table, columns: readonly Column[]): string => `${columns[0]?.name} (${quoted})`;
 
 export function describeAbove(table: Table, { above }: ShownRows): Points {
   const names = [...new Set(above.map(({ by }) => by))].join(', ');

@@ -119,7 +119,7 @@ export interface OpenReference {
   readonly to: readonly Table[];
 }
 
-export async function openReferences(client: pg.Client, tables: readonly Table[]): Promise<OpenReference[]> {
+export async function findOpenReferences(client: pg.Client, tables: readonly Table[]): Promise<OpenReference[]> {
   const openOnes: OpenReference[] = [];
   for (const table of tables)
     for (const type of table.columns.filter(({ type }) => /^(text|character varying|enum)$/.test(type))) {
@@ -137,7 +137,7 @@ export async function openReferences(client: pg.Client, tables: readonly Table[]
 }
 
 /** Leaves out the columns of the workspace, which have their own point. */
-export function guessPoints(table: Table, { columnIn }: Tenant): Point[] {
+export function listGuessPoints(table: Table, { columnIn }: Tenant): Point[] {
   const guessed = table.foreignKeys.flatMap(({ isGuess, columns: [column], table: to }) =>
     isGuess && column !== columnIn(table)?.name ? `${column} to ${to}` : [],
   );

@@ -79,7 +79,7 @@ export function planWrite(
       ),
       ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(writeSequenceGrant),
     ],
-    open: writePoints(subject, { writable, stamps, onChange, missing }, audit !== undefined),
+    open: listWritePoints(subject, { writable, stamps, onChange, missing }, audit !== undefined),
   };
 }
 
@@ -126,7 +126,7 @@ interface Written {
   readonly missing: readonly Column[];
 }
 
-function writePoints({ table, id }: Subject, written: Written, isLogged: boolean): Points {
+function listWritePoints({ table, id }: Subject, written: Written, isLogged: boolean): Points {
   const { writable, stamps, onChange, missing } = written;
   const creates = missing.length === 0;
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
