@@ -182,10 +182,7 @@ export class SettingsError extends StartRefused {
   override readonly name = 'SettingsError';
 }
 
-/**
- * A 'retry' can succeed elsewhere or later. An 'unfit' lacks an object or a privilege, as during a release of the app. A 'permanent' error
- * lasts until a person mends something.
- */
+/** A 'retry' can succeed elsewhere or later; 'unfit' lacks an object or a privilege; 'permanent' needs a person's remedy. */
 export type DatabaseErrorKind = 'retry' | 'timeout' | 'unfit' | 'permanent';
 
 export interface Refusal {

@@ -23,10 +23,7 @@ const otherState: Readonly<Record<ServerKind, string>> = {
   primary: 'It is a standby now: it takes writes when it is promoted.',
 };
 
-/**
- * Requires all servers to belong to the cluster of the first primary, otherwise of the first replica. Faults of one server refuse no start
- * while another of the setting is fine.
- */
+/** Requires one cluster, by the first primary or replica. A server's faults refuse no start while another of its setting is fine. */
 export function judge(servers: readonly CheckedServer[]) {
   const answered = servers.filter(({ system }) => system !== undefined);
   const reference = answered.find(({ kind }) => kind === 'primary') ?? answered[0];

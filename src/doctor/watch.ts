@@ -25,10 +25,7 @@ const leastPart = 1 / 30;
 
 type Use = RefusedResource['use'];
 
-/**
- * Repeats the cheap checks. A resource is refused until all servers pass, because missing or forbidden rows look like an answer. An
- * unreachable server keeps its last result.
- */
+/** Refuses a resource until all servers pass: missing rows look like an answer. An unreachable server keeps its last result. */
 export class FitnessWatch {
   readonly #items = new Map<WatchedServer, readonly Item[]>();
   #refused: readonly RefusedResource[] = [];

@@ -362,10 +362,7 @@ export function getErrorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 
-/**
- * The end of a connection opened before `atMs`, the first failure, is no evidence against the server, and uses up no attempt: this process
- * reads it only at the next use.
- */
+/** The first failure, the end of a connection opened before `atMs`, uses up no attempt: it is no evidence against the server. */
 export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };
   return endsConnection(error) && connectionOpenedMs < atMs;

@@ -22,10 +22,7 @@ export function findMessageEnd({ bytes, words }: WordSource, at: number): number
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + words.getUint32(at + 1);
 }
 
-/**
- * Points into the bytes that PostgreSQL sent (DataRow, PostgreSQL 55.7), in text format. A row is valid only during the call that receives
- * it: the next one reuses the object.
- */
+/** Points into the bytes of a DataRow (PostgreSQL 55.7, text format), valid only during the call: the next row reuses the object. */
 export class Row {
   bytes: Buffer = noBytes;
   words: DataView = noWords;

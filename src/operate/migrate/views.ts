@@ -55,10 +55,7 @@ const noteNewPolicies = `insert into gateway.undo (statement)
     cross join format('drop policy if exists %I on %I.%I', polname, nspname, relname) s
   where not p.oid = any ($1) and s not in (select statement from gateway.undo)`;
 
-/**
- * Drops the views that read these tables, or all views of records (null). Their files stay noted, so that `check` and `serve` know of the
- * running release. Returns the files.
- */
+/** Drops the views that read these tables, or all (null). Returns their files, which stay noted: `serve` then expects a release. */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
   return replace(client, async () => {
     const { rows } = await client.query<Applied>(readCheckSql('files-over'), [tables]);

@@ -18,10 +18,7 @@ export interface Section {
   readonly order: readonly OrderColumn[];
   /** Finds the key `skip` rows ahead. Parameters: after0/after1, horizon, limit, skip. */
   readonly ahead: Readonly<Record<'all' | 'after', Statement>>;
-  /**
-   * Finds keys of a range's rows that meet the condition, one per record in a view of parts. Parameters: as `ahead`, until0/until1, its
-   * own.
-   */
+  /** Finds keys of a range's rows that meet the condition, one per record in a view of parts. Parameters: `ahead`'s, until0/1, its own. */
   readonly find: Readonly<Record<Bounds, Statement>>;
   readonly idAt: number;
 }

@@ -137,10 +137,7 @@ interface WorkersStatus {
   readonly reporting: number;
 }
 
-/**
- * Names every current fault, first the gateway's own, and last those that clients met in the last minute. Counts over a longer time belong
- * to the alerts in deploy/prometheus.
- */
+/** Names every current fault: the gateway's own first, those that clients met in the last minute last. Alerts count longer times. */
 export function reportStatus(
   readiness: Readiness,
   lagMaxMs: number,
