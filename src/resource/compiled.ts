@@ -7,7 +7,9 @@ import { listFilterRanges } from './definition/filter-kinds.js';
 import { canFail, isVisibleToWriteScope } from './definition/record-schema.js';
 import {
   type Field,
+  type Group,
   getColumns,
+  type JsonPart,
   type LoggedTypes,
   listCodecsInUse,
   listLeaves,
@@ -149,18 +151,34 @@ function hashShown(resource: Resource, options: ProjectionOptions, all: readonly
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, hash('sha256', (keyring.get(id) as KeyObject).export())]).sort();
   const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers, auditNames }: Resource): unknown => [
-    fields,
+    dropProse(fields),
     table,
     [auditEntity, auditFields, auditFieldsOfOthers, auditNames],
   ];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
   const parts = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), shown(resource)];
-  return hash('sha256', JSON.stringify([...parts, isLog ? all.map(shown) : []], dropProse));
+  return hash('sha256', JSON.stringify([...parts, isLog ? all.map(shown) : []]));
 }
 
-/** Leaves descriptions and examples out; a field can also have either name. */
-const dropProse = (key: string, value: unknown): unknown =>
-  (key === 'description' && typeof value === 'string') || key === 'example' ? undefined : value;
+/** Leaves out the descriptions and examples of members, by their place: a member can be named `example`, too. */
+function dropProse(members: Readonly<Record<string, Field | Group | JsonPart>>): object {
+  const dropIn = ({ description, example, ...part }: Partial<Field & Group>): object => ({
+    ...part,
+    ...(part.group && { group: dropProse(part.group) }),
+    ...(part.fields && { fields: dropProse(part.fields) }),
+    ...(part.items && { items: dropIn(part.items) }),
+    ...(part.schema && { schema: dropDescriptions(part.schema) }),
+    ...(part.write && { write: dropDescriptions(part.write) }),
+  });
+  return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, dropIn(member)]));
+}
+
+/** Leaves out the descriptions within a schema, which decides nothing that is shown but the states of a text. */
+function dropDescriptions(schema: object): object {
+  const keep = (key: string, value: unknown) =>
+    key === 'description' && typeof value === 'string' ? undefined : value;
+  return JSON.parse(JSON.stringify(schema, keep));
+}
 
 function compileWrite(
   resource: Resource & { readonly write: ResourceWrite },

@@ -6,6 +6,7 @@ import type { FieldError } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { Row } from '../../src/postgres/row.js';
+import { compileResource } from '../../src/resource/compiled.js';
 import { fieldTypes } from '../../src/resource/definition/field-types.js';
 import { filterKinds, parameterNames, parseFilter } from '../../src/resource/definition/filter-kinds.js';
 import { loadResources } from '../../src/resource/definition/load.js';
@@ -32,11 +33,8 @@ test('definitions that fit together are loaded, in the order of their files, wit
   ]);
   t.is(second.filters.state?.type, 'text');
   t.is(second.write?.ids, 'gateway');
-  const [, unlogged] = load({ 'a.json': owners, 'b.json': altered(items, 'write/audit', false) }) as [
-    Resource,
-    Resource,
-  ];
-  t.is(unlogged.write?.audit, false);
+  const [, unlogged] = load({ 'a.json': owners, 'b.json': altered(items, 'write/audit', false) });
+  t.is(unlogged?.write?.audit, false);
 });
 
 test('the schema of definitions names every field type, filter kind and reserved name, and nothing else', (t) => {
@@ -84,12 +82,7 @@ test('the definitions of the product show what they always have', (t) => {
   );
 });
 
-const values: readonly (readonly [
-  type: keyof typeof fieldTypes,
-  taken: string[],
-  nothing: string[],
-  refused: string[],
-])[] = [
+const values: readonly (readonly [keyof typeof fieldTypes, string[], string[], string[]])[] = [
   ['uuid', ['5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10'], ['x', '5F0D7C1E-8A43-4C52-9B1D-3F6E2A9C7D10'], []],
   ['bigint', ['0', '-5', '9223372036854775807'], ['9223372036854775808', '01', '1e3', 'x'], []],
   ['text', ['x', 'é'], ['\0'], []],
@@ -118,10 +111,8 @@ for (const [type, taken, nothing, refused] of values) {
 test('a list of texts is bound as an array, whatever characters its values have', (t) => {
   const faults: FieldError[] = [];
   const filter = { column: 'c', kind: 'ids', type: 'text', description: '' } as const;
-  t.is(
-    parseFilter('f', filter, ['a', '"b"', '\\', '{}', 'NULL', 'c,d', 'a\0'], faults),
-    '{"a","\\"b\\"","\\\\","{}","NULL","c,d"}',
-  );
+  const texts = ['a', '"b"', '\\', '{}', 'NULL', 'c,d', 'a\0'];
+  t.is(parseFilter('f', filter, texts, faults), '{"a","\\"b\\"","\\\\","{}","NULL","c,d"}');
   t.deepEqual(faults, []);
 });
 
@@ -158,12 +149,10 @@ test('no statement compares a column by itself from both sides, for which Postgr
     for (const direction of ['asc', 'desc'] as const) {
       const { rows, keys, last, count } = list(Object.keys(resource.filters), direction);
       for (const { name, text } of [...Object.values(rows), ...Object.values(keys), last, count]) {
-        const sides = (operator: RegExp): string[] =>
-          [...text.matchAll(/"(\w+)" ([<>])/g)]
-            .filter((match) => operator.test(match[2] as string))
-            .map((match) => match[1] as string);
-        const lower = sides(/>/);
-        const unbounded = sides(/</).filter((column) => lower.includes(column) && !ofOneValue.includes(column));
+        const sides = (operator: '<' | '>') =>
+          [...text.matchAll(RegExp(`"(\\w+)" ${operator}`, 'g'))].map(([, name = '']) => name);
+        const lower = sides('>');
+        const unbounded = sides('<').filter((column) => lower.includes(column) && !ofOneValue.includes(column));
         t.deepEqual(unbounded, [], name);
       }
     }
@@ -172,17 +161,11 @@ test('no statement compares a column by itself from both sides, for which Postgr
 
 /** Makes a resource with so many filters of long names. */
 function withFilters(count: number): Resource {
-  const [filter, state] = [items.filters.state, items.fields.state];
-  const columns = Array.from(
-    { length: count },
-    (_, i) => [`anUncommonlyLongFilter${i}`, `a_rather_long_name_of_a_column_${i}`] as const,
-  );
-  const definition = {
-    ...items,
-    filters: Object.fromEntries(columns.map(([name, column]) => [name, { ...filter, column }])),
-    fields: { ...items.fields, ...Object.fromEntries(columns.map(([name, column]) => [name, { ...state, column }])) },
-  };
-  return load({ 'a.json': owners, 'b.json': definition })[1] as Resource;
+  const names = subsetsOf(count).at(-1) as string[];
+  const named = (row: object): object =>
+    Object.fromEntries(names.map((name, i) => [name, { ...row, column: `a_rather_long_name_of_a_column_${i}` }]));
+  const fields = { ...items.fields, ...named(items.fields.state) };
+  return load({ 'a.json': owners, 'b.json': { ...items, filters: named(items.filters.state), fields } })[1] as Resource;
 }
 
 function subsetsOf(count: number): string[][] {
@@ -191,19 +174,15 @@ function subsetsOf(count: number): string[][] {
   );
 }
 
-test('a column of labels is not nearly unique', (t) => {
-  const labelled = altered(altered(items, 'fields/state/type', 'enum'), 'filters/state/nearlyUnique', true);
-  t.throws(() => load({ 'items.json': labelled, 'owners.json': owners }), {
-    message: /\/filters\/state\/column: column state of type enum cannot be nearly unique; use uuid/,
-  });
-});
-
-test('a nearly unique number is compared as the largest type that its column can have', (t) => {
+test('a nearly unique number is compared as the largest type that its column can have, and labels are not nearly unique', (t) => {
   const numbered = altered(altered(items, 'fields/state/type', 'integer'), 'fields/state/write', undefined);
   const definition = altered(numbered, 'filters/state/nearlyUnique', true);
   const [resource] = load({ 'items.json': definition, 'owners.json': owners }) as [Resource];
   const { text } = compileStatements(resource).list(['state']).rows.all;
   t.regex(text, /"state" = any\(array\[\$\d::bigint\]::bigint\[\]\)/);
+  t.throws(() => load({ 'items.json': altered(definition, 'fields/state/type', 'enum'), 'owners.json': owners }), {
+    message: /\/filters\/state\/column: column state of type enum cannot be nearly unique; use uuid/,
+  });
 });
 
 const member = (column: string, pointer: string, type: string, more: object = {}): object =>
@@ -287,7 +266,7 @@ test('members of another type, and cells that are not JSON, are null and named i
   t.deepEqual(JSON.parse(json).rest, []);
 });
 
-test('a field of type json shows the listed members of an encoded document, images removed', (t) => {
+test('a field of type json shows the listed members of an encoded document or of a member, images removed', (t) => {
   const whole = altered(definition, 'fields', {
     id: field('id', 'bigint'),
     made: field('made', 'date'),
@@ -299,6 +278,8 @@ test('a field of type json shows the listed members of an encoded document, imag
   t.deepEqual(shown(` {"b": 1, "a": [1, "data:image/png;base64,${'A'.repeat(200)}"]}\n`), { a: [1, null] });
   t.is(shown('{"a"'), null);
   t.is(shown('null'), null);
+  const member = recordOf(null, `{"rest":{"handtekening":"data:image/png;base64,${'A'.repeat(200)}"}}`);
+  t.deepEqual(JSON.parse(member.json).rest, { handtekening: null });
 });
 
 test('a row shows nothing of the row before it, also where our own code failed in that', (t) => {
@@ -312,11 +293,6 @@ test('a row shows nothing of the row before it, also where our own code failed i
   for (const name of ['a', 'b']) t.like(shown(`"${name}"`), { name, decodeErrors: undefined });
 });
 
-test('images are removed from members', (t) => {
-  const { json } = recordOf(null, `{"rest":{"handtekening":"data:image/png;base64,${'A'.repeat(200)}"}}`);
-  t.deepEqual(JSON.parse(json).rest, { handtekening: null });
-});
-
 test('a pattern that backtracks without end refuses the value, and does not stop the gateway', (t) => {
   const installations = loadResources('').find(({ name }) => name === 'installaties') as Resource;
   const { naam } = installations.fields as Record<string, Field>;
@@ -326,4 +302,30 @@ test('a pattern that backtracks without end refuses the value, and does not stop
   });
   t.deepEqual(patch({ naam: 'a'.repeat(60) }), []);
   t.like(patch({ naam: `${'a'.repeat(60)}!` }), [{ pointer: '/naam', code: 'invalid_format' }]);
+});
+
+test('a change of a definition counts as a change of what is shown, whatever its members are named, unless it is prose', (t) => {
+  for (const name of ['example', 'description', 'fields', 'schema']) {
+    const inner = field('c', 'json', { fields: { [name]: { type: 'text' } } });
+    const parts = { description: 'A.', group: { [name]: inner } };
+    const base = {
+      ...items,
+      auditFields: { [name]: 'text' },
+      fields: { ...items.fields, [name]: field('b', 'text'), parts },
+    };
+    const shownBy = (path: string, value: unknown): string => {
+      const [resource] = load({ 'a.json': altered(base, path, value), 'owners.json': owners }) as [Resource];
+      return compileResource(resource, projectionOptions, () => {}).shownBy;
+    };
+    const before = shownBy('description', 'B.');
+    t.not(shownBy(`auditFields/${name}`, 'integer'), before, name);
+    t.is(shownBy('fields/parts/description', 'B.'), before, name);
+    const group = `parts/group/${name}`;
+    const examples = { [name]: 'b', [group]: { [name]: 'b' }, [`${group}/fields/${name}`]: 'b' };
+    for (const [at, example] of Object.entries(examples)) {
+      t.is(shownBy(`fields/${at}/description`, 'B.'), before, at);
+      t.is(shownBy(`fields/${at}/example`, example), before, at);
+      t.not(shownBy(`fields/${at}/nullable`, true), before, at);
+    }
+  }
 });
