@@ -83,13 +83,13 @@ export class Tokens {
     });
   }
 
-  /** Returns null unless a valid result is cached. Renews it in its second half, so that steady use waits for no look-up. */
+  /** Returns null unless a valid result is cached. Renews it once half its time is over, so that steady use waits for no look-up. */
   cached(token: string): Access | null {
     const key = deriveTokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;
-    if (access !== null && this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2)
-      this.#lookUps.fetch(key, renewal).catch(() => {});
-    return access !== null && findRefusal(access) === null ? access : null;
+    if (findRefusal(access) !== null) return null;
+    if (this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2) this.#lookUps.fetch(key, renewal).catch(() => {});
+    return access;
   }
 
   /** Asks `mayLookUp` for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
