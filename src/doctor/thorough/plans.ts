@@ -117,6 +117,8 @@ function isJoin(plan: QueryPlan): boolean {
 }
 
 /** `selectFew` or `selectRowsByIds` of the statements bounds the rows, or a limit does. */
-function readsFewRows({ 'Node Type': type, Alias, Plans = [] }: QueryPlan): boolean {
+function readsFewRows(plan: QueryPlan): boolean {
+  if (isOfRow(plan)) return false;
+  const { 'Node Type': type, Alias, Plans = [] } = plan;
   return /^(few|one)$/.test(Alias ?? '') || type === 'Limit' || Plans.some(readsFewRows);
 }
