@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { getOwn } from './base/members.js';
 import { suggest } from './base/nearest-name.js';
-import { readProject } from './base/paths.js';
+import { readVersion } from './base/paths.js';
 import { type Command, printLine, printText, program, UsageError } from './cli/command.js';
 import { printHelp, runProgram } from './cli/program.js';
 
@@ -41,7 +41,7 @@ const usage = load ? { called: `${program} ${name}`, help: `config/help/${name}.
 
 void runProgram(usage, args, async () => {
   if (load) return isHelp ? printHelp(usage) : (await load())(args);
-  if (first === '--version') printLine((JSON.parse(readProject('package.json')) as { version: string }).version);
+  if (first === '--version') printLine(readVersion());
   else if (isHelp && words.length === 0) printList();
   else if (name.startsWith('-'))
     throw new UsageError(`There is no option "${name}"${suggest(name, ['--help', '--version'])}`);

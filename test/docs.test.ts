@@ -41,20 +41,13 @@ test('docs/reference/settings.md is what the schema of the settings says: run `n
 test("the image, `npm start` and the systemd unit start `serve` with Node's flags for it, and image and unit with the environment", (t) => {
   const flags = nodeFlags.join(' ');
   t.true(read('package.json').includes(`"start": "node ${flags} dist`));
-  t.true(
-    read('Dockerfile').includes(
-      `CMD ${JSON.stringify(['node', ...nodeFlags])
-        .replaceAll(',', ', ')
-        .slice(0, -1)}, `,
-    ),
-  );
-  t.true(read('deploy/systemd/workspace-data-gateway.service').includes(`ExecStart=/usr/bin/node ${flags} /`));
+  const command = JSON.stringify(['node', ...nodeFlags]).replaceAll(',', ', ');
+  t.true(read('Dockerfile').includes(`CMD ${command.slice(0, -1)}, `));
+  const unit = read('deploy/systemd/workspace-data-gateway.service');
+  t.true(unit.includes(`ExecStart=/usr/bin/node ${flags} /`));
   for (const [name, value] of Object.entries(nodeEnvironment)) {
     t.regex(read('Dockerfile'), new RegExp(`^ENV .*\\b${name}=${value}\\b`, 'm'));
-    t.regex(
-      read('deploy/systemd/workspace-data-gateway.service'),
-      new RegExp(`^Environment=.*\\b${name}=${value}\\b`, 'm'),
-    );
+    t.regex(unit, new RegExp(`^Environment=.*\\b${name}=${value}\\b`, 'm'));
   }
 });
 
@@ -169,11 +162,16 @@ test('docs/reference/metrics-and-events.md has every log event with its level', 
   t.deepEqual(listed.sort(), made.sort());
 });
 
-test('docs/contribute/architecture.md maps every folder', (t) => {
-  const map = section(read('docs/contribute/architecture.md'), '## Code map');
+test('docs/contribute/architecture.md maps every folder, and names functions that exist', (t) => {
+  const page = read('docs/contribute/architecture.md');
+  const map = section(page, '## Code map');
   const folders = new Set(sourcesIn('src', '.ts').map(({ path }) => dirname(path).split('/').slice(0, 2).join('/')));
   const missing = [...folders].filter((folder) => folder !== 'src' && !map.includes(`**${folder}/**`));
   t.deepEqual(missing, []);
+  const code = sourcesIn('src', '.ts').map((source) => source.code);
+  const named = [...page.matchAll(/`([a-z]+[A-Z]\w*)`/g)].map(([, name]) => name);
+  const isDefined = (name = '') => code.some((text) => new RegExp(`\\b(?:function|const) ${name}\\b`).test(text));
+  t.deepEqual([named.length > 0, ...named.filter((name) => !isDefined(name))], [true]);
 });
 
 test('docs/contribute/architecture.md says what each room imports, and how large it is', (t) => {

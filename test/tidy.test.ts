@@ -207,7 +207,7 @@ test('the name of a type has one meaning in src, and the name of a function begi
   const written = all.filter(({ path }) => /^(?:pull\/)?src\//.test(path)); // the client's names are its API
   const functions = namesIn(
     written,
-    /^(?:export )?(?:async )?(?:function\*? |const (?=\w+[^=]*= (?:async )?\(.*=>))(\w+)/gm,
+    /^(?:export )?(?:async )?(?:function\*? |const (?=\w+[^=]*= (?:async )?\((?:\n(?: {2}.*\n)*\))?.*=>))(\w+)/gm,
   );
   const verbs = words(readFileSync(join(projectRoot, 'test/support/verbs.txt'), 'utf8'));
   const repeated = types.filter((name, i) => types.indexOf(name) !== i);

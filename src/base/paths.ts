@@ -42,3 +42,11 @@ export function readFault(error: unknown): string {
 export function readProject(path: string): string {
   return readFileSync(join(projectRoot, path), 'utf8');
 }
+
+let version: string | undefined;
+
+/** Reads the version of the program once: an upgrade replaces the file while the process runs. The API has a version, too. */
+export function readVersion(): string {
+  version ??= (JSON.parse(readProject('package.json')) as { version: string }).version;
+  return version;
+}

@@ -5,14 +5,14 @@ import { context, propagation, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { getSqlState } from '../../base/errors.js';
 import { type Event, events, type Observe } from '../../base/events.js';
+import { readVersion } from '../../base/paths.js';
 import { tracerName } from '../../base/tracing.js';
-import { apiVersion } from '../http/render.js';
 
 /** Writes `level` as a word, `time` by ISO 8601, `msg` as the event's type. `observe` learns of lines that stdout does not take. */
 export function openLog(level: string, observe: Observe, destination?: DestinationStream) {
   const options: LoggerOptions = {
     level,
-    base: { version: apiVersion, pid: process.pid, hostname: hostname() },
+    base: { version: readVersion(), pid: process.pid, hostname: hostname() },
     timestamp: stdTimeFunctions.isoTime,
     mixin: getTrace,
     formatters: { level: (word) => ({ level: word }) },
@@ -265,7 +265,7 @@ export async function startTraces(endpoint: string): Promise<() => Promise<void>
   const url = `${endpoint.replace(/\/$/, '')}/v1/traces`;
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: exportMsMax });
   const provider = new NodeTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': tracerName, 'service.version': apiVersion }),
+    resource: resourceFromAttributes({ 'service.name': tracerName, 'service.version': readVersion() }),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
   provider.register();

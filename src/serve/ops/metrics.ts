@@ -9,11 +9,11 @@ import {
 } from 'prom-client';
 import { type Event, type EventMetric, events, type Observe, tokenLosses } from '../../base/events.js';
 import { toPointer } from '../../base/members.js';
+import { readVersion } from '../../base/paths.js';
 import type { Replica } from '../../postgres/replica.js';
 import { canFail } from '../../resource/definition/record-schema.js';
 import { listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { decodeReasons } from '../../resource/projection/codec.js';
-import { apiVersion } from '../http/render.js';
 import { lackNames } from './self.js';
 import { isPrimaryAmongReplicas, type ReadinessSources } from './status.js';
 
@@ -149,7 +149,7 @@ interface GaugeRow {
 }
 
 /** Makes a gauge without series while the value is unknown: 0 would say that all is well. */
-const replicaGauge = (
+const describeReplicaGauge = (
   help: string,
   ofWorkers: GaugeRow['ofWorkers'],
   read: (replica: Replica, replicas: readonly Replica[]) => number | null,
@@ -185,7 +185,7 @@ const describeUpGauge = (help: string, isUp: (sources: GaugeSources) => boolean 
   },
 });
 
-const plainGauge = (
+const describePlainGauge = (
   help: string,
   ofWorkers: GaugeRow['ofWorkers'],
   read: (sources: GaugeSources) => number | Promise<number>,
@@ -193,17 +193,17 @@ const plainGauge = (
 
 /** Table of all gauges, by name without the prefix `gateway_`. docs/reference/metrics-and-events.md is compared with it. */
 export const gauges = {
-  replica_healthy: replicaGauge(
+  replica_healthy: describeReplicaGauge(
     '1 while the replica may be used. Absent for the primary while a replica may be used.',
     'min',
     ({ state }, replicas) => (isPrimaryAmongReplicas(state, replicas) ? null : Number(state.healthy)),
   ),
-  replica_lag_seconds: replicaGauge(
+  replica_lag_seconds: describeReplicaGauge(
     'How far the replica is behind the newest known position of the primary. Absent while it is not known.',
     'max',
     ({ state }) => (state.lagMs === null ? null : state.lagMs / 1000),
   ),
-  data_age_seconds: replicaGauge(
+  data_age_seconds: describeReplicaGauge(
     'Time since the moment up to which the replica is known to be current. Absent while it is not known.',
     'max',
     ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
@@ -246,12 +246,14 @@ export const gauges = {
         return [{ reason }, Object.keys(count?.workspaces ?? {}).length];
       }),
   },
-  reload_refused: plainGauge(
+  reload_refused: describePlainGauge(
     '1 after a reload that was refused, until one succeeds: the definitions before it serve.',
     'max',
     () => 0, // a worker has no reloads; its parent counts them
   ),
-  requests_in_flight: plainGauge('Requests that are not answered to the end.', 'sum', (now) => now.requestsInFlight()),
+  requests_in_flight: describePlainGauge('Requests that are not answered to the end.', 'sum', (now) =>
+    now.requestsInFlight(),
+  ),
   lacks: {
     help: '1 while the process itself is at its limits: of processor time, file descriptors, memory, or of a log that is read.',
     labels: ['what'],
@@ -265,7 +267,7 @@ export const gauges = {
     help: 'Always 1; the labels tell the versions of gateway and Node.js.',
     labels: ['version', 'node'],
     ofWorkers: 'first',
-    samples: () => [[{ version: apiVersion, node: process.version }, 1]],
+    samples: () => [[{ version: readVersion(), node: process.version }, 1]],
   },
   stored_answers_bytes: {
     help: 'Size of gateway.idempotency, which keeps the answers of writes for 25 hours. Absent while it is not known.',
@@ -273,6 +275,6 @@ export const gauges = {
     ofWorkers: 'max',
     samples: ({ storedAnswersBytes }) => [storedAnswersBytes() ?? []].flat().map((bytes): Sample => [{}, bytes]),
   },
-  large_pages: plainGauge('Large pages under way.', 'sum', (now) => now.largePages()),
-  client_connections: plainGauge('Open connections of clients.', 'sum', (now) => now.clientConnections()),
+  large_pages: describePlainGauge('Large pages under way.', 'sum', (now) => now.largePages()),
+  client_connections: describePlainGauge('Open connections of clients.', 'sum', (now) => now.clientConnections()),
 } satisfies Readonly<Record<string, GaugeRow>>;

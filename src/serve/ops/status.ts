@@ -1,7 +1,7 @@
 import type { RefusedResource, ServerStatus, UnfitServer } from '../../base/events.js';
+import { readVersion } from '../../base/paths.js';
 import type { Replica } from '../../postgres/replica.js';
 import type { LockedResource } from '../../postgres/resource-health.js';
-import { apiVersion } from '../http/render.js';
 import { collectRecentFaults, type RecentCount } from './recent.js';
 import { canJudge, type Lack } from './self.js';
 
@@ -159,7 +159,7 @@ export function reportStatus(
   const isFailing = faults.some(({ level }) => level === 'failing');
   return {
     at: new Date().toISOString(),
-    version: apiVersion,
+    version: readVersion(),
     level: isFailing ? 'failing' : (faults[0]?.level ?? 'well'),
     summary: faults.length > 1 ? `There are ${faults.length} faults.` : (faults[0]?.sentence ?? 'All is well.'),
     faults,
