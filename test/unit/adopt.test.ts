@@ -9,7 +9,7 @@ import { leads } from '../../src/operate/adopt/columns/indexes.js';
 import { draftParts } from '../../src/operate/adopt/columns/parts.js';
 import { makeKeyIdsFile, makeTokensFile } from '../../src/operate/adopt/files.js';
 import { listDeletedPoints, listKeptConditions } from '../../src/operate/adopt/hiding/marks.js';
-import { toCamelCase, toSingular } from '../../src/operate/adopt/names.js';
+import { getNames, toCamelCase, toSingular } from '../../src/operate/adopt/names.js';
 import type { Column, ForeignKey, Index, Subject, Survey, Table, Tenant } from '../../src/operate/adopt/schema.js';
 import { sample } from '../../src/operate/adopt/tables/catalog.js';
 import { describeId, findIdColumn } from '../../src/operate/adopt/tables/keys.js';
@@ -50,6 +50,14 @@ test('a type of the app can have the name of a member that every object inherits
   t.throws(() => findTenant('app', [table('a', [column('id', 'uuid'), odd])], 'size'), {
     message: /is of type constructor/,
   });
+});
+
+test('tables whose names become one, or one that a number made, get names of their own', (t) => {
+  const subjects = ['Orders', 'orders', 'orders_2', 'klant', 'klanten', 'klant2'].map((name) => ({
+    table: table(name, []),
+  }));
+  const names = subjects.map((subject) => getNames(subject, { subjects }));
+  for (const key of ['view', 'name', 'record'] as const) t.is(new Set(names.map((each) => each[key])).size, 6, key);
 });
 
 test('workspaces are found by foreign keys, by names, and by the column of --tenant', (t) => {

@@ -7,9 +7,9 @@ export function toCamelCase(name: string): string {
 }
 
 /** Adds a number if the name is taken. A name that can be has at most 50 letters, so PostgreSQL cuts none. */
-export function chooseUntaken(name: string, taken: Set<string>, mark = '_'): string {
+export function chooseUntaken(name: string, taken: Set<string>, mark = '_', lettersMax = 50): string {
   let free = name;
-  for (let n = 2; taken.has(free); n++) free = `${name}${mark}${n}`;
+  for (let n = 2; taken.has(free); n++) free = `${name.slice(0, lettersMax)}${mark}${n}`;
   taken.add(free);
   return free;
 }
@@ -45,14 +45,15 @@ export function getNames(
   { table }: Pick<Subject, 'table'>,
   { subjects }: { readonly subjects: readonly Pick<Subject, 'table'>[] },
 ): ApiNames {
-  const usual = makeNamesFrom(table.name);
   const place = subjects.findIndex((each) => each.table === table);
-  const earlier = subjects.slice(0, place).map(({ table }) => makeNamesFrom(table.name));
-  const numbered = (key: keyof ApiNames, mark: string): string => {
-    const twins = earlier.filter((each) => each[key] === usual[key]).length;
-    return twins === 0 ? usual[key] : `${usual[key].slice(0, key === 'view' ? 47 : 36)}${mark}${twins + 1}`;
+  const all = [...subjects.slice(0, place < 0 ? undefined : place), { table }].map(({ table }) =>
+    makeNamesFrom(table.name),
+  );
+  const number = (key: keyof ApiNames, mark: string, lettersMax: number): string => {
+    const taken = new Set<string>();
+    return all.map((names) => chooseUntaken(names[key], taken, mark, lettersMax)).at(-1) as string;
   };
-  return { view: numbered('view', '_'), name: numbered('name', '-'), record: numbered('record', '') };
+  return { view: number('view', '_', 47), name: number('name', '-', 36), record: number('record', '', 36) };
 }
 
 function makeNamesFrom(table: string) {

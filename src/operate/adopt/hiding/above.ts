@@ -51,8 +51,8 @@ function dropCycles(known: Known): ReadonlyMap<Table, readonly Above[]> {
   const { tables, workspaces } = known;
   const stepsOf = (table: Table): readonly ReferenceStep[] => workspaces.get(table)?.steps ?? [];
   const reads = new Map(tables.map((table) => [table, new Set(stepsOf(table).map((step) => step.table))]));
-  const reaches = (from: Table, to: Table): boolean =>
-    from === to || [...(reads.get(from) ?? [])].some((next) => reaches(next, to));
+  const reaches = (from: Table, to: Table, seen = new Set([from])): boolean =>
+    from === to || [...(reads.get(from) ?? [])].some((next) => !seen.has(next) && reaches(next, to, seen.add(next)));
   const isOptional = ({ columns }: Above): number => Number(!columns.every(({ notNull }) => notNull));
   const references = tables.flatMap((table) => {
     const [step] = stepsOf(table);
