@@ -5,8 +5,8 @@ export type Release = () => void;
 
 export interface GateBounds {
   readonly share: (key: string) => number;
-  /** Bound of the waiting entries of all keys together; default: none. */
-  readonly queueMax?: number;
+  /** Bound of the waiting entries of all keys together. */
+  readonly queueMax: number;
   /** If false, no entry may begin now, whatever its share; default: true. */
   readonly isOpen?: () => boolean;
   /** Makes the error for an entry that is evicted from a full queue, or that waited too long. */
@@ -106,7 +106,7 @@ export class Gate {
       const waiters = this.#lanes.get(lane) ?? new Set();
       this.#lanes.set(lane, waiters.add(waiter));
       this.waiting++;
-      if (this.waiting > (this.bounds.queueMax ?? Number.POSITIVE_INFINITY) && !isExempt) this.#evict();
+      if (this.waiting > this.bounds.queueMax && !isExempt) this.#evict();
     });
   }
 

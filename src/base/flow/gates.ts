@@ -2,7 +2,7 @@ import { Problem, type ShedBound } from '../errors.js';
 import { Gate } from './gate.js';
 import type { RateLimiter } from './rate-limiter.js';
 
-type GateSettings = Readonly<Record<'largePagesPerToken' | 'largePagesPerWorkspace', number>>;
+type GateSettings = Readonly<Record<'largePagesPerToken' | 'largePagesPerWorkspace' | 'queueMax', number>>;
 
 /** Bounds that leave the pool to known tokens during a flood of unknown ones. */
 const [lookUpsMax, queuedLookUpsMax] = [8, 248];
@@ -10,7 +10,7 @@ const [lookUpsMax, queuedLookUpsMax] = [8, 248];
 export type Gates = ReturnType<typeof makeGates>;
 
 /** Refuses a request by a Problem `overloaded`. */
-export function makeGates({ largePagesPerToken, largePagesPerWorkspace }: GateSettings) {
+export function makeGates({ largePagesPerToken, largePagesPerWorkspace, queueMax }: GateSettings) {
   const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
     /** One key for all tokens; the lanes are client addresses. */
@@ -22,6 +22,7 @@ export function makeGates({ largePagesPerToken, largePagesPerWorkspace }: GateSe
     /** Keys are a token and a workspace: each page holds statements and memory while its client reads. */
     largePages: new Gate({
       share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
+      queueMax,
       refusal: refusing('large_pages', 'Too many large pages are under way; read fewer at a time.'),
     }),
   };
