@@ -120,7 +120,7 @@ export const wrongViews: Configurations = {
     detail: /^No index fits: the list sorts/,
     also: ['indexes'],
     change: () => `drop index app.klanten_lijst, app.gateway_klanten_gewijzigd;
-      ${changedView('klanten', 'land,', '(select klanten.land limit 1) as land,')}`,
+      ${changedView('klanten', 'created_at,', '(select klanten.created_at limit 1) as created_at,')}`,
     undo: () => `${shippedView()}; create index klanten_lijst on app.klanten (workspace_id, created_at, id);
       create index gateway_klanten_gewijzigd on app.klanten (workspace_id, created_at, id, updated_at)`,
     thorough: true,
