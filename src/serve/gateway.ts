@@ -231,9 +231,7 @@ function makeDeps(
 ): AppDeps {
   const { databases, watch, positions, upkeep, readBody } = parts;
   const { replicas, heartbeat, primary } = databases;
-  const readsOfPrimary = primary
-    ? usePrimary(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
-    : () => null;
+  const reads = makeReadDeps(settings, observe, parts);
   return {
     ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
     ...pick(settings, 'corsOrigins', 'pageTimeMaxMs'),
@@ -242,19 +240,7 @@ function makeDeps(
     compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',
     listLimits: settings,
-    reads: {
-      ...pick(settings, 'queueWaitMs', 'detailWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),
-      ...pick(settings, 'chunkRowsMax', 'chunkBytes', 'skipRowsMax'),
-      replicas,
-      heartbeat,
-      refuses: (resource) => watch.refuses(resource, 'read'),
-      observe,
-      primaryReachable: () => primary?.nodes.reachable ?? false,
-      chunkMemory: new ChunkMemory(),
-      pageMemory: new PageMemory(settings.pageMemoryMax),
-      lastWrite: (workspace) => positions.lastWriteOf(workspace),
-      primary: readsOfPrimary,
-    },
+    reads,
     noteRead: (tokenId, content) => upkeep?.noteRead(tokenId, content),
     latestTimeline: watchTimeline(() => heartbeat.newest),
     syncSeal: makeSealedParts(settings.wallKey, () =>
@@ -267,7 +253,7 @@ function makeDeps(
       replicas,
       observe,
       gate: parts.gates.unknownTokens,
-      primary: readsOfPrimary,
+      primary: reads.primary,
       mayRefuse: (now) => {
         const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
         return now ? watch.lookAfresh().then((isJudged) => isJudged && fits()) : fits();
@@ -282,6 +268,25 @@ function makeDeps(
         observe,
         readBody,
       },
+  };
+}
+
+function makeReadDeps(settings: Settings, observe: Observe, { databases, watch, positions }: Parts): AppDeps['reads'] {
+  const { replicas, heartbeat, primary } = databases;
+  return {
+    ...pick(settings, 'queueWaitMs', 'detailWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),
+    ...pick(settings, 'chunkRowsMax', 'chunkBytes', 'skipRowsMax'),
+    replicas,
+    heartbeat,
+    refuses: (resource) => watch.refuses(resource, 'read'),
+    observe,
+    primaryReachable: () => primary?.nodes.reachable ?? false,
+    chunkMemory: new ChunkMemory(),
+    pageMemory: new PageMemory(settings.pageMemoryMax),
+    lastWrite: (workspace) => positions.lastWriteOf(workspace),
+    primary: primary
+      ? usePrimary(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+      : () => null,
   };
 }
 

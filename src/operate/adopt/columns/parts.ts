@@ -20,7 +20,7 @@ import {
   showId,
   showInsideJson,
 } from './columns.js';
-import type { Fields, ViewColumn } from './fields.js';
+import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { makePlainKey, proposeIndex } from './indexes.js';
 
 export interface PartDraft extends ViewColumn {
@@ -34,48 +34,19 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
   const takenMembers = new Set(columns.map(({ member }) => member));
   return subject.parts.map((part) => {
     const name = chooseUntaken(shortenPartName(part, subject.table), takenColumns);
-    const key = getReferenceTo(subject.table, part);
-    const tenant = survey.tenant.columnIn(part);
-    const conditions = key.columns.map(({ quoted }, i) => `p.${quoted} = ${alias}.${key.references[i]?.quoted}`);
-    const workspace = joinWorkspace(subject.shown.way);
-    if (tenant && !key.columns.includes(tenant)) conditions.push(`p.${tenant.quoted} = ${workspace}`);
-    conditions.push(...listKeptConditions(part, 'p'));
     const { shown, leftOut } = judgePartColumns(part, subject.table, survey.tenant);
-    const id = choosePartKeys(part, subject, subject, survey.tenant)?.id;
-    const order = choosePartOrder(part, id?.composedOf ?? [id], getPartKeys(part, subject.table, tenant)).map(
-      ({ quoted }) => `p.${quoted}`,
-    );
-    const inView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
-    const fields = shown.map((column) => nameAs(`p.${column.quoted}`, inView(column)));
-    const members = new Set<string>();
-    const items = shown.map((column) => {
-      const target = findReferenceBy(part, column, survey);
-      const member = chooseUntaken(toCamelCase(inView(column)), members, '');
-      const json = {
-        ...(member !== inView(column) && { column: inView(column) }),
-        ...showInsideJson(column, column.name === 'id' || column.refers),
-        ...(column.notNull ? {} : { nullable: true }),
-        ...(isPersonal(column) && { personal: true }),
-        ...(target && { references: getNames(target, survey).name }),
-        ...(column.comment !== null && { description: column.comment }),
-      };
-      return [member, json] as const;
-    });
-    const isLoose = key.columns.some(({ notNull }) => !notNull);
+    const isLoose = getReferenceTo(subject.table, part).columns.some(({ notNull }) => !notNull);
     const others = isLoose ? '; rows without such a record are shown nowhere' : '';
     return {
       part,
       of: subject.id,
       name,
       member: chooseUntaken(toCamelCase(name), takenMembers, ''),
-      select: `(select coalesce(json_agg(p.*), '[]')
-      from (select ${fields.join(', ')}
-            from ${part.quoted} p
-            where ${conditions.join(' and ')}${order.length > 0 ? `\n            order by ${order.join(', ')}` : ''}) p)`,
+      select: writePartRows(part, shown, subject, survey),
       field: {
         column: name,
         type: 'json',
-        items: { type: 'json', fields: Object.fromEntries(items) },
+        items: { type: 'json', fields: makePartFields(part, shown, survey) },
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
@@ -86,6 +57,44 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
       ],
     };
   });
+}
+
+const nameInView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
+
+/** Writes the rows of a record as one JSON list, in the order of their key; deleted ones are left out. */
+function writePartRows(part: Table, shown: readonly Column[], subject: Subject, { tenant }: Survey): string {
+  const key = getReferenceTo(subject.table, part);
+  const workspace = tenant.columnIn(part);
+  const conditions = key.columns.map(({ quoted }, i) => `p.${quoted} = ${alias}.${key.references[i]?.quoted}`);
+  if (workspace && !key.columns.includes(workspace))
+    conditions.push(`p.${workspace.quoted} = ${joinWorkspace(subject.shown.way)}`);
+  conditions.push(...listKeptConditions(part, 'p'));
+  const id = choosePartKeys(part, subject, subject, tenant)?.id;
+  const order = choosePartOrder(part, id?.composedOf ?? [id], getPartKeys(part, subject.table, workspace));
+  const orderBy = order.map(({ quoted }) => `p.${quoted}`).join(', ');
+  return `(select coalesce(json_agg(p.*), '[]')
+      from (select ${shown.map((column) => nameAs(`p.${column.quoted}`, nameInView(column))).join(', ')}
+            from ${part.quoted} p
+            where ${conditions.join(' and ')}${orderBy === '' ? '' : `\n            order by ${orderBy}`}) p)`;
+}
+
+function makePartFields(part: Table, shown: readonly Column[], survey: Survey): Record<string, FieldJson> {
+  const taken = new Set<string>();
+  const members = shown.map((column) => {
+    const name = nameInView(column);
+    const target = findReferenceBy(part, column, survey);
+    const member = chooseUntaken(toCamelCase(name), taken, '');
+    const json = {
+      ...(member !== name && { column: name }),
+      ...showInsideJson(column, column.name === 'id' || column.refers),
+      ...(column.notNull ? {} : { nullable: true }),
+      ...(isPersonal(column) && { personal: true }),
+      ...(target && { references: getNames(target, survey).name }),
+      ...(column.comment !== null && { description: column.comment }),
+    };
+    return [member, json] as const;
+  });
+  return Object.fromEntries(members);
 }
 
 /** Returns the columns of which the record above has the values itself: the workspace, and its key. */
