@@ -144,7 +144,7 @@ function addRow(group: Digest = none, [count, bits]: TextRow): Digest {
 
 const showDigest = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
 
-/** Reads records whose SHA-256(id) begins with one of the prefixes. Throws invalid() when there are too many. */
+/** Reads records whose SHA-256(id) begins with one of the prefixes. Throws invalid_request when there are too many. */
 export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   const { hashed, versions } = request.sync;
   const values = { prefixes: formatArray(request.prefixes), limit: idsMax + 1 };
