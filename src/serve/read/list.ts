@@ -44,7 +44,7 @@ function chooseLater(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
-/** Starts from the cursor, from memory, or by an index-only skip from the nearest end. Throws invalid() for a long skip. */
+/** Starts from the cursor, from memory, or by an index-only skip from the nearest end. Throws invalid_request for a long skip. */
 async function findStart(reader: Reader, request: ListRequest): Promise<{ number: number | null; after: PageEnd }> {
   if ('after' in request.start) return { number: null, after: request.start.after };
   const { deps } = reader;

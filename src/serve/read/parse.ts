@@ -46,7 +46,7 @@ export interface ListLimits {
 
 const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
 
-/** Throws invalid() with every fault. */
+/** Throws invalid_request with every fault. */
 export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): ListRequest {
   const { compiled, caller } = raw;
   const { resource } = compiled;
@@ -137,7 +137,7 @@ export function parseFields(
   return faults.length > 0 ? null : select(asked);
 }
 
-/** Reads the parameter of a write. Throws invalid() naming the parameters. */
+/** Reads the parameter of a write. Throws invalid_request naming the parameters. */
 export function parseDryRun(query: string, known: readonly string[] = ['dryRun']): boolean {
   const faults: FieldError[] = [];
   const value = parseQuery(query, known, faults).single.get('dryRun');

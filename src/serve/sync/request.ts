@@ -55,7 +55,7 @@ const depthMax = 4;
 const prefixesMax = 100;
 const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
 
-/** Throws invalid() with every fault. */
+/** Throws invalid_request with every fault. */
 export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   const faults: FieldError[] = [];
   const { single, lists } = parseQuery(call.query, syncParameters.feed, faults, (name) => name === 'fields');
@@ -104,7 +104,7 @@ function listOrders(call: SyncCall, prefix: string | null, isChanges: boolean) {
   return listSections(call, prefix).map(({ order }) => order);
 }
 
-/** Throws invalid() with every fault. */
+/** Throws invalid_request with every fault. */
 export function parseIds(call: SyncCall): HashRequest {
   const faults: FieldError[] = [];
   const { single } = parseQuery(call.query, syncParameters.ids, faults);
@@ -112,7 +112,7 @@ export function parseIds(call: SyncCall): HashRequest {
   return { ...parseHashRequest(call, single, faults), prefixes };
 }
 
-/** Throws invalid() with every fault. */
+/** Throws invalid_request with every fault. */
 export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
   const faults: FieldError[] = [];
   const { first, last } = call.sync.period ?? {};
