@@ -143,7 +143,8 @@ const unusableValues: Readonly<
   sunset: (name, value, { deprecation }) => {
     if (value === '') return [];
     const date = new Date(value);
-    if (date.toUTCString() !== value) return [`${name} must be an HTTP date such as Fri, 01 Jan 2027 00:00:00 GMT.`];
+    if (Number.isNaN(date.getTime()) || date.toUTCString() !== value)
+      return [`${name} must be an HTTP date such as Fri, 01 Jan 2027 00:00:00 GMT.`];
     const deprecatedMs = Number(String(deprecation).slice(1)) * 1000; // 0 without a deprecation
     return date.getTime() < deprecatedMs ? [`${name} must not be earlier than DEPRECATION.`] : []; // RFC 9745 §4
   },

@@ -232,6 +232,10 @@ function isOpenQuote(text: string): boolean {
   return (text.replace(/"(?:[^"]|"")*"/g, '').match(/'/g)?.length ?? 0) % 2 === 1;
 }
 
+/**
+ * Proves tables of a plan one after the other until none is added: by a column that is compared with the workspace, or with the same
+ * column of a proven table; or by a foreign key to a proven row. A subquery is proven by one of its tables. Lists the others.
+ */
 function listUncompared(scans: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
   const { tables, subqueries, comparisons, verdicts } = scans;
   const relationOf = (alias: string): RelationRow | undefined => relations.get(tables.get(alias) ?? '');

@@ -37,7 +37,7 @@ export function makeUrlReader(first: string, readUrls: () => readonly string[]):
 const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'] as const;
 const tlsParameters = ['sslmode', ...tlsFiles];
 
-/** Returns the end of a sentence, or null; quotes no value. Requires sslmode, without which names of customers cross as plain text. */
+/** Returns the end of a sentence, or null; quotes no value. `check` warns of a URL without sslmode. */
 export function findUrlFault(url: string): string | null {
   if (!/^postgres(ql)?:/.test(url)) return 'must be a connection URL, postgres://….';
   if (!URL.canParse(url) || endsBeforeLogin(new URL(url)))

@@ -250,7 +250,7 @@ const options = (decode?: DecodeFunction): CodecOptions => ({
 });
 
 function moduleDecoded(codec: Codec, decode: DecodeFunction, stored: string, keyId: string | null = 'k1'): unknown {
-  const rows = { table: 'people', columns: [{ name: 'name', at: 0 }], others: new Map([['key_id', 1]]) };
+  const rows = { table: 'people', columns: [{ name: 'name', at: 0 }], otherColumns: new Map([['key_id', 1]]) };
   const write = compileCodec(codec, options(decode), rows);
   const present = { row: Row.of([stored, keyId]), workspace: 'w', id: '7' };
   try {

@@ -62,7 +62,7 @@ test('DEPRECATION and SUNSET have the forms of their headers, and the sunset is 
   for (const text of [
     ...['2027-01-01', '@1798761600', 'Sat, 01 Jan 2027 00:00:00 GMT', 'Fri, 1 Jan 2027 00:00:00 GMT'],
     ...['Fri, 01 Jan 2027 00:00:00 UTC', 'Sun, 30 Feb 2027 00:00:00 GMT', 'Friday, 01-Jan-27 00:00:00 GMT'],
-    ...['next year'],
+    ...['next year', 'Invalid Date'],
   ])
     t.throws(
       () => loadSettings({ SUNSET: text }),

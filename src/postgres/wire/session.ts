@@ -57,13 +57,9 @@ export function listStartups(settings: readonly SessionSetting[]): readonly Star
   return [...sent, tracked];
 }
 
-/** PostgreSQL knows no such setting, or a pooler passes none on. */
-export function isRefusedStartup({
-  code,
-  severity,
-}: {
-  readonly code?: unknown;
-  readonly severity?: unknown;
-}): boolean {
-  return severity !== undefined && (code === undefinedObject || code === protocolViolation);
+/** PostgreSQL knows no such setting, or a pooler passes none on. PgBouncer has the same code for a server that is down. */
+export function isRefusedStartup(error: { code?: unknown; severity?: unknown; message?: unknown }): boolean {
+  const { code, severity, message } = error;
+  const isRefused = code === protocolViolation && /parameter|option/i.test(String(message));
+  return severity !== undefined && (code === undefinedObject || isRefused);
 }

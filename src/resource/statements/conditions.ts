@@ -22,7 +22,7 @@ export function hasValue(column: string, value: Parameter | Fragment, type: Fiel
   return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
 }
 
-/** Bounds a range at its `farEnd` by a row comparison, as `comparison` says; the second column is the same on both sides. */
+/** Bounds a range at its `farEnd` by a row comparison, as `writeComparison` says; the second column is the same on both sides. */
 export function writeCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },

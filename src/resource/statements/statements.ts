@@ -230,9 +230,9 @@ function selectRowById(resource: Resource, id: Parameter | Fragment, columns = g
 }
 
 /**
- * Finds the rows that a list of ids names, at most 100, each looked up by itself: with `id = any(…)` a generic plan read the whole
- * workspace, and so did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All plain
- * columns are read, because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So
+ * Finds the rows that a list of ids names, 100 of a client or a chunk of sync, each looked up by itself: with `id = any(…)` a generic plan
+ * read the whole workspace, and so did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All
+ * plain columns are read, because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So
  * explained: `id = any(…)`: 281 buffers; looked up: 16 buffers.
  */
 function selectRowsByIds(resource: Resource, record: readonly string[]): Fragment {
