@@ -318,6 +318,6 @@ test.serial('writes that wait for locks of three tables take no connection from 
   isOver = true;
   await admin.query('rollback');
   await Promise.all(waiting.flat());
-  for (const count of counts) t.true(count > 20, `${counts} writes were answered`);
+  for (const count of counts) t.true(count > 5, `${counts} writes were answered`); // 3 and 2 where the locks hold connections
   for (const name of four) t.is((await add(name)).status, 201);
 });
