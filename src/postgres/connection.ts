@@ -112,8 +112,8 @@ export async function openClient(
 }
 
 /**
- * An open connection takes statements; a closing one closes when those in flight have ended. The server holds work that no client awaits
- * for one that is given up, and still does so for one that is orphaned, whose socket has ended.
+ * An open connection takes statements; a closing one closes when the statements in flight have ended. No client awaits the statement of
+ * a connection that is given up, and its server can still run it. An orphaned connection is a given-up one whose socket has ended.
  */
 const transitions = {
   open: { close: 'closing', giveUp: 'given up', end: 'ended' },

@@ -51,7 +51,7 @@ test('a batch of a check is late after its time without an answer, and one that 
   };
   client.query(batch('select 1'));
   await eventually(t, 'the answer', () => outcomes.length === 1);
-  client.query(batch('select pg_sleep(60)')); // its time begins after that of the other
+  client.query(batch('select pg_sleep(60)')); // it begins after the other
   await eventually(t, 'the time-out', () => outcomes.length === 2);
   t.deepEqual(outcomes, ['select 1: SELECT 1', 'select pg_sleep(60): Query read timeout']);
   await client.end();
