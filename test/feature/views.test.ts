@@ -23,6 +23,16 @@ const run = (t: ExecutionContext<TestContext>, ...args: string[]): Promise<Comma
   commandLine(args, connections(t.context.database));
 const migrate = (t: ExecutionContext<TestContext>): Promise<CommandResult> => run(t, 'migrate', '--views', folder);
 
+/** Sets `lock_timeout` of reads. The replica that all files share can pause within a change of views, to copy a database. */
+async function setLockTimeout(t: ExecutionContext<TestContext>, setting: string): Promise<void> {
+  const { name, primary, replica, caughtUp } = t.context.database;
+  await primary.query(`alter role gateway_reader in database ${name} ${setting}`);
+  await caughtUp();
+  const sessions = `from pg_stat_activity where datname = '${name}' and usename = 'gateway_reader'`;
+  await replica.query(`select pg_terminate_backend(pid) ${sessions}`);
+  await eventually(t, 'a new session', async () => (await t.context.client.get('/klanten')).status === 200);
+}
+
 async function oids({ context }: ExecutionContext<TestContext>): Promise<string> {
   const { rows } = await context.database.primary.query<{ oids: string }>(
     `select string_agg(oid::text, ' ' order by oid) as oids from pg_class
@@ -51,6 +61,7 @@ async function rights({ context }: ExecutionContext<TestContext>): Promise<strin
 
 test.serial('while the views are replaced again and again no read and no write fails', async (t) => {
   const { client, database, gateway, token } = t.context;
+  await setLockTimeout(t, `set lock_timeout = '60s'`);
   const [workspace] = database.workspaces;
   const { rows } = await database.primary.query<{ id: string }>(
     'select id from app.installaties where workspace_id = $1 limit 1',
@@ -113,6 +124,7 @@ test.serial('while the views are replaced again and again no read and no write f
   t.log(Object.fromEntries(statuses));
   t.deepEqual([...statuses.keys()], ['ok']);
   t.deepEqual(await rights(t), before);
+  await setLockTimeout(t, 'reset lock_timeout');
   t.is((await run(t, 'check')).code, 0);
 });
 
