@@ -133,24 +133,23 @@ async function redWithout({ file, find, replace, test }: Mutant): Promise<{ ok: 
     source.replace(find, () => replace),
   );
   try {
-    const fault = /\.c?ts$/.test(file) ? compile() : null;
+    const fault = compile();
     if (fault !== null) return { ok: false, what: `does not compile: ${fault.split('\n')[0]}` };
-    const { red, what } = await run(test);
+    const { red, what } = await run(test, '--fail-fast');
     return { ok: red, what: red ? what : `SURVIVES: ${what}` };
   } finally {
-    writeFileSync(path, source);
-    compile();
+    writeFileSync(path, source); // which the next mutant's compilation finds
   }
 }
 
 /** Runs a test file of the copy: those that need the shared database through `npm test`, the others by AVA alone. */
-async function run(test: string): Promise<{ red: boolean; what: string }> {
+async function run(test: string, ...flags: string[]): Promise<{ red: boolean; what: string }> {
   const compiled = test.replace(/\.ts$/, '.js').replace(/^/, 'dist/');
   if (!existsSync(join(folder, compiled))) return { red: false, what: `there is no ${test}` };
   const isShared = reaches(test, 'test/support/workspace.ts');
   const program = isShared ? 'dist/test/support/run.js' : 'node_modules/ava/entrypoints/cli.mjs';
   // A group of its own, because a worker of AVA that a mutant keeps in a loop notices nothing, and would burn a core under all later runs.
-  const child = spawn(process.execPath, [program, compiled], {
+  const child = spawn(process.execPath, [program, compiled, ...flags], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
