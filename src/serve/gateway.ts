@@ -169,6 +169,7 @@ async function openParts(settings: Settings, opening: Opening) {
   const loop = new EventLoop();
   openings.add(() => loop.close());
   const databases = openDatabases(settings, opening, loop);
+  openings.add(() => databases.close());
   const { heartbeat, primary } = databases;
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await openPeers(settings, positions, observe);
@@ -176,7 +177,6 @@ async function openParts(settings: Settings, opening: Opening) {
   positions.share(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
   openings.add(() => watch.close());
-  openings.add(() => databases.close());
   const upkeep = primary && new Upkeep(primary.writes, settings, observe);
   openings.add(() => upkeep?.close());
   const readBody = primary && (await makeBodyReader(settings.bodyBytesMax));

@@ -1,13 +1,18 @@
+import { createHook } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { type Cluster, startCluster } from '../../demo/cluster/cluster.js';
 import { processesOf } from '../../demo/cluster/processes.js';
 import { projectRoot } from '../../src/base/paths.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
+import { startGateway } from '../../src/serve/gateway.js';
+import { loadSettings } from '../../src/settings.js';
 import { until } from '../support/patience.js';
 
 let cluster: Cluster;
@@ -67,6 +72,27 @@ test.serial('a kept folder is started again, and refused when it holds other fil
     }
   }
   await t.throwsAsync(startCluster({ dir: parent, replicas: 0 }), { message: /holds something else/ });
+});
+
+test.serial('a gateway that a process embeds stops its timers if the connection to Redis cannot be made', async (t) => {
+  const running = new Map<number, string>();
+  const init = (id: number, type: string): void => {
+    const { stack = '' } = new Error();
+    if (type === 'Timeout' && stack.includes('/dist/src/')) running.set(id, stack);
+  };
+  const hook = createHook({ init, destroy: (id) => running.delete(id) });
+  const unreachable = 'postgres://gateway_reader:none@127.0.0.1:1/app';
+  const urls = { replicaUrls: unreachable, primaryUrls: unreachable, publicUrl: 'http://localhost:3000' };
+  const settings = loadSettings({}, { ...urls, wallKey: Buffer.alloc(32).toString('base64') });
+  const redis = { redisUrl: 'redis://127.0.0.1:1', redisSentinels: '127.0.0.1:1', redisSentinelName: '' };
+  hook.enable();
+  t.teardown(() => hook.disable());
+  const starting = startGateway({ ...settings, ...redis }, new PassThrough().resume(), undefined, {
+    isSuccessor: true,
+  });
+  await t.throwsAsync(starting, { message: /name of master/ });
+  for (let turn = 0; turn < 3; turn++) await nextTurn(); // hooks hear of the end of a timer later
+  t.deepEqual([...running.values()], []);
 });
 
 interface Ready {
