@@ -19,7 +19,7 @@ const layers = words(`
   base/flow
   postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
   resource/projection resource/definition resource/statements resource settings.ts
-  serve/reply.ts serve/write serve/read serve/sync serve/peers doctor serve/openapi serve/http serve/ops serve/app.ts
+  serve/read-register.ts serve/reply.ts serve/upkeep.ts serve/write serve/read serve/sync serve/peers doctor serve/openapi serve/http serve/ops serve/app.ts
   serve/gateway.ts serve/workers operate/export operate/migrate operate/adopt cli main.ts`);
 
 /** A fence within the layers says which importers a folder allows. */
@@ -115,7 +115,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/http\/tokens\.ts$|^src\/cli\/(tokens|register)\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/(http\/tokens|sync\/sealed-parts|upkeep)\.ts$|^src\/cli\/(tokens|register)\.ts$/,
   },
 ];
 

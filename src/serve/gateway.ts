@@ -26,8 +26,6 @@ import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe
 import { Replica } from '../postgres/replica.js';
 import { ServerHealth } from '../postgres/resource-health.js';
 import { sealWith } from '../postgres/seal.js';
-import { makeSyncKeys } from '../postgres/sync-keys.js';
-import { Upkeep } from '../postgres/upkeep.js';
 import { listSessionSettings } from '../postgres/wire/session.js';
 import { type CompiledResource, compileResources } from '../resource/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
@@ -52,7 +50,8 @@ import { type Peers, standalone } from './peers/peers.js';
 import { ChunkMemory } from './read/chunk-memory.js';
 import { PageMemory } from './read/page-ends.js';
 import { watchTimeline } from './sync/pass.js';
-import { makeSealedParts } from './sync/sealed-parts.js';
+import { makeSealedParts, readSyncKeys } from './sync/sealed-parts.js';
+import { Upkeep } from './upkeep.js';
 
 /** A parent's message to its workers, which read no file of definitions: it may be broken by now, or not be meant to serve yet. */
 export interface WorkerStart {
@@ -244,7 +243,7 @@ function makeDeps(
     noteRead: (tokenId, content) => upkeep?.noteRead(tokenId, content),
     latestTimeline: watchTimeline(() => heartbeat.newest),
     syncSeal: makeSealedParts(settings.wallKey, () =>
-      makeSyncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') }),
+      readSyncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') }),
     ),
     ...pages,
     docs: settings.docs === 'public' ? pages.docs(true) : null,

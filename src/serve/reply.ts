@@ -1,4 +1,4 @@
-import type { ReadContent } from '../postgres/read-register.js';
+import type { ReadContent } from './read-register.js';
 
 export interface PageSize {
   readonly perPage: number;

@@ -5,12 +5,12 @@ import test from 'ava';
 import pg from 'pg';
 import { type ProblemCode, problems } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
-import { type CopyStep, ReadRegister } from '../../src/postgres/read-register.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { foldRepeatedLines, openLog, type RepeatedLines, type Repetition } from '../../src/serve/ops/log.js';
 import { makeMetrics } from '../../src/serve/ops/metrics.js';
 import { Recent, sumCounts } from '../../src/serve/ops/recent.js';
 import { type Readiness, reportStatus } from '../../src/serve/ops/status.js';
+import { type CopyStep, ReadRegister } from '../../src/serve/read-register.js';
 import { until } from '../support/patience.js';
 
 const ready: Readiness = {

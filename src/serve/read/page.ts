@@ -1,12 +1,12 @@
 import { Problem } from '../../base/errors.js';
 import type { ReadTarget, Requirement } from '../../postgres/choice.js';
 import { enough } from '../../postgres/connection-pool.js';
-import type { CopyStep, ReadContent } from '../../postgres/read-register.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey, RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
+import type { CopyStep, ReadContent } from '../read-register.js';
 import { makeDataAsOf, type Piece, type Reply, type Sent } from '../reply.js';
 import { type Reader, requireContinuation } from './routing.js';
 

@@ -1,6 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { Problem } from '../../base/errors.js';
+import type { Observe } from '../../base/events.js';
 import { deriveKey } from '../../base/wall-key.js';
+import { runOnServer } from '../../postgres/choice.js';
+import type { Replica } from '../../postgres/replica.js';
+import { prepareSql } from '../../postgres/statement.js';
 import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 
 /** Seals WAL positions and transaction ids, so that no client can read or forge them. */
@@ -66,4 +70,22 @@ export function makeSealedParts(wallKey: string, learn: () => Promise<readonly B
       }
     },
   };
+}
+
+const syncKeysStatement = prepareSql('sync_keys', 'select gateway.sync_keys()');
+
+/** Reads a sync key for each key of the wall that the database has. */
+export function readSyncKeys(deps: {
+  readonly replicas: readonly Replica[];
+  readonly observe: Observe;
+  readonly queueWaitMs: number;
+}): Promise<Buffer[]> {
+  return runOnServer(deps, {}, async ({ target }) => {
+    const keys: Buffer[] = [];
+    const run = { statement: syncKeysStatement, workspace: null, values: {} };
+    await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
+      keys.push(Buffer.from(String(row.texts()[0]).slice('\\x'.length), 'hex'));
+    });
+    return keys;
+  });
 }

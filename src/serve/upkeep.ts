@@ -1,10 +1,10 @@
 import { getCorrection, getSqlState } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
-import type { Primary } from './primary.js';
+import type { Primary } from '../postgres/primary.js';
+import type { TextRow } from '../postgres/row.js';
+import { hashFingerprint } from '../postgres/seal.js';
+import { prepareSql, type Statement } from '../postgres/statement.js';
 import { type ReadContent, ReadRegister } from './read-register.js';
-import type { TextRow } from './row.js';
-import { hashFingerprint } from './seal.js';
-import { prepareSql, type Statement } from './statement.js';
 
 const rowsPerRun = 500;
 /** Pause while expired rows are left: it deletes 2,500 rows a second, more than one gateway's writes add. */
