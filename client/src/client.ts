@@ -116,7 +116,7 @@ export function workspaceClient(options: ClientOptions): Client {
   return {
     async *listAll<T>(list: string, query: Query = {}) {
       for (let cursor: string | undefined; ; ) {
-        const path = `${list}${writeQuery({ perPage: 1000, ...query, cursor })}`;
+        const path = `${list}${composeQuery({ perPage: 1000, ...query, cursor })}`;
         const { data, pagination } = (await send({ method: 'GET', path })).body as Page<T>;
         yield* data;
         if (pagination.nextCursor === null) return;
@@ -147,7 +147,7 @@ interface Page<T> {
   readonly pagination: { readonly nextCursor: string | null; readonly complete: boolean };
 }
 
-function writeQuery(query: Query): string {
+function composeQuery(query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   return `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }

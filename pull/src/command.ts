@@ -17,7 +17,7 @@ export async function runCommand(
       return 0;
     }
     if (command.does === 'status') {
-      const { writeStatus: statusText } = await import('./sql/status.js');
+      const { composeStatus: statusText } = await import('./sql/status.js');
       const { text, isFresh } = await statusText(command, command.maxAgeMs);
       screen.print(text);
       return isFresh ? 0 : 1;

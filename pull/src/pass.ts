@@ -197,7 +197,7 @@ class Reader {
 
   /** Returns the ids of some groups that the gateway no longer has, and the number of those that it has in another version. */
   async #difference(prefixes: readonly string[], since: string): Promise<{ gone: string[]; stale: number }> {
-    const answer = await this.#deps.api.json(`${this.#path}/ids?${writeQuery(prefixes, since)}`);
+    const answer = await this.#deps.api.json(`${this.#path}/ids?${composeQuery(prefixes, since)}`);
     const data = getMember<{ id: string; syncVersion: string }[]>(answer, 'data');
     const here = await this.#copy.versions(prefixes);
     const present = new Set(data.map(({ id }) => id));
@@ -209,7 +209,7 @@ class Reader {
 
   /** Reads every record of some groups. */
   async #groups(prefixes: readonly string[], since: string): Promise<void> {
-    for (let from = writeQuery(prefixes, since); ; ) {
+    for (let from = composeQuery(prefixes, since); ; ) {
       const { nextCursor } = await this.#page(`&${from}`, () => ({ since, cursor: null }));
       if (nextCursor === null) return;
       from = `prefix=${prefixes.join(',')}&cursor=${encodeURIComponent(nextCursor)}`;
@@ -277,7 +277,7 @@ class Reader {
 
 const countIn = (groups: Groups): number => Number.parseInt(groups.get('') ?? '0', 10);
 
-const writeQuery = (prefixes: readonly string[], since: string): string =>
+const composeQuery = (prefixes: readonly string[], since: string): string =>
   `prefix=${prefixes.join(',')}&since=${encodeURIComponent(since)}`;
 
 function isSame(one: Groups, other: Groups): boolean {

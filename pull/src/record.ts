@@ -133,10 +133,10 @@ export class Flattener {
 
   /** Hashes a record; sql/copy.ts computes the same hash from the stored rows. */
   #hashOf(row: Row, parts: readonly Row[][]): string {
-    const mainText = writeRowText(row, [...this.#main.kinds, 'text'], 0);
+    const mainText = composeRowText(row, [...this.#main.kinds, 'text'], 0);
     const hashes = parts.map((rows, i) => {
       const kinds = (this.#parts[i] as Layout).kinds;
-      return hashPart(rows.map((each) => hashMd5(`${each[1]}|${writeRowText(each, kinds, 2)}`)));
+      return hashPart(rows.map((each) => hashMd5(`${each[1]}|${composeRowText(each, kinds, 2)}`)));
     });
     return hashMd5([hashMd5(mainText).toString('hex'), ...hashes].join('|')).toString('hex');
   }
@@ -162,7 +162,7 @@ const hashMd5 = (text: string): Buffer => createHash('md5').update(text).digest(
 export const longTextBytes = 1000;
 
 /** Writes a text that differs whenever a value differs: values of other kinds than these contain no `|`. */
-function writeRowText(row: Row, kinds: readonly Kind[], offset: number): string {
+function composeRowText(row: Row, kinds: readonly Kind[], offset: number): string {
   let text = '';
   for (const [i, kind] of kinds.entries()) {
     const value = row[offset + i] as string | null;

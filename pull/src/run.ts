@@ -159,7 +159,7 @@ class Run {
     await this.#pass(opened, changes);
     await this.#settleReferences(opened, changes, known);
     if (exportTo !== null) await this.#export(opened, exportTo, known);
-    if (dbtTo !== null) await this.#writeDbt(opened, dbtTo);
+    if (dbtTo !== null) await this.#exportDbt(opened, dbtTo);
     if (this.#failed.size > 0)
       throw new ResourcesFailed(`Not brought up to date: ${[...this.#failed].map(({ name }) => name).join(', ')}.`);
   }
@@ -252,9 +252,9 @@ class Run {
     if (files.length > 0) this.#screen.note(`Of an earlier run, and not written by this one: ${files.join(', ')}.`);
   }
 
-  async #writeDbt(resources: readonly Resource[], file: string): Promise<void> {
+  async #exportDbt(resources: readonly Resource[], file: string): Promise<void> {
     const { to, schema, hasWorkspace } = this.#options;
-    const { writeDbtSources: dbtSources } = await import('./sql/dbt.js');
+    const { composeDbtSources: dbtSources } = await import('./sql/dbt.js');
     const text = dbtSources(resources, isDatabase(to) ? schema : 'main', hasWorkspace);
     await mkdir(dirname(file), { recursive: true });
     await replaceFile(dirname(file), basename(file), (part) => writeFile(part, text));

@@ -43,14 +43,14 @@ export function printTable(lines: readonly (readonly string[])[], widths: number
 
 /** Resolves with null, or with the code of the fault when stdout does not take the line. */
 export function tryOut(line: string): Promise<string | null> {
-  return writeOut(`${showControls(foldToOneLine(line))}\n`);
+  return sendOut(`${showControls(foldToOneLine(line))}\n`);
 }
 
 export async function waitForOutput(): Promise<void> {
-  await writeOut('');
+  await sendOut('');
 }
 
-function writeOut(text: string): Promise<string | null> {
+function sendOut(text: string): Promise<string | null> {
   return new Promise((resolve) =>
     process.stdout.write(text, (error) =>
       resolve(error ? ((error as NodeJS.ErrnoException).code ?? error.message) : null),

@@ -1,14 +1,14 @@
 import { runAsAdmin } from '../postgres/admin.js';
 import { readAdminUrl } from './admin.js';
 import { type Command, makeCommand, printLine, printTable, printText, sayError, UsageError } from './command.js';
-import { findWorkspace, rephrase, requireDay, writeMomentSql } from './tokens.js';
+import { composeMomentSql, findWorkspace, rephrase, requireDay } from './tokens.js';
 
 type ReportRow = Readonly<Record<string, string | number | readonly string[] | null>>;
 
-const readsSql = `select ${writeMomentSql('hour')} as hour, token_id as "tokenId", token, resource, requests::float8, records::float8,
+const readsSql = `select ${composeMomentSql('hour')} as hour, token_id as "tokenId", token, resource, requests::float8, records::float8,
   string_to_array(fields, ',') as fields from gateway.list_reads($1, $2::date::timestamp at time zone 'UTC', ($3::date + 1)::timestamp at time zone 'UTC')`;
-const copiesSql = `select resource, token_id as "tokenId", token, state, ${writeMomentSql('passed_at')} as "lastPass",
-  ${writeMomentSql('changed_at')} as "lastChanges", ${writeMomentSql('compared_at')} as "lastDigest" from gateway.list_copies($1)`;
+const copiesSql = `select resource, token_id as "tokenId", token, state, ${composeMomentSql('passed_at')} as "lastPass",
+  ${composeMomentSql('changed_at')} as "lastChanges", ${composeMomentSql('compared_at')} as "lastDigest" from gateway.list_copies($1)`;
 
 const readHeadings = ['HOUR', 'TOKEN', 'NAME', 'RESOURCE', 'REQUESTS', 'RECORDS', 'PERSONAL FIELDS'];
 const copyHeadings = ['COPY OF', 'TOKEN', 'NAME', 'STATE', 'LAST PASS', 'LAST CHANGES', 'LAST DIGEST'];

@@ -182,11 +182,11 @@ async function show(
 
 type ListedToken = Readonly<Record<string, string | number | readonly string[] | null>>;
 
-export const writeMomentSql = (column: string): string =>
+export const composeMomentSql = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 const listed = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
-  ${writeMomentSql('created_at')} as "createdAt", ${writeMomentSql('expires_at')} as "expiresAt", ${writeMomentSql('revoked_at')} as "revokedAt",
-  rotated_from as "rotatedFrom", state, ${writeMomentSql('last_used_at')} as "lastUsedAt",
+  ${composeMomentSql('created_at')} as "createdAt", ${composeMomentSql('expires_at')} as "expiresAt", ${composeMomentSql('revoked_at')} as "revokedAt",
+  rotated_from as "rotatedFrom", state, ${composeMomentSql('last_used_at')} as "lastUsedAt",
   requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;
 
 /** Deletes expired tokens; a remaining successor forgets its predecessor. */

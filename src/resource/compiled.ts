@@ -9,7 +9,7 @@ import {
   type Field,
   type Group,
   getColumns,
-  type JsonPart,
+  type JsonShape,
   type LoggedTypes,
   listCodecsInUse,
   listLeaves,
@@ -161,7 +161,7 @@ function hashShown(resource: Resource, options: ProjectionOptions, all: readonly
 }
 
 /** Leaves out the descriptions and examples of members, by their place: a member can be named `example`, too. */
-function dropProse(members: Readonly<Record<string, Field | Group | JsonPart>>): object {
+function dropProse(members: Readonly<Record<string, Field | Group | JsonShape>>): object {
   const dropIn = ({ description, example, ...part }: Partial<Field & Group>): object => ({
     ...part,
     ...(part.group && { group: dropProse(part.group) }),

@@ -1,4 +1,4 @@
-import { writeCondition } from '../../src/resource/statements/conditions.js';
+import { composeCondition } from '../../src/resource/statements/conditions.js';
 import { records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';
 
@@ -12,7 +12,7 @@ const filters = {
 } as const;
 
 const condition = (name: keyof typeof filters, day: string): string => {
-  const { sql, bindings } = writeCondition(name, { filters }).toSQL();
+  const { sql, bindings } = composeCondition(name, { filters }).toSQL();
   const places = bindings.map((bound) => ((bound as { name: string }).name === name ? `(${day})` : 'zone'));
   return sql.replaceAll('?', () => places.shift() as string);
 };

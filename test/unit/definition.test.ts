@@ -226,7 +226,7 @@ function recordOf(vault: string | null, data: string | null): { json: string; fa
   const observe = (event: Event): void => {
     if (event.type === 'decode_failed') failures.push(`${event.pointer} ${event.reason}`);
   };
-  const { json } = compileSerializer(customers, projectionOptions, observe);
+  const { toJson: json } = compileSerializer(customers, projectionOptions, observe);
   return { json: json(Row.of(['1', '2026-01-31', vault, data]), 'w'), failures };
 }
 
@@ -273,7 +273,7 @@ test('a field of type json shows the listed members of an encoded document or of
     document: field('vault', 'json', { codec: 'base64', show: ['/a'] }),
   });
   const [resource] = load({ 'customers.json': whole }) as [Resource];
-  const { json } = compileSerializer(resource, projectionOptions, () => {});
+  const { toJson: json } = compileSerializer(resource, projectionOptions, () => {});
   const shown = (text: string): unknown => JSON.parse(json(Row.of(['1', '2026-01-31', base64(text)]), 'w')).document;
   t.deepEqual(shown(` {"b": 1, "a": [1, "data:image/png;base64,${'A'.repeat(200)}"]}\n`), { a: [1, null] });
   t.is(shown('{"a"'), null);
@@ -286,7 +286,7 @@ test('a row shows nothing of the row before it, also where our own code failed i
   const fault = (): never => {
     throw new TypeError('a fault of our own');
   };
-  const { json } = compileSerializer(customers, projectionOptions, fault);
+  const { toJson: json } = compileSerializer(customers, projectionOptions, fault);
   const named = (name: string): Row => Row.of(['1', '2026-01-31', base64(`{"name":${name}}`), '{}']);
   const shown = (name: string) => JSON.parse(json(named(name), 'w'));
   t.throws(() => shown('1'), { message: 'a fault of our own' });

@@ -7,7 +7,7 @@ import type { CompiledWrite } from '../../src/resource/compiled.js';
 import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
-import { writeUrl } from '../../src/serve/read/list.js';
+import { composeUrl } from '../../src/serve/read/list.js';
 import { type Chunks, chunkByIds } from '../../src/serve/read/page.js';
 import {
   decodeCursor,
@@ -275,7 +275,7 @@ test('without a primary the latest timeline of any replica counts, and a replica
 
 function used(memory: ChunkMemory, bytes: number): ReturnType<ChunkMemory['borrow']> {
   const json = memory.borrow('long');
-  json.raw(Buffer.alloc(bytes));
+  json.appendRaw(Buffer.alloc(bytes));
   memory.lend(json, 'long').release();
   return json;
 }
@@ -292,7 +292,7 @@ test('a chunk that fills less than half of its buffer is copied, so that a slow 
   const memory = new ChunkMemory();
   const large = used(memory, 1_000_000);
   t.is(memory.borrow('long'), large);
-  large.raw(Buffer.from('abc'));
+  large.appendRaw(Buffer.from('abc'));
   const { json } = memory.lend(large, 'long');
   t.deepEqual([json.toString(), json.capacity], ['abc', 3]);
   t.is(memory.borrow('long'), large);
@@ -314,7 +314,7 @@ test('a link has the parameters of its list, and is accepted where the list was'
       fc.array(plain, { minLength: 1, maxLength: 4 }),
       fc.constantFrom('', '&cursor=c'),
       (naam, ids, cursor) => {
-        const target = writeUrl({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
+        const target = composeUrl({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
         const faults: FieldError[] = [];
         const { single, lists } = parseQuery(
           target.slice(target.indexOf('?') + 1),

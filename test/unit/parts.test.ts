@@ -1,23 +1,23 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { viewWords } from '../../src/postgres/row.js';
-import { makePartWriter } from '../../src/resource/definition/parts.js';
+import { makeShapeAppender } from '../../src/resource/definition/parts.js';
 import { makePartSchema } from '../../src/resource/definition/record-schema.js';
-import type { JsonPart } from '../../src/resource/definition/resource.js';
+import type { JsonShape } from '../../src/resource/definition/resource.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 
-function written(part: JsonPart, text: string, around = ['x', ','] as readonly [string, string]): string {
+function written(part: JsonShape, text: string, around = ['x', ','] as readonly [string, string]): string {
   const bytes = Buffer.from(around[0] + text + around[1]);
   const start = Buffer.byteLength(around[0]);
   const json = new JsonBytes(1);
-  makePartWriter(part)({ bytes, words: viewWords(bytes) }, start, json);
+  makeShapeAppender(part)({ bytes, words: viewWords(bytes) }, start, json);
   return json.toString();
 }
 
-const list = (type: JsonPart['type']): JsonPart => ({ type: 'json', items: { type } });
+const list = (type: JsonShape['type']): JsonShape => ({ type: 'json', items: { type } });
 
 // As to_json prints them, in a session with the time zone UTC.
-const values: readonly (readonly [type: JsonPart['type'], printed: string, shown: string])[] = [
+const values: readonly (readonly [type: JsonShape['type'], printed: string, shown: string])[] = [
   ['date', '"2026-03-29"', '"2026-03-29"'],
   ['date', '"0001-01-01"', '"0001-01-01"'],
   ['date', '"infinity"', 'null'],
@@ -68,7 +68,7 @@ for (const [type, printed, shown] of values) {
   });
 }
 
-const hours: JsonPart = {
+const hours: JsonShape = {
   type: 'json',
   items: {
     type: 'json',

@@ -8,8 +8,8 @@ import { projectRoot } from '../../src/base/paths.js';
 import { Row, viewWords } from '../../src/postgres/row.js';
 import { readCodecPresets } from '../../src/resource/definition/load.js';
 import {
+  type CellAppender,
   type CellContext,
-  type CellWriter,
   type Codec,
   type CodecOptions,
   DecodeError,
@@ -34,13 +34,13 @@ const lenient: CodecOptions = { keyring, legacy: true };
 const presets = readCodecPresets();
 const straat = cellDecoder('aes-256-gcm', lenient, 'klanten', 'straat');
 
-function written(write: CellWriter, column: EncodedColumn, present: PresentRow): string {
+function written(write: CellAppender, column: EncodedColumn, present: PresentRow): string {
   const json = new JsonBytes(1);
   write(json, column, present);
   return json.toString();
 }
 
-function compiled(name: string, options: CodecOptions, table: string, columns: readonly EncodedColumn[]): CellWriter {
+function compiled(name: string, options: CodecOptions, table: string, columns: readonly EncodedColumn[]): CellAppender {
   const codec = presets[name] as Codec;
   return compileCodec(codec, options, { table, columns });
 }
@@ -358,9 +358,9 @@ test('a text is the same JSON string by bytes and by words, wherever it stands',
       const bytes = Buffer.from(`${before}${value}${behind}`);
       const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
       const json = new JsonBytes(1);
-      json.stringPart({ bytes, words: viewWords(bytes) }, start, start + size);
-      json.comma();
-      json.string(bytes, start, start + size);
+      json.appendStringSpan({ bytes, words: viewWords(bytes) }, start, start + size);
+      json.appendComma();
+      json.appendString(bytes, start, start + size);
       t.is(json.toString(), `${JSON.stringify(value)},${JSON.stringify(value)}`);
     }),
     { numRuns: 3000 },
@@ -373,9 +373,9 @@ test('bytes and constants of any length are copied as they are', (t) => {
       const bytes = Buffer.from(`${before}${value}${behind}`);
       const [start, size] = [Buffer.byteLength(before), Buffer.byteLength(value)];
       const json = new JsonBytes(1);
-      json.part({ bytes, words: viewWords(bytes) }, start, start + size);
-      json.constant(encodeJson(value));
-      json.quoted({ bytes, words: viewWords(bytes) }, start, start + size);
+      json.appendSpan({ bytes, words: viewWords(bytes) }, start, start + size);
+      json.appendConstant(encodeJson(value));
+      json.appendQuoted({ bytes, words: viewWords(bytes) }, start, start + size);
       t.is(json.toString(), `${value}${value}"${value}"`);
     }),
   );
@@ -390,7 +390,7 @@ test('a moment has milliseconds, cut or filled up', (t) => {
   ]) {
     const bytes = Buffer.from(`x2026-03-29 01:59:59${fraction}+00`);
     const json = new JsonBytes(1);
-    json.instant({ bytes, words: viewWords(bytes) }, 1, bytes.length - 3);
+    json.appendInstant({ bytes, words: viewWords(bytes) }, 1, bytes.length - 3);
     t.is(json.toString(), `"2026-03-29T01:59:59.${milliseconds}Z"`);
   }
 });

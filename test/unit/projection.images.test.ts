@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import { viewWords } from '../../src/postgres/row.js';
-import { makePartWriter } from '../../src/resource/definition/parts.js';
+import { makeShapeAppender } from '../../src/resource/definition/parts.js';
 import { holdsImage } from '../../src/resource/projection/images.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import { limitMs } from '../support/patience.js';
@@ -59,13 +59,13 @@ test('escapes of JSON hide no image, and what is around it is shown', (t) => {
   const stored = `{"a": [1, "${jpeg.replaceAll('/', '\\/')}", "x"], "b": "\\u0064ata:image/png;base64,${png}", "c": "\\n${png}"}`;
   const json = new JsonBytes(1);
   const bytes = Buffer.from(stored);
-  makePartWriter({ type: 'json', show: ['/a', '/b', '/c'] })({ bytes, words: viewWords(bytes) }, 0, json);
+  makeShapeAppender({ type: 'json', show: ['/a', '/b', '/c'] })({ bytes, words: viewWords(bytes) }, 0, json);
   t.is(json.toString(), '{"a":[1,null,"x"],"b":null,"c":null}');
 });
 
 test('lists nested deeper than any call stack are left out', (t) => {
   const bytes = Buffer.from(`{"a": 1, "b": ${'['.repeat(100_000)}1${']'.repeat(100_000)}}`);
   const json = new JsonBytes(1);
-  makePartWriter({ type: 'json', show: ['/a', '/b'] })({ bytes, words: viewWords(bytes) }, 0, json);
+  makeShapeAppender({ type: 'json', show: ['/a', '/b'] })({ bytes, words: viewWords(bytes) }, 0, json);
   t.like(JSON.parse(json.toString()), { a: 1 });
 });

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
 import { Row } from '../../src/postgres/row.js';
-import { type CellWriter, type Codec, type CodecOptions, DecodeError } from '../../src/resource/projection/codec.js';
+import { type CellAppender, type Codec, type CodecOptions, DecodeError } from '../../src/resource/projection/codec.js';
 import { compileCodec } from '../../src/resource/projection/codecs.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
@@ -59,11 +59,11 @@ const others = new Map([
   ['region', 4],
 ]);
 
-function decoderOf(codec: Codec): CellWriter {
+function decoderOf(codec: Codec): CellAppender {
   return compileCodec(codec, options, { table: 'people', columns, otherColumns: others });
 }
 
-function outcomes(write: CellWriter, texts: readonly (string | null)[], workspace: string, id: string): string[] {
+function outcomes(write: CellAppender, texts: readonly (string | null)[], workspace: string, id: string): string[] {
   const present = { row: Row.of(texts), workspace, id };
   return columns.map((column) => {
     const json = new JsonBytes(1);
@@ -223,6 +223,6 @@ test('one large value holds no memory when it is written', async (t) => {
   writeOnce();
   t.true(await until(() => bytesHeld() - before < 2_000_000, 10_000), `${bytesHeld() - before} bytes`);
   t.is(json.capacity, 64);
-  json.text('"small"');
+  json.appendText('"small"');
   t.is(json.toString(), '"small"');
 });

@@ -2,7 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { makeRedaction } from '../../src/resource/compiled.js';
 import { type FieldType, getType } from '../../src/resource/definition/field-types.js';
-import { type DiffShape, readStoredChanges, writeDiff } from '../../src/resource/projection/audit-diff.js';
+import { composeDiff, type DiffShape, readStoredChanges } from '../../src/resource/projection/audit-diff.js';
 import { compileRedaction, type LoggedForm } from '../../src/resource/projection/redact.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 import { appDiff, redactedText } from '../support/redacted.js';
@@ -258,12 +258,12 @@ const shapes: readonly (readonly [DiffShape, unknown])[] = [
 for (const [shape, stored] of shapes) {
   const name = JSON.stringify(shape);
   test(`changes are written and read in the shape ${name}`, (t) => {
-    const text = writeDiff(changes, shape);
+    const text = composeDiff(changes, shape);
     t.deepEqual(JSON.parse(text), stored);
     const read = readStoredChanges(text, shape);
     const back = read.map(({ name, old, new: after }) => ({ name, before: JSON.parse(old), after: JSON.parse(after) }));
     t.deepEqual(back, changes);
-    t.is(writeDiff([], shape), shape.field === undefined ? '{}' : '[]');
+    t.is(composeDiff([], shape), shape.field === undefined ? '{}' : '[]');
   });
 
   test(`any changes come back from the shape ${name}`, (t) => {
@@ -271,7 +271,7 @@ for (const [shape, stored] of shapes) {
     fc.assert(
       fc.property(fc.uniqueArray(change, { selector: (each) => each.name }), (some) => {
         const distinct = some.filter((each) => each.name !== '__proto__');
-        const read = readStoredChanges(writeDiff(distinct, shape), shape);
+        const read = readStoredChanges(composeDiff(distinct, shape), shape);
         const sorted = (all: readonly { name: string }[]) => [...all].sort((a, b) => (a.name < b.name ? -1 : 1));
         const wanted = distinct.map((each) => ({
           name: each.name,

@@ -11,13 +11,13 @@ import { type Column, hashColumn, type Kind, type Resource, versionColumn } from
 import { type FlatRecord, Flattener, type Row } from '../record.js';
 import { widenKind } from '../values.js';
 import {
+  composeRow,
   type Dialect,
   quoteLiteral,
   quoteName,
   runInTransaction,
   type Session,
   type Value,
-  writeRow,
 } from './dialect.js';
 import { Shape } from './shape.js';
 import { type ClaimedDestination, CopyState } from './state.js';
@@ -324,7 +324,7 @@ class SqlCopy implements Copy {
   #hashes(isIn: (column: string) => string): string {
     const { at, joined, md5, xorOf } = this.#dialect;
     const textOf = (table: WholeTable, columns: readonly Column[]): string =>
-      writeRow(
+      composeRow(
         this.#dialect,
         columns.map((column) => [column, this.#kindOf(table.name, column)] as const),
       );

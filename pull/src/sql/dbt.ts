@@ -4,7 +4,7 @@ import { quoteLiteral, quoteName } from './dialect.js';
 import { getIdColumn, planTables, type WholeTable } from './tables.js';
 
 /** Writes the tables of a copy as sources of dbt: YAML whose values are JSON. */
-export function writeDbtSources(resources: readonly Resource[], schema: string, hasWorkspace: boolean): string {
+export function composeDbtSources(resources: readonly Resource[], schema: string, hasWorkspace: boolean): string {
   const source = schema === 'main' ? 'workspace_data' : schema;
   const lines = [
     '# Written by workspace-data-pull --dbt: the next run replaces it.',
@@ -22,7 +22,7 @@ export function writeDbtSources(resources: readonly Resource[], schema: string, 
     for (const table of planTables(resource, hasWorkspace))
       lines.push(
         `      - name: ${JSON.stringify(table.name)}`,
-        `        description: ${writeYamlText(table.comment)}`,
+        `        description: ${quoteYaml(table.comment)}`,
         '        config:',
         `          loaded_at_query: ${JSON.stringify(status)}`,
         '          freshness: {warn_after: {count: 2, period: hour}, error_after: {count: 24, period: hour}}',
@@ -39,14 +39,13 @@ function listColumnLines(column: Column, tests: readonly string[]): string[] {
   return [
     `          - name: ${JSON.stringify(column.name)}`,
     '            quote: true',
-    `            description: ${writeYamlText(column.comment)}`,
+    `            description: ${quoteYaml(column.comment)}`,
     ...(tests.length === 0 ? [] : ['            data_tests:', ...tests.map((test) => `              - ${test}`)]),
   ];
 }
 
 /** Removes control characters, which YAML refuses, and braces of Jinja, which dbt runs. */
-const writeYamlText = (text: string): string =>
-  JSON.stringify(stripControls(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
+const quoteYaml = (text: string): string => JSON.stringify(stripControls(text, 10_000).replace(/\{(?=[{%#])/g, '{ '));
 
 /** Lists tests of a column, as the document promises. A reference to a record that the gateway hides is a warning. */
 function listTests(

@@ -59,7 +59,7 @@ export async function runInTransaction<T>(session: Session, work: () => Promise<
 }
 
 /** Writes the text that record.ts makes of the gateway's record: both have one hash while nothing was lost. */
-export function writeRow(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
+export function composeRow(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
   const pieces = columns.map(([{ name }, kind]) => {
     const column = quoteName(name);
     const text = dialect.print(kind, column);

@@ -155,7 +155,7 @@ export async function openDuckdbDestination(
   try {
     return await makeSqlDestination(session, dialect, hasWorkspace, {
       rowsOf: (query) => readRows(connection, query),
-      writeParquet: async (table, _, part) => {
+      exportParquet: async (table, _, part) => {
         const shown = table.shown.map(({ name }) => quoteName(name)).join(', ');
         await session.rows(copySql(`select ${shown} from ${dialect.at(table.name)}`, part));
       },
@@ -180,7 +180,7 @@ async function* readRows(connection: DuckDBConnection, query: string): AsyncGene
 }
 
 /** Writes texts of another database into a new Parquet file. */
-export async function writeParquet(
+export async function exportParquet(
   table: WholeTable,
   shape: Shape,
   file: string,

@@ -34,10 +34,10 @@ export async function replaceFile(folder: string, name: string, write: (part: st
   }
 }
 
-const writeLength = 1_000_000;
+const batchLength = 1_000_000;
 
 /** Writes rows into a new file. */
-export async function writeRows(
+export async function exportRows(
   file: string,
   format: Exclude<ExportFormat, 'parquet'>,
   columns: readonly ExportColumn[],
@@ -52,7 +52,7 @@ export async function writeRows(
       let text = '';
       for (const row of rows) {
         text += lineOf(row);
-        if (text.length < writeLength) continue;
+        if (text.length < batchLength) continue;
         await handle.writeFile(text);
         text = '';
       }
@@ -65,12 +65,13 @@ export async function writeRows(
 
 const textFormats: Readonly<Record<Exclude<ExportFormat, 'parquet'>, TextFormat>> = {
   csv: makeSeparated({ first: '', separator: ',', lineEnd: '\n', cellOf: (text) => text }),
-  'excel-csv': makeSeparated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', cellOf: writeExcelCell }),
+  'excel-csv': makeSeparated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', cellOf: formatExcelCell }),
   ndjson: {
     head: () => '',
     line: (columns) => {
       const names = columns.map(({ name }) => `${JSON.stringify(name)}:`);
-      return (row) => `{${row.map((value, i) => names[i] + writeJson(value, columns[i] as ExportColumn)).join(',')}}\n`;
+      return (row) =>
+        `{${row.map((value, i) => names[i] + formatJson(value, columns[i] as ExportColumn)).join(',')}}\n`;
     },
   },
 };
@@ -96,7 +97,7 @@ function makeSeparated(form: {
 }
 
 /** Keeps a value on one line: JSON has line ends only between its tokens. */
-function writeJson(value: string | null, { kind }: ExportColumn): string {
+function formatJson(value: string | null, { kind }: ExportColumn): string {
   if (value === null) return 'null';
   if (kind === 'json') return value.replace(/[\r\n]+/g, ' ');
   return kind === 'integer' || kind === 'number' || kind === 'boolean' ? value : JSON.stringify(value);
@@ -115,7 +116,7 @@ const excelRuns = /^[=+\-@\t\r]/;
  * Makes Excel show the value: `="007"` is a text, and so is a whole number of 16 to 255 digits. Other texts that Excel would run get an
  * apostrophe.
  */
-function writeExcelCell(text: string, kind: Kind): string {
+function formatExcelCell(text: string, kind: Kind): string {
   if (kind === 'date' || kind === 'boolean') return text;
   if (kind === 'timestamp') return text.replace('T', ' ').replace(/(\.\d+)?Z$/, '');
   const isNumber = kind === 'integer' || kind === 'number';

@@ -6,7 +6,7 @@ import { shortenName } from '../names.js';
 import type { Row } from '../record.js';
 import { type Dialect, quoteName, type Session, type Value } from './dialect.js';
 import { lockSchema, type SchemaLock } from './lock.js';
-import { makeSqlDestination, writeTexts } from './sql-destination.js';
+import { composeTexts, makeSqlDestination } from './sql-destination.js';
 
 /** Rows, and about characters, that an export reads at once. */
 const rowsPerReadMax = 5_000;
@@ -92,9 +92,9 @@ export async function openPostgresDestination(
     const dialect = makeDialect(schema);
     return await makeSqlDestination(session, dialect, hasWorkspace, {
       rowsOf: (query) => readRows(db, query),
-      writeParquet: async (table, shape, file) => {
-        const { writeParquet } = await import('./duckdb.js');
-        await writeParquet(table, shape, file, readRows(db, writeTexts(dialect, table, shape)), memoryMb);
+      exportParquet: async (table, shape, file) => {
+        const { exportParquet } = await import('./duckdb.js');
+        await exportParquet(table, shape, file, readRows(db, composeTexts(dialect, table, shape)), memoryMb);
       },
       close,
     });

@@ -2,7 +2,7 @@ import type { Destination, ExportFormat, Origin } from '../destination.js';
 import type { Row } from '../record.js';
 import { makeSqlCopy } from './copy.js';
 import { type Dialect, quoteName, type Session } from './dialect.js';
-import { nameFile, replaceFile, writeRows } from './exports.js';
+import { exportRows, nameFile, replaceFile } from './exports.js';
 import type { Shape } from './shape.js';
 import {
   type ClaimedDestination,
@@ -20,12 +20,12 @@ import { planTables, type WholeTable } from './tables.js';
 export interface Engine {
   rowsOf(query: string): AsyncIterable<readonly Row[]>;
   /** Writes a table of the copy into a new Parquet file. */
-  writeParquet(table: WholeTable, shape: Shape, file: string): Promise<void>;
+  exportParquet(table: WholeTable, shape: Shape, file: string): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Selects the canonical texts of a table, for an export. */
-export function writeTexts(dialect: Dialect, table: WholeTable, shape: Shape): string {
+export function composeTexts(dialect: Dialect, table: WholeTable, shape: Shape): string {
   const texts = table.shown.map((column) =>
     dialect.print(shape.needOf(table.name, column).kind, quoteName(column.name)),
   );
@@ -75,8 +75,8 @@ async function exportTable(
   format: ExportFormat,
 ): Promise<void> {
   await replaceFile(folder, nameFile(table.name, format), async (file) => {
-    if (format === 'parquet') return engine.writeParquet(table, shape, file);
+    if (format === 'parquet') return engine.exportParquet(table, shape, file);
     const columns = table.shown.map((column) => ({ name: column.name, kind: shape.needOf(table.name, column).kind }));
-    await writeRows(file, format, columns, engine.rowsOf(writeTexts(dialect, table, shape)));
+    await exportRows(file, format, columns, engine.rowsOf(composeTexts(dialect, table, shape)));
   });
 }

@@ -25,7 +25,7 @@ interface Status {
 }
 
 /** Writes the freshness as JSON. Throws Unusable. */
-export async function writeStatus(
+export async function composeStatus(
   target: Target,
   maxAgeMs: number | null,
 ): Promise<{ readonly text: string; readonly isFresh: boolean }> {

@@ -105,7 +105,7 @@ export async function makeTables(
   for (const table of tables) {
     const present = await listColumnsIn(session, dialect.schema, table.name);
     if (present.size === 0) await createTable(session, dialect, table, shape);
-    if (present.size === 0 || (await writeAlterTable(session, dialect, table, shape, present))) isStale = true;
+    if (present.size === 0 || (await alterTable(session, dialect, table, shape, present))) isStale = true;
     shape.add(table);
     for (const column of table.columns) shape.add(table, column);
     await describe(session, dialect, table, shape);
@@ -144,7 +144,7 @@ async function createTable(session: Session, dialect: Dialect, table: WholeTable
 }
 
 /** Gives an existing table its columns, and touches no column that `pull` did not make. Null fills what a later pass brings. */
-async function writeAlterTable(
+async function alterTable(
   session: Session,
   dialect: Dialect,
   table: WholeTable,

@@ -1,5 +1,5 @@
 import { splitPointer } from '../../base/members.js';
-import { getPlace, type JsonPart, type Leaf } from '../../resource/definition/resource.js';
+import { getPlace, type JsonShape, type Leaf } from '../../resource/definition/resource.js';
 
 /** Finds forms that the definition does not show, such as texts beside objects. Members without a pointer are left out on purpose. */
 export function listFormsLeftOut({ path, field }: Leaf, text: string | null | undefined): string[] {
@@ -9,7 +9,7 @@ export function listFormsLeftOut({ path, field }: Leaf, text: string | null | un
   return [...new Set(listInPart(field, value, getPlace(path)))];
 }
 
-function listInPart({ type, items, fields, show = [] }: JsonPart, value: unknown, at: string): string[] {
+function listInPart({ type, items, fields, show = [] }: JsonShape, value: unknown, at: string): string[] {
   if (value === null || value === undefined) return [];
   if (items !== undefined)
     return Array.isArray(value)

@@ -58,7 +58,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   }
   const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
   files.set('ledger.json', `${JSON.stringify(ledgers, null, 2)}\n`);
-  writeNew(out, files);
+  createFiles(out, files);
   const { ownerless } = surveyed;
   const owned = ownerless
     ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
@@ -131,7 +131,7 @@ function listOpenDescriptions(value: unknown, at = ''): string[] {
 }
 
 /** Throws AdoptRefused, and writes nothing, when one of them exists. */
-function writeNew(out: string, files: ReadonlyMap<string, string>): void {
+function createFiles(out: string, files: ReadonlyMap<string, string>): void {
   const there = [...files.keys()].filter((path) => existsSync(join(out, path)));
   if (there.length > 0)
     throw new AdoptRefused(

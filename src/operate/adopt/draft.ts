@@ -10,7 +10,7 @@ import { getMarkColumns, listDeletedPoints } from './hiding/marks.js';
 import { getNames, toSingular } from './names.js';
 import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
-import { joinFrom, joinWorkspace, nameAs, toPoints, writePolicies, writeWhere } from './sql.js';
+import { composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, toPoints } from './sql.js';
 import { listGuessPoints } from './tables/guesses.js';
 import { describeId } from './tables/keys.js';
 import { describePath } from './tables/paths.js';
@@ -135,10 +135,10 @@ function makeViewFile(shape: Shape): DraftFile {
       ...hidden.flatMap(describeRestrictingPolicies),
     ]).map((point) => ({ rows: shape.ledger.rows, ...point })),
     sql: [
-      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${joinFrom(table.quoted, shown.way)}${writeWhere(conditions, '\n    and ')};`,
+      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${joinFrom(table.quoted, shown.way)}${composeWhere(conditions, '\n    and ')};`,
       ...(write?.sql ?? []),
-      ...writePolicies(read, ['select']),
-      ...(write ? writePolicies([table], ['insert', 'update']) : []),
+      ...composePolicies(read, ['select']),
+      ...(write ? composePolicies([table], ['insert', 'update']) : []),
     ].join('\n'),
   };
 }

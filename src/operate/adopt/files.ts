@@ -4,8 +4,8 @@ import { preset } from './columns/columns.js';
 import type { ViewColumn } from './columns/fields.js';
 import { describeGone, listPresentConditions } from './hiding/marks.js';
 import type { Subject, Survey } from './schema.js';
-import { type DraftFile, nameAs, type Points, quoteLiteral, writePolicies, writeWhere } from './sql.js';
-import { writeOwnersSql } from './tables/owners.js';
+import { composePolicies, composeWhere, type DraftFile, nameAs, type Points, quoteLiteral } from './sql.js';
+import { composeOwnersSql } from './tables/owners.js';
 
 /** Drafts tokens.sql: workspaces and owners are the app's. */
 export function makeTokensFile(surveyed: Survey): DraftFile {
@@ -16,9 +16,9 @@ export function makeTokensFile(surveyed: Survey): DraftFile {
   const small = subjects.filter(({ steps }) => steps.length === 0).sort((a, b) => a.table.rows - b.table.rows)[0];
   const listed = small?.tenant.quoted;
   const workspaces = root
-    ? `select ${nameAs(`t.${id}`, 'id')}, ${nameAs(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${writeWhere(listPresentConditions(root))}`
+    ? `select ${nameAs(`t.${id}`, 'id')}, ${nameAs(label ? `t.${label}` : `t.${id}::text`, 'name')} from ${root.quoted} t${composeWhere(listPresentConditions(root))}`
     : `select distinct ${listed} as id, ${listed}::text as name from ${small?.table.quoted}\n  where ${listed} is not null`;
-  const owners = writeOwnersSql(surveyed);
+  const owners = composeOwnersSql(surveyed);
   const open: Points = [
     surveyed.twins !== '' && surveyed.twins.trimStart(),
     !isSure && `the workspace is a guess: ${reason}.`,
@@ -32,7 +32,7 @@ export function makeTokensFile(surveyed: Survey): DraftFile {
     users && describeGone('users', users),
   ];
   const read = [root, users].flatMap((table) => table ?? []);
-  const policies = writePolicies(read, ['select']).map((line) => `\n${line}`);
+  const policies = composePolicies(read, ['select']).map((line) => `\n${line}`);
   return { ...makeFile('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
 }
 

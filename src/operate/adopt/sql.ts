@@ -41,7 +41,7 @@ export function quoteLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-export function writeWhere(conditions: readonly string[], between = ' and '): string {
+export function composeWhere(conditions: readonly string[], between = ' and '): string {
   return conditions.length === 0 ? '' : `\n  where ${conditions.join(between)}`;
 }
 
@@ -83,12 +83,12 @@ export function getAlias(steps: number, row = alias): string {
 }
 
 /** A default runs with the rights of the inserting role. */
-export function writeSequenceGrant(sequence: string): string {
+export function composeSequenceGrant(sequence: string): string {
   return `grant usage on sequence ${sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`;
 }
 
 /** Only tables with row-level security get policies. */
-export function writePolicies(
+export function composePolicies(
   tables: readonly Pick<Table, 'quoted' | 'rowSecurity'>[],
   commands: readonly PolicyCommand[],
 ): string[] {

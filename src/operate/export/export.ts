@@ -15,7 +15,7 @@ import { loadResources } from '../../resource/definition/load.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
 import { parseFilters } from '../../serve/read/parse.js';
 import type { Settings } from '../../settings.js';
-import { type ExportedFile, type PeriodFilter, readBatches, writeRecords } from './records.js';
+import { type ExportedFile, exportRecords, type PeriodFilter, readBatches } from './records.js';
 
 export class ExportFailed extends Error {
   override readonly name = 'ExportFailed';
@@ -63,7 +63,7 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
   const forget = removeOnSignals(folder);
   try {
     const manifest = await runInSnapshot(settings, options, async (snapshot, server): Promise<Manifest> => {
-      const files = await writeAll(snapshot, compiled, periods, options, folder);
+      const files = await exportAll(snapshot, compiled, periods, options, folder);
       return {
         workspace,
         ...(Object.keys(days).length > 0 && { days: { ...days, timeZone } }),
@@ -165,7 +165,7 @@ function listUrls({ replicaUrls, primaryUrls }: Settings, server: ExportOptions[
   return splitUrls(primaryUrls).map((url) => Object.assign(new URL(url), reader).href);
 }
 
-async function writeAll(
+async function exportAll(
   snapshot: Snapshot,
   compiled: readonly CompiledResource[],
   periods: readonly PeriodFilter[],
@@ -176,7 +176,7 @@ async function writeAll(
   for (const [i, each] of compiled.entries()) {
     const onRecords = (records: number): void => onProgress(each.resource.name, records);
     files.push(
-      await writeRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...(periods[i] as PeriodFilter) }),
+      await exportRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...(periods[i] as PeriodFilter) }),
     );
   }
   if (files.some(({ records }) => records > 0)) return files;

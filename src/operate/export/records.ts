@@ -36,7 +36,7 @@ interface RecordsOptions extends PeriodFilter {
 const batch = { rowsAtFirst: 100, rowsMax: 10_000, bytesMax: 2_000_000 };
 
 /** Writes each line with the bytes of the API. A few batches bound the memory. */
-export async function writeRecords(
+export async function exportRecords(
   snapshot: Snapshot,
   compiled: CompiledResource,
   { workspace, gzip, folder, onRecords, ...period }: RecordsOptions,
@@ -73,9 +73,9 @@ export async function* readBatches(
   const lines = new JsonBytes(batch.bytesMax);
   const rows = cursor(statements.list(filters).rows.all, { ...values, limit: null }, (row) => {
     const start = lines.length;
-    serializer.write(row, workspace, lines);
+    serializer.append(row, workspace, lines);
     joinLines(lines.view(), start);
-    lines.text('\n');
+    lines.appendText('\n');
   });
   for (let asked = batch.rowsAtFirst; ; ) {
     lines.clear();

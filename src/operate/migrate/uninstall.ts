@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { readCheckSql } from '../../doctor/finding.js';
 import { runAsAdmin } from '../../postgres/admin.js';
-import { dropInOrder, readSchemaObjects, replace, writeDrops } from './views.js';
+import { composeDrops, dropInOrder, readSchemaObjects, replace } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
 
@@ -41,7 +41,7 @@ export async function uninstall(adminUrl: string, note: (change: string) => void
       changes = [];
       await client.query('lock table gateway.migration_lock in share update exclusive mode nowait');
       await undo(client);
-      await dropInOrder(client, writeDrops(await readSchemaObjects(client, [])));
+      await dropInOrder(client, composeDrops(await readSchemaObjects(client, [])));
       for (const role of await readRoles(client)) changes.push(await removeRole(client, role));
       await dropInOrder(client, ['drop schema gateway, records']);
       changes.unshift('gave back what was taken from PUBLIC', 'dropped the schemas gateway and records');

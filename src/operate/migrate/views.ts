@@ -36,7 +36,7 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
     await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [
       applied.map(getFileKey),
     ]);
-    await dropInOrder(client, writeDrops(listObjects(applied)));
+    await dropInOrder(client, composeDrops(listObjects(applied)));
     const { rows } = await client.query<{ oid: string }>('select oid from pg_policy');
     const due = files.filter((file) => stale.includes(getFileKey(file)));
     for (const root of new Set(due.map((file) => file.root)))
@@ -60,7 +60,7 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
   return replace(client, async () => {
     const { rows } = await client.query<Applied>(readCheckSql('files-over'), [tables]);
     const files = await addDependents(client, rows.map(getFileKey));
-    await dropInOrder(client, writeDrops(listObjects(files)));
+    await dropInOrder(client, composeDrops(listObjects(files)));
     return files.map(getFileKey);
   });
 }
@@ -68,7 +68,7 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
 /** Adds the files whose objects a drop of these would drop. */
 async function addDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
   await client.query('savepoint trial');
-  for (const statement of writeDrops(listObjects(await readAppliedFiles(client, keys))))
+  for (const statement of composeDrops(listObjects(await readAppliedFiles(client, keys))))
     await client.query(`${statement} cascade`);
   const gone = `select root, name from gateway.applied_files where root <> 'core' and digest is not null and gateway.digest_of(objects) is null`;
   const { rows } = await client.query<Applied>(gone);
@@ -102,7 +102,7 @@ const listObjects = (files: readonly Applied[]) =>
   files.flatMap(({ objects }) => objects.map((object) => ({ object })));
 
 /** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have dropped some. */
-export function writeDrops(objects: readonly { readonly object: string }[]): string[] {
+export function composeDrops(objects: readonly { readonly object: string }[]): string[] {
   return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 

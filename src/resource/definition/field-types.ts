@@ -2,11 +2,11 @@ import type { FieldErrorCode } from '../../base/errors.js';
 import type { Row } from '../../postgres/row.js';
 import { isImageJson } from '../projection/images.js';
 import { encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
-import { type ScalarWriter, writeJsonInstant } from '../projection/json-instants.js';
+import { appendJsonInstant, type ScalarAppender } from '../projection/json-instants.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-/** Writes the value of the column at `at`, which is never NULL. */
-export type ValueSerializer = (row: Row, at: number, json: JsonBytes) => void;
+/** Appends the value of the column at `at`, which is never NULL. */
+export type ValueAppender = (row: Row, at: number, json: JsonBytes) => void;
 
 export interface FieldTypeRow {
   /** Names of the column types, as PostgreSQL prints them (format_type). */
@@ -22,9 +22,9 @@ export interface FieldTypeRow {
   readonly auditValue?: (text: string) => unknown;
   readonly example: unknown;
   /** Reads PostgreSQL's text form (ISO dates, UTC). */
-  readonly serializer: ValueSerializer;
+  readonly append: ValueAppender;
   /** Reads to_json within a value; a value of another type becomes null. */
-  readonly fromJson: ScalarWriter;
+  readonly fromJson: ScalarAppender;
   /** Type to which comparisons cast; absent: the column's own. */
   readonly comparedAs?: string;
   /** Accepts the texts that PostgreSQL prints; only types with this test can order a list and stand in cursors. */
@@ -86,49 +86,50 @@ const letterF = 0x66;
 const quote = 0x22;
 const hyphen = 0x2d;
 const openingList = 0x5b;
-const writeRaw: ValueSerializer = (row, at, json) => json.part(row, row.starts[at] as number, row.ends[at] as number);
-const writeQuoted: ValueSerializer = (row, at, json) =>
-  json.quoted(row, row.starts[at] as number, row.ends[at] as number);
-const writeEscaped: ValueSerializer = (row, at, json) =>
-  json.stringPart(row, row.starts[at] as number, row.ends[at] as number);
-/** Writes null for NaN and Infinity, which alone end in a letter. */
-const writeFinite: ValueSerializer = (row, at, json) => {
-  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) writeRaw(row, at, json);
-  else json.constant(nullJson);
+const appendRaw: ValueAppender = (row, at, json) =>
+  json.appendSpan(row, row.starts[at] as number, row.ends[at] as number);
+const appendQuoted: ValueAppender = (row, at, json) =>
+  json.appendQuoted(row, row.starts[at] as number, row.ends[at] as number);
+const appendEscaped: ValueAppender = (row, at, json) =>
+  json.appendStringSpan(row, row.starts[at] as number, row.ends[at] as number);
+/** Appends null for NaN and Infinity, which alone end in a letter. */
+const appendFinite: ValueAppender = (row, at, json) => {
+  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) appendRaw(row, at, json);
+  else json.appendConstant(nullJson);
 };
-/** Writes null for infinite dates and years beyond 9999: all other dates are 10 bytes long. */
-const writeCalendarDate: ValueSerializer = (row, at, json) => {
-  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) writeQuoted(row, at, json);
-  else json.constant(nullJson);
+/** Appends null for infinite dates and years beyond 9999: all other dates are 10 bytes long. */
+const appendCalendarDate: ValueAppender = (row, at, json) => {
+  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) appendQuoted(row, at, json);
+  else json.appendConstant(nullJson);
 };
-/** Writes null for infinite moments and years beyond 9999, which have no space after ten bytes, or no zone. */
-const writeInstant: ValueSerializer = (row, at, json) => {
+/** Appends null for infinite moments and years beyond 9999, which have no space after ten bytes, or no zone. */
+const appendInstant: ValueAppender = (row, at, json) => {
   const { bytes } = row;
   const start = row.starts[at] as number;
   const zone = (row.ends[at] as number) - 3;
-  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.instant(row, start, zone);
-  else json.constant(nullJson);
+  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.appendInstant(row, start, zone);
+  else json.appendConstant(nullJson);
 };
 
-const copyStored: ScalarWriter = (from, start, end, json) => json.part(from, start, end);
-/** Writes a number as a text, because ids are strings. */
-const copyJsonText: ScalarWriter = (from, start, end, json) => {
+const appendStored: ScalarAppender = (from, start, end, json) => json.appendSpan(from, start, end);
+/** Appends a number as a text, because ids are strings. */
+const appendJsonText: ScalarAppender = (from, start, end, json) => {
   const first = from.bytes[start] as number;
-  if (first === quote) copyStored(from, start, end, json);
-  else if (first < openingList) json.quoted(from, start, end);
-  else json.constant(nullJson);
+  if (first === quote) appendStored(from, start, end, json);
+  else if (first < openingList) json.appendQuoted(from, start, end);
+  else json.appendConstant(nullJson);
 };
-/** Writes null unless the test of the first byte, or of the value's ends, accepts it. */
-const writeIf =
-  (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarWriter =>
+/** Appends null unless the test of the first byte, or of the value's ends, accepts it. */
+const appendIf =
+  (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarAppender =>
   (from, start, end, json) => {
-    if (isOfType(from.bytes[start] as number, from.bytes, start, end)) copyStored(from, start, end, json);
-    else json.constant(nullJson);
+    if (isOfType(from.bytes[start] as number, from.bytes, start, end)) appendStored(from, start, end, json);
+    else json.appendConstant(nullJson);
   };
 /** PostgreSQL writes NaN and infinity as texts. */
-const numberFromJson = writeIf((first) => first <= digitNine && first !== quote);
-const booleanFromJson = writeIf((first) => first === letterT || first === letterF);
-const dateFromJson = writeIf(
+const numberFromJson = appendIf((first) => first <= digitNine && first !== quote);
+const booleanFromJson = appendIf((first) => first === letterT || first === letterF);
+const dateFromJson = appendIf(
   (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
 );
 
@@ -141,8 +142,8 @@ export const fieldTypes = {
     writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     isLogged: (json) => uuid.test(json.slice(1, -1).toLowerCase()),
-    fromJson: copyJsonText,
-    serializer: writeQuoted,
+    fromJson: appendJsonText,
+    append: appendQuoted,
     isPrinted: isUuid,
     query: { schema: identifier, isValue: isUuid },
   },
@@ -153,8 +154,8 @@ export const fieldTypes = {
     writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
     isLogged: isLoggedId,
-    fromJson: copyJsonText,
-    serializer: writeQuoted,
+    fromJson: appendJsonText,
+    append: appendQuoted,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -164,8 +165,8 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-    fromJson: copyJsonText,
-    serializer: writeEscaped,
+    fromJson: appendJsonText,
+    append: appendEscaped,
     isPrinted: hasNoNul,
     isMember: isString,
     query: { schema: identifier, isValue: hasNoNul },
@@ -176,8 +177,8 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: 'open',
     isLogged: isLoggedText,
-    fromJson: copyJsonText,
-    serializer: writeEscaped,
+    fromJson: appendJsonText,
+    append: appendEscaped,
     query: { schema: identifier, isValue: hasNoNul },
   },
   integer: {
@@ -189,7 +190,7 @@ export const fieldTypes = {
     example: 3,
     isLogged: isLoggedNumber,
     fromJson: numberFromJson,
-    serializer: writeRaw,
+    append: appendRaw,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: {
@@ -208,7 +209,7 @@ export const fieldTypes = {
     example: 2.5,
     isLogged: isLoggedNumber,
     fromJson: numberFromJson,
-    serializer: writeFinite,
+    append: appendFinite,
   },
   boolean: {
     columnTypes: ['boolean'],
@@ -219,8 +220,8 @@ export const fieldTypes = {
     example: true,
     isLogged: (json) => json === 'true' || json === 'false',
     fromJson: booleanFromJson,
-    serializer: (row, at, json) =>
-      json.constant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
+    append: (row, at, json) =>
+      json.appendConstant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
     query: {
       schema: { type: 'boolean' },
       isValue: (text) => text === 'true' || text === 'false',
@@ -236,7 +237,7 @@ export const fieldTypes = {
     example: '2026-03-14',
     isLogged: isLoggedTime,
     fromJson: dateFromJson,
-    serializer: writeCalendarDate,
+    append: appendCalendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
@@ -251,8 +252,8 @@ export const fieldTypes = {
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     isLogged: isLoggedTime,
-    fromJson: writeJsonInstant,
-    serializer: writeInstant,
+    fromJson: appendJsonInstant,
+    append: appendInstant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),
     query: {
       schema: { type: 'string', format: 'date-time' },
@@ -267,8 +268,8 @@ export const fieldTypes = {
     columnTypes: ['json', 'jsonb'],
     schema: {},
     example: [],
-    fromJson: copyStored,
-    serializer: writeRaw,
+    fromJson: appendStored,
+    append: appendRaw,
     isMember: () => true,
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;

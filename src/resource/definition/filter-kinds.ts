@@ -149,7 +149,7 @@ export function splitValues(name: string, values: readonly string[], faults: Fie
   return values;
 }
 
-/** Writes an array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
+/** Formats an array in PostgreSQL's text form (PostgreSQL documentation §8.15.2). */
 export function formatArray(values: readonly string[]): string {
   const quoted = values.map((value) => `"${value.replace(/["\\]/g, '\\$&')}"`);
   return `{${quoted.join(',')}}`;

@@ -10,9 +10,9 @@ import {
   skipValue,
   visitEach,
 } from '../projection/json-walk.js';
-import { type JsonWriter, makeShownMembersWriter } from '../projection/shown-members.js';
+import { type JsonAppender, makeShownMembersAppender } from '../projection/shown-members.js';
 import { getType } from './field-types.js';
-import type { JsonPart } from './resource.js';
+import type { JsonShape } from './resource.js';
 
 const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
   ConstantJson,
@@ -21,15 +21,15 @@ const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
 ];
 const letterN = 0x6e;
 
-/** Writes all fields of the definition in their order, null when missing, and no others. */
-export function makePartWriter(part: JsonPart): JsonWriter {
-  const { type, items, fields, show = [] } = part;
-  if (items !== undefined) return makeListWriter(makeValueWriter(items));
-  if (fields !== undefined) return makeObjectWriter(fields);
-  return type === 'json' ? makeShownMembersWriter(show) : makeScalarWriter(part);
+/** Appends all fields of the definition in their order, null when missing, and no others. */
+export function makeShapeAppender(shape: JsonShape): JsonAppender {
+  const { type, items, fields, show = [] } = shape;
+  if (items !== undefined) return makeListAppender(makeValueAppender(items));
+  if (fields !== undefined) return makeObjectAppender(fields);
+  return type === 'json' ? makeShownMembersAppender(show) : makeScalarAppender(shape);
 }
 
-function makeScalarWriter({ type }: JsonPart): JsonWriter {
+function makeScalarAppender({ type }: JsonShape): JsonAppender {
   const { fromJson } = getType(type);
   return (from, start, json) => {
     const end = skipValue(from.bytes, start);
@@ -40,26 +40,26 @@ function makeScalarWriter({ type }: JsonPart): JsonWriter {
   };
 }
 
-function writeNull(from: WordSource, start: number, json: JsonBytes): number {
-  json.constant(nullJson);
+function appendNull(from: WordSource, start: number, json: JsonBytes): number {
+  json.appendConstant(nullJson);
   return skipValue(from.bytes, start);
 }
 
-function makeValueWriter(part: JsonPart): JsonWriter {
-  const write = makePartWriter(part);
-  return (from, start, json) => (from.bytes[start] === letterN ? writeNull : write)(from, start, json);
+function makeValueAppender(shape: JsonShape): JsonAppender {
+  const append = makeShapeAppender(shape);
+  return (from, start, json) => (from.bytes[start] === letterN ? appendNull : append)(from, start, json);
 }
 
-function makeListWriter(write: JsonWriter): JsonWriter {
+function makeListAppender(append: JsonAppender): JsonAppender {
   return (from, start, json) => {
-    if (from.bytes[start] !== openingList) return writeNull(from, start, json);
-    json.constant(openList);
+    if (from.bytes[start] !== openingList) return appendNull(from, start, json);
+    json.appendConstant(openList);
     const first = json.length;
     const end = visitEach(from.bytes, start, (at) => {
-      if (json.length > first) json.comma();
-      return write(from, at, json);
+      if (json.length > first) json.appendComma();
+      return append(from, at, json);
     });
-    json.constant(closeList);
+    json.appendConstant(closeList);
     return end;
   };
 }
@@ -67,21 +67,21 @@ function makeListWriter(write: JsonWriter): JsonWriter {
 interface ObjectMember {
   readonly name: JsonName;
   readonly before: ConstantJson;
-  readonly write: JsonWriter;
+  readonly append: JsonAppender;
 }
 
-/** Writes members in the definition's order. PostgreSQL mostly has it too; otherwise they are written again by position. */
-function makeObjectWriter(fields: Readonly<Record<string, JsonPart>>): JsonWriter {
+/** Appends members in the definition's order. PostgreSQL mostly has it too; otherwise they are appended again by position. */
+function makeObjectAppender(fields: Readonly<Record<string, JsonShape>>): JsonAppender {
   const members = Object.entries(fields).map(
-    ([name, part], i): ObjectMember => ({
-      name: makeJsonName(part.column ?? name),
+    ([name, shape], i): ObjectMember => ({
+      name: makeJsonName(shape.column ?? name),
       before: encodeJson(`${i === 0 ? '{' : ','}${JSON.stringify(name)}:`),
-      write: makeValueWriter(part),
+      append: makeValueAppender(shape),
     }),
   );
   return (from, start, json) => {
     const { bytes } = from;
-    if (bytes[start] !== openingObject) return writeNull(from, start, json);
+    if (bytes[start] !== openingObject) return appendNull(from, start, json);
     const first = json.length;
     const places = new Int32Array(members.length);
     let next = 0;
@@ -92,23 +92,23 @@ function makeObjectWriter(fields: Readonly<Record<string, JsonPart>>): JsonWrite
       if (found >= 0) places[found] = at;
       if (found >= 0 && !isNext) next = -1; // the members have another order
       if (!isNext) return skipValue(bytes, at);
-      const { before, write } = members[next++] as ObjectMember;
-      json.constant(before);
-      return write(from, at, json);
+      const { before, append } = members[next++] as ObjectMember;
+      json.appendConstant(before);
+      return append(from, at, json);
     });
     if (next < 0) json.truncate(first);
     for (let i = Math.max(0, next); i < members.length; i++) {
-      const { before, write } = members[i] as ObjectMember;
-      json.constant(before);
-      if (places[i] === 0) json.constant(nullJson);
-      else write(from, places[i] as number, json);
+      const { before, append } = members[i] as ObjectMember;
+      json.appendConstant(before);
+      if (places[i] === 0) json.appendConstant(nullJson);
+      else append(from, places[i] as number, json);
     }
-    json.constant(closeObject);
+    json.appendConstant(closeObject);
     return end;
   };
 }
 
-export function writePart(write: JsonWriter, text: string, json: JsonBytes): void {
+export function appendShaped(append: JsonAppender, text: string, json: JsonBytes): void {
   const bytes = Buffer.from(text);
-  write({ bytes, words: viewWords(bytes) }, 0, json);
+  append({ bytes, words: viewWords(bytes) }, 0, json);
 }

@@ -1,19 +1,19 @@
 import { toPointer } from '../../base/members.js';
 import { getType, type JsonSchema } from './field-types.js';
-import { type Field, type JsonPart, listLeaves, type Resource } from './resource.js';
+import { type Field, type JsonShape, listLeaves, type Resource } from './resource.js';
 
 export function makeReadSchema(field: Field): JsonSchema {
   return makePartSchema(field, mayLackValue(field));
 }
 
-export function makePartSchema(part: JsonPart, isNullable = part.nullable === true): JsonSchema {
+export function makePartSchema(part: JsonShape, isNullable = part.nullable === true): JsonSchema {
   const { hasValuesWithoutJson } = getType(part.type);
   const reference = part.references === undefined ? {} : { 'x-references': part.references };
   const schema = { ...makeOwnSchema(part), ...addValues(part), ...part.schema, ...reference };
   return annotate(part, isNullable || hasValuesWithoutJson ? allowNull(schema) : schema);
 }
 
-function makeOwnSchema({ type, items, fields }: JsonPart): JsonSchema {
+function makeOwnSchema({ type, items, fields }: JsonShape): JsonSchema {
   if (items !== undefined) return { type: 'array', items: makePartSchema(items) };
   if (fields === undefined) return getType(type).schema;
   const properties = Object.entries(fields).map(([name, part]) => [name, makePartSchema(part)]);
@@ -30,7 +30,7 @@ export function makeWriteSchema(field: Field): JsonSchema {
   return annotate(field, field.nullable && !field.write?.required ? allowNull(bounded) : bounded);
 }
 
-function annotate({ description = '', show, example }: JsonPart, schema: JsonSchema): JsonSchema {
+function annotate({ description = '', show, example }: JsonShape, schema: JsonSchema): JsonSchema {
   const shown = show === undefined ? '' : `Only these members are shown: ${show.join(', ')}.`;
   const prose = [description, shown].filter((text) => text !== '').join(' ');
   return {
@@ -40,7 +40,7 @@ function annotate({ description = '', show, example }: JsonPart, schema: JsonSch
   };
 }
 
-function addValues({ values }: JsonPart): JsonSchema {
+function addValues({ values }: JsonShape): JsonSchema {
   return values === undefined ? {} : { enum: values };
 }
 

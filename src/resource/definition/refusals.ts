@@ -6,7 +6,7 @@ import { normalizeSpelling } from '../projection/redact.js';
 import { type FieldType, fieldTypes, getType, type JsonSchema } from './field-types.js';
 import { getKind, isParameter } from './filter-kinds.js';
 import { canFail, makePartSchema, makeReadSchema, makeWriteSchema } from './record-schema.js';
-import { type DefinitionFile, type Field, getPlace, type JsonPart, listLeaves } from './resource.js';
+import { type DefinitionFile, type Field, getPlace, type JsonShape, listLeaves } from './resource.js';
 
 // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
 
@@ -133,13 +133,13 @@ function findFilterFlaws({ filters, sync }: DefinitionFile): string[] {
 }
 
 /** Refuses free JSON without a list of members, because no member is shown only for looking harmless. */
-function listFreeJsonFlaws(part: JsonPart | Field, at: string): string[] {
+function listFreeJsonFlaws(part: JsonShape | Field, at: string): string[] {
   const isListed = part.type !== 'json' || part.items || part.fields || part.show || ('clean' in part && part.clean);
   const remedy = 'list its members in show, or describe them by items or fields';
   return isListed ? [] : [`${at}: nothing of this JSON is listed; ${remedy}`];
 }
 
-function listNestedParts(part: JsonPart, at: string): { readonly part: JsonPart; readonly at: string }[] {
+function listNestedParts(part: JsonShape, at: string): { readonly part: JsonShape; readonly at: string }[] {
   const { items, fields = {} } = part;
   const members = Object.entries(fields).flatMap(([name, each]) =>
     listNestedParts(each, `${at}/fields${toPointer([name])}`),

@@ -16,7 +16,7 @@ export interface WriteRule {
   readonly schema?: JsonSchema;
 }
 
-export interface JsonPart {
+export interface JsonShape {
   /** Absent: the name in the API. */
   readonly column?: string;
   readonly type: FieldType;
@@ -26,15 +26,15 @@ export interface JsonPart {
   readonly schema?: JsonSchema;
   readonly example?: unknown;
   readonly references?: string;
-  readonly items?: JsonPart;
-  readonly fields?: Readonly<Record<string, JsonPart>>;
+  readonly items?: JsonShape;
+  readonly fields?: Readonly<Record<string, JsonShape>>;
   /** Pointers to the shown members of free JSON. */
   readonly show?: readonly string[];
   /** The field is counted in the register of reads, and shielded in the log. */
   readonly personal?: true;
 }
 
-export interface Field extends JsonPart {
+export interface Field extends JsonShape {
   readonly column: string;
   readonly pointer?: string;
   readonly description: string;

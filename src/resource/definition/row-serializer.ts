@@ -8,14 +8,14 @@ import { type ConstantJson, encodeJson, JsonBytes, nullJson } from '../projectio
 import { listChildren, MalformedJson } from '../projection/json-scan.js';
 import { openingList, openingObject, skipBlanks } from '../projection/json-walk.js';
 import type { ProjectionOptions } from '../projection/redact.js';
-import { getType, type ValueSerializer } from './field-types.js';
-import { makePartWriter, writePart } from './parts.js';
+import { getType, type ValueAppender } from './field-types.js';
+import { appendShaped, makeShapeAppender } from './parts.js';
 import { canFail } from './record-schema.js';
 import {
   type Field,
   getColumns,
   getEntityColumn,
-  type JsonPart,
+  type JsonShape,
   type Leaf,
   listLeaves,
   type Resource,
@@ -41,11 +41,11 @@ function makeMemberReader({ pointer = '', type }: Field): (cell: string) => stri
 /** Texts of the order columns as PostgreSQL prints them, with microseconds. */
 export type OrderKey = readonly string[];
 
-/** Writes rows by position, and builds no objects or strings. */
+/** Appends rows by position, and builds no objects or strings. */
 export interface RowSerializer {
-  /** Writes null for an undecodable value, names it in `decodeErrors` and observes it; never throws. */
-  readonly write: (row: Row, workspace: string, json: JsonBytes) => void;
-  readonly json: (row: Row, workspace: string) => string;
+  /** Appends null for an undecodable value, names it in `decodeErrors` and observes it; never throws. */
+  readonly append: (row: Row, workspace: string, json: JsonBytes) => void;
+  readonly toJson: (row: Row, workspace: string) => string;
   readonly keyAt: readonly number[];
   /** The personal fields among the members, separated by commas, for the register of reads. */
   readonly personal: string;
@@ -67,25 +67,25 @@ export function compileSerializer(
   const idAt = columns.indexOf('id');
   const { versionSeed } = resource;
   const versionAt = columns.indexOf(versionColumn);
-  let failed: string[] = []; // pointers of the row being written; writing is synchronous, so one list serves
+  let failed: string[] = []; // pointers of the row being appended; appending is synchronous, so one list serves
   const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
   const present = { row: new Row(), workspace: '', id: '' };
-  const cellWriters = compileDecoders(resource, options, members, columns, present);
+  const cellAppenders = compileDecoders(resource, options, members, columns, present);
   const noteFailure = (path: readonly string[], row: Row, reason: string): void => {
     const place = { resource: resource.name, row: row.text(idAt) as string, pointer: toPointer(path) };
     failed.push(place.pointer);
     observe({ type: 'decode_failed', ...place, reason });
   };
-  const decoding = ({ field, path }: Leaf): ValueSerializer => {
-    const decoded = cellWriters.get(field.column) as ValueSerializer;
+  const decoding = ({ field, path }: Leaf): ValueAppender => {
+    const decoded = cellAppenders.get(field.column) as ValueAppender;
     const isWhole = field.pointer === undefined && field.type !== 'json';
-    const serialize = isWhole ? decoded : makeMemberOfCell(field, decoded, cells);
-    return guardUndecodable(serialize, (row, reason) => noteFailure(path, row, reason));
+    const append = isWhole ? decoded : makeMemberOfCell(field, decoded, cells);
+    return guardUndecodable(append, (row, reason) => noteFailure(path, row, reason));
   };
-  const serializers = members.map((member): ValueSerializer => {
+  const appenders = members.map((member): ValueAppender => {
     const { field } = member;
-    const serialize = canFail(field) ? decoding(member) : makePlainValue(resource, columns, field, options);
-    return field.type === 'text' && field.column !== 'id' ? stripImage(serialize) : serialize;
+    const append = canFail(field) ? decoding(member) : makePlainValue(resource, columns, field, options);
+    return field.type === 'text' && field.column !== 'id' ? stripImage(append) : append;
   });
   const { prefixes, suffix } = makePunctuation(members);
   /** Runs also before a row: our own code may have failed in the row before. */
@@ -93,36 +93,36 @@ export function compileSerializer(
     if (cells.size > 0) cells.clear();
     if (failed.length > 0) failed = [];
   };
-  const write = (row: Row, workspace: string, json: JsonBytes): void => {
+  const append = (row: Row, workspace: string, json: JsonBytes): void => {
     forget();
-    if (cellWriters.size > 0) Object.assign(present, { row, workspace, id: row.text(idAt) });
+    if (cellAppenders.size > 0) Object.assign(present, { row, workspace, id: row.text(idAt) });
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
-      json.constant(prefixes[i] as ConstantJson);
-      if (row.isNull(at)) json.constant(nullJson);
-      else (serializers[i] as ValueSerializer)(row, at, json);
+      json.appendConstant(prefixes[i] as ConstantJson);
+      if (row.isNull(at)) json.appendConstant(nullJson);
+      else (appenders[i] as ValueAppender)(row, at, json);
     }
-    json.constant(suffix);
-    if (failed.length > 0) json.text(`,"decodeErrors":${JSON.stringify(failed)}`);
+    json.appendConstant(suffix);
+    if (failed.length > 0) json.appendText(`,"decodeErrors":${JSON.stringify(failed)}`);
     if (versionSeed !== undefined)
-      json.text(`,"syncVersion":"${writeHexVersion(row.text(versionAt) as string, versionSeed)}"`);
-    json.constant(brace);
+      json.appendText(`,"syncVersion":"${formatHexVersion(row.text(versionAt) as string, versionSeed)}"`);
+    json.appendConstant(brace);
     forget();
   };
   return {
-    write,
-    json: makeSingleRecord(write),
+    append,
+    toJson: makeSingleRecord(append),
     keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
     personal: members.flatMap(({ path, field }) => listPersonal(field, path)).join(','),
   };
 }
 
 /** Makes texts of records in one shared buffer. */
-function makeSingleRecord(write: RowSerializer['write']): RowSerializer['json'] {
+function makeSingleRecord(append: RowSerializer['append']): RowSerializer['toJson'] {
   const record = new JsonBytes(4096, recordBytesKept);
   return (row, workspace) => {
     try {
-      write(row, workspace, record);
+      append(row, workspace, record);
       return record.toString();
     } finally {
       record.clear();
@@ -130,45 +130,45 @@ function makeSingleRecord(write: RowSerializer['write']): RowSerializer['json'] 
   };
 }
 
-function guardUndecodable(serialize: ValueSerializer, note: (row: Row, reason: string) => void): ValueSerializer {
+function guardUndecodable(append: ValueAppender, note: (row: Row, reason: string) => void): ValueAppender {
   return (row, at, json) => {
     try {
-      serialize(row, at, json);
+      append(row, at, json);
     } catch (error) {
       note(row, error instanceof DecodeError ? error.reason : 'unexpected');
-      json.constant(nullJson);
+      json.appendConstant(nullJson);
     }
   };
 }
 
 /** Reads the JSON of a cell, which `cells` keeps for the other members of the row. */
-function makeMemberOfCell(field: Field, decoded: ValueSerializer, cells: Map<number, string>): ValueSerializer {
+function makeMemberOfCell(field: Field, decoded: ValueAppender, cells: Map<number, string>): ValueAppender {
   const readMember = makeMemberReader(field);
-  const write = field.type === 'json' ? makePartWriter(field) : null;
+  const append = field.type === 'json' ? makeShapeAppender(field) : null;
   return (row, at, json) => {
     const known = cells.get(at);
     const cell = known ?? (field.codec === undefined ? (row.text(at) as string) : decodeCell(decoded, row, at));
     cells.set(at, cell);
     const member = readMember(cell);
-    if (write === null || member === 'null') json.text(member);
-    else writePart(write, member, json);
+    if (append === null || member === 'null') json.appendText(member);
+    else appendShaped(append, member, json);
   };
 }
 
-function listPersonal({ personal, items, fields = {} }: JsonPart, path: readonly string[]): string[] {
+function listPersonal({ personal, items, fields = {} }: JsonShape, path: readonly string[]): string[] {
   if (personal) return [path.join('.')];
   const inside = Object.entries(fields).flatMap(([name, part]) => listPersonal(part, [...path, name]));
   return [...inside, ...(items === undefined ? [] : listPersonal(items, path))];
 }
 
-function writeHexVersion(version: string, seed: bigint): string {
+function formatHexVersion(version: string, seed: bigint): string {
   return BigInt.asUintN(64, BigInt(version) ^ seed)
     .toString(16)
     .padStart(16, '0');
 }
 
 /** Decodes a cell that holds JSON. Throws DecodeError. */
-function decodeCell(decoded: ValueSerializer, row: Row, at: number): string {
+function decodeCell(decoded: ValueAppender, row: Row, at: number): string {
   const quoted = new JsonBytes(1024);
   decoded(row, at, quoted);
   const text = String(JSON.parse(quoted.toString()));
@@ -180,26 +180,26 @@ function decodeCell(decoded: ValueSerializer, row: Row, at: number): string {
   }
 }
 
-/** Compiles writers of the encoded columns of the `present` row, by name. */
+/** Compiles appenders of the encoded columns of the `present` row, by name. */
 function compileDecoders(
   { codecs, table }: Resource,
   options: ProjectionOptions,
   members: readonly Leaf[],
   columns: readonly string[],
   present: PresentRow,
-): ReadonlyMap<string, ValueSerializer> {
+): ReadonlyMap<string, ValueAppender> {
   const others = new Map(columns.map((column, at) => [column, at]));
   const used = [...new Set(members.flatMap(({ field }) => field.codec ?? []))];
   return new Map(
     used.flatMap((codec) => {
       const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
       const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
-      const writeCell = compileCodec(codecs[codec] as Codec, options, {
+      const appendCell = compileCodec(codecs[codec] as Codec, options, {
         table,
         columns: encoded,
         otherColumns: others,
       });
-      return encoded.map((column) => [column.name, (_, __, json) => writeCell(json, column, present)] as const);
+      return encoded.map((column) => [column.name, (_, __, json) => appendCell(json, column, present)] as const);
     }),
   );
 }
@@ -209,28 +209,28 @@ function makePlainValue(
   columns: readonly string[],
   field: Field,
   { redaction }: ProjectionOptions,
-): ValueSerializer {
+): ValueAppender {
   const { type, clean, diff, words } = field;
   if (clean === 'audit-diff') {
     const entityAt = columns.indexOf(getEntityColumn(resource));
     const redactDiff = redaction(diff, words);
-    return (row, at, json) => json.text(redactDiff(row.text(entityAt), row.text(at) as string));
+    return (row, at, json) => json.appendText(redactDiff(row.text(entityAt), row.text(at) as string));
   }
-  if (type !== 'json') return getType(type).serializer;
-  const write = makePartWriter(field);
+  if (type !== 'json') return getType(type).append;
+  const append = makeShapeAppender(field);
   return (row, at, json) => {
     const start = skipBlanks(row.bytes, row.starts[at] as number);
     const isContainer = row.bytes[start] === openingList || row.bytes[start] === openingObject;
     // Nothing ends a number before the bytes of the next column.
-    if (isContainer) write(row, start, json);
-    else writePart(write, (row.text(at) as string).trim(), json);
+    if (isContainer) append(row, start, json);
+    else appendShaped(append, (row.text(at) as string).trim(), json);
   };
 }
 
-function stripImage(serialize: ValueSerializer): ValueSerializer {
+function stripImage(append: ValueAppender): ValueAppender {
   return (row, at, json) => {
     const before = json.length;
-    serialize(row, at, json);
+    append(row, at, json);
     removeImage(json, before);
   };
 }

@@ -65,7 +65,7 @@ export interface NewChange {
   readonly after: unknown;
 }
 
-export function writeDiff(changes: readonly NewChange[], shape: DiffShape): string {
+export function composeDiff(changes: readonly NewChange[], shape: DiffShape): string {
   const both = ({ before, after }: NewChange): [KeyOrIndex, unknown][] => [
     [shape.old, before],
     [shape.new, after],

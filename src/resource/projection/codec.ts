@@ -39,8 +39,8 @@ export interface PresentRow {
   readonly id: string;
 }
 
-/** Writes a JSON string of a cell that is not NULL. Throws DecodeError before it writes a byte. */
-export type CellWriter = (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void;
+/** Appends a JSON string of a cell that is not NULL. Throws DecodeError before it appends a byte. */
+export type CellAppender = (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void;
 
 export interface EncodedColumn {
   readonly name: string;

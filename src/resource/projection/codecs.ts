@@ -1,7 +1,7 @@
 import type { Row } from '../../postgres/row.js';
 import {
+  type CellAppender,
   type CellContext,
-  type CellWriter,
   type Codec,
   type CodecOptions,
   DecodeError,
@@ -15,18 +15,18 @@ import {
 } from './codec.js';
 import { decodeWith } from './encodings.js';
 import { isUtf8Between } from './json-bytes.js';
-import { makeSealedWriter } from './sealed-cells.js';
+import { makeSealedAppender } from './sealed-cells.js';
 
-export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
+export function compileCodec(codec: Codec, options: CodecOptions, rows: EncodedRows): CellAppender {
   const { older } = codec;
-  const writeCell = ciphers[codec.cipher](codec, options, rows);
-  if (older === undefined) return writeCell;
+  const appendCell = ciphers[codec.cipher](codec, options, rows);
+  if (older === undefined) return appendCell;
   const isOlder = makeOlderCellTest(codec, older);
-  const writeOlder = ciphers[older.cipher](older, options, rows);
+  const appendOlder = ciphers[older.cipher](older, options, rows);
   return (json, column, present) => {
-    if (!isOlder(present.row, column.at)) return writeCell(json, column, present);
+    if (!isOlder(present.row, column.at)) return appendCell(json, column, present);
     if (!options.legacy) throw new DecodeError('legacy_refused');
-    writeOlder(json, column, present);
+    appendOlder(json, column, present);
   };
 }
 
@@ -39,23 +39,23 @@ function makeOlderCellTest(codec: Codec, older: Codec): (row: Row, at: number) =
 }
 
 const ciphers: Readonly<
-  Record<Codec['cipher'], (codec: Codec, options: CodecOptions, rows: EncodedRows) => CellWriter>
-> = { none: makeEncodedWriter, 'aes-256-gcm': makeSealedWriter, module: makeModuleWriter };
+  Record<Codec['cipher'], (codec: Codec, options: CodecOptions, rows: EncodedRows) => CellAppender>
+> = { none: makeEncodedAppender, 'aes-256-gcm': makeSealedAppender, module: makeModuleAppender };
 
-function makeEncodedWriter(codec: Codec): CellWriter {
+function makeEncodedAppender(codec: Codec): CellAppender {
   const headerOf = makeHeaderReader(codec);
   return (json, { at }, { row }) => {
     const stored = row.text(at) as string;
     const bytes = decodeStored(codec, Buffer.from(stored), requireHeader(headerOf(stored)));
     if (!isUtf8Between(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
-    json.string(bytes, 0, bytes.length);
+    json.appendString(bytes, 0, bytes.length);
   };
 }
 
 const moduleTextMax = 1_048_576; // characters
 
-/** Writes values of CODEC_MODULE, whose errors no client and no log sees. */
-function makeModuleWriter(codec: Codec, options: CodecOptions, rows: EncodedRows): CellWriter {
+/** Appends values of CODEC_MODULE, whose errors no client and no log sees. */
+function makeModuleAppender(codec: Codec, options: CodecOptions, rows: EncodedRows): CellAppender {
   const { keyring, decode } = options;
   if (decode === undefined) throw new Error('A codec has cipher module, and CODEC_MODULE is not set.');
   const headerOf = makeHeaderReader(codec);
@@ -73,7 +73,7 @@ function makeModuleWriter(codec: Codec, options: CodecOptions, rows: EncodedRows
       keyId: header.keyId ?? keyIdOf(row),
       keys: { get: (id: string) => keyring.get(id) },
     };
-    json.text(JSON.stringify(checkReturned(decode, value, context)));
+    json.appendText(JSON.stringify(checkReturned(decode, value, context)));
   };
 }
 

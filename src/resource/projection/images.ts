@@ -33,9 +33,9 @@ export function isImageJson(json: string): boolean {
   return holdsImage(json.includes('\\') ? JSON.parse(json) : json.slice(1, -1));
 }
 
-/** Replaces the JSON value written after `from` by null if it holds an image. */
+/** Replaces the JSON value appended after `from` by null if it holds an image. */
 export function removeImage(json: JsonBytes, from: number): void {
   if (json.length - from <= imageCharactersMin || !isImageJson(json.textFrom(from))) return;
   json.truncate(from);
-  json.text('null');
+  json.appendText('null');
 }

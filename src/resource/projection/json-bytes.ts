@@ -61,11 +61,11 @@ export class JsonBytes {
     this.#length = length;
   }
 
-  comma(): void {
-    this.#byte(comma);
+  appendComma(): void {
+    this.#appendByte(comma);
   }
 
-  constant({ words, length }: ConstantJson): void {
+  appendConstant({ words, length }: ConstantJson): void {
     this.#makeRoom(length + spill);
     const into = this.#words;
     let at = this.#length;
@@ -73,7 +73,7 @@ export class JsonBytes {
     this.#length += length;
   }
 
-  raw(from: Buffer, start = 0, end = from.length): void {
+  appendRaw(from: Buffer, start = 0, end = from.length): void {
     this.#makeRoom(end - start);
     if (end - start > loopBytesMax) {
       from.copy(this.#bytes, this.#length, start, end);
@@ -84,37 +84,37 @@ export class JsonBytes {
     this.#length += end - start;
   }
 
-  part({ bytes, words }: WordSource, start: number, end: number): void {
-    if (end - start > wordLoopBytesMax || end + spill > bytes.length) return this.raw(bytes, start, end);
+  appendSpan({ bytes, words }: WordSource, start: number, end: number): void {
+    if (end - start > wordLoopBytesMax || end + spill > bytes.length) return this.appendRaw(bytes, start, end);
     this.#makeRoom(end - start + spill);
     const into = this.#words;
     for (let i = start, at = this.#length; i < end; i += 4, at += 4) into.setInt32(at, words.getInt32(i, true), true);
     this.#length += end - start;
   }
 
-  quoted(from: WordSource, start: number, end: number): void {
-    this.#byte(quote);
-    this.part(from, start, end);
-    this.#byte(quote);
+  appendQuoted(from: WordSource, start: number, end: number): void {
+    this.#appendByte(quote);
+    this.appendSpan(from, start, end);
+    this.#appendByte(quote);
   }
 
-  string(from: Buffer, start: number, end: number): void {
+  appendString(from: Buffer, start: number, end: number): void {
     this.#makeRoom(end - start + 2);
     const into = this.#bytes;
     let at = this.#length;
     into[at++] = quote;
     for (let i = start; i < end; i++) {
       const byte = from[i] as number;
-      if (escaped[byte] === 1) return this.text(JSON.stringify(from.toString('utf8', start, end)));
+      if (escaped[byte] === 1) return this.appendText(JSON.stringify(from.toString('utf8', start, end)));
       into[at++] = byte;
     }
     into[at++] = quote;
     this.#length = at;
   }
 
-  stringPart({ bytes, words }: WordSource, start: number, end: number): void {
-    if (end + spill > bytes.length) return this.string(bytes, start, end);
-    this.#byte(quote);
+  appendStringSpan({ bytes, words }: WordSource, start: number, end: number): void {
+    if (end + spill > bytes.length) return this.appendString(bytes, start, end);
+    this.#appendByte(quote);
     this.#makeRoom(end - start + 1 + spill);
     const into = this.#words;
     let at = this.#length;
@@ -133,14 +133,14 @@ export class JsonBytes {
     }
     if ((seen & highBits) !== 0) {
       this.#length--;
-      return this.text(JSON.stringify(bytes.toString('utf8', start, end)));
+      return this.appendText(JSON.stringify(bytes.toString('utf8', start, end)));
     }
     this.#length += end - start;
-    this.#byte(quote);
+    this.#appendByte(quote);
   }
 
   /** Turns "2026-03-29 01:59:59.123456" up to its zone into "2026-03-29T01:59:59.123Z" (RFC 3339; cut, not rounded). */
-  instant({ bytes, words }: WordSource, start: number, zone: number): void {
+  appendInstant({ bytes, words }: WordSource, start: number, zone: number): void {
     this.#makeRoom(26);
     const into = this.#words;
     const at = this.#length;
@@ -159,7 +159,7 @@ export class JsonBytes {
     this.#length = at + 26;
   }
 
-  text(json: string): void {
+  appendText(json: string): void {
     this.#makeRoom(json.length * 3); // UTF-8 takes at most three bytes for each unit of a string
     this.#length += this.#bytes.write(json, this.#length);
   }
@@ -171,7 +171,7 @@ export class JsonBytes {
 
   copy(): JsonBytes {
     const copy = new JsonBytes(this.#length);
-    copy.raw(this.#bytes, 0, this.#length); // a copy by words would need more room
+    copy.appendRaw(this.#bytes, 0, this.#length); // a copy by words would need more room
     return copy;
   }
 
@@ -183,7 +183,7 @@ export class JsonBytes {
     return this.#bytes.toString('utf8', start, this.#length);
   }
 
-  #byte(byte: number): void {
+  #appendByte(byte: number): void {
     this.#makeRoom(1);
     this.#bytes[this.#length++] = byte;
   }

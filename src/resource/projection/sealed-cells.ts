@@ -1,6 +1,6 @@
 import { createDecipheriv, type KeyObject } from 'node:crypto';
 import {
-  type CellWriter,
+  type CellAppender,
   type Codec,
   type CodecOptions,
   DecodeError,
@@ -44,7 +44,7 @@ function compileAad(aad: string, { table, otherColumns: others }: EncodedRows): 
 const keptBytesMax = 65_536;
 
 /** Opens AES-256-GCM. The AAD names the cell, so a value of another cell fails its tag, and so does a value relabelled as an older form. */
-export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellWriter {
+export function makeSealedAppender(codec: Codec, { keyring }: CodecOptions, rows: EncodedRows): CellAppender {
   const layout = parseSealLayout(codec.layout ?? []);
   if (layout === null) throw new Error(`The layout of the codec of ${rows.table} lacks a part or repeats one.`);
   const { decode, bytesMax } = encodings[codec.encoding];
@@ -76,7 +76,7 @@ export function makeSealedWriter(codec: Codec, { keyring }: CodecOptions, rows: 
     const opened = opener.open(key, sealed, dataBytes, aad);
     if (opened === null) throw new DecodeError('bad_tag');
     if (!isUtf8Between(opened, 0, opened.length)) throw new DecodeError('bad_utf8');
-    json.string(opened, 0, opened.length);
+    json.appendString(opened, 0, opened.length);
   };
 }
 

@@ -5,7 +5,7 @@ import { encodeJson, type JsonBytes, nullJson } from './json-bytes.js';
 import { hasName, type JsonName, makeJsonName, openingList, openingObject, skipValue, visitEach } from './json-walk.js';
 
 /** Returns the end of the value at `start`. Throws MalformedJson. */
-export type JsonWriter = (from: WordSource, start: number, json: JsonBytes) => number;
+export type JsonAppender = (from: WordSource, start: number, json: JsonBytes) => number;
 
 const colon = encodeJson(':');
 const brackets = {
@@ -22,13 +22,13 @@ interface Place {
 /** Deeper lists and objects are left out: jsonb may nest deeper than the stack is tall. */
 const depthMax = 100;
 
-/** Shows scalars, and lists of them, at these pointers (RFC 6901), also through lists. Writes null for other scalars. */
-export function makeShownMembersWriter(pointers: readonly string[]): JsonWriter {
+/** Shows scalars, and lists of them, at these pointers (RFC 6901), also through lists. Appends null for other scalars. */
+export function makeShownMembersAppender(pointers: readonly string[]): JsonAppender {
   const root = makePlaces(pointers);
   return (from, start, json) => {
     const before = json.length;
-    const end = writeShown(root, from, start, json);
-    if (json.length === before) json.constant(nullJson);
+    const end = appendShown(root, from, start, json);
+    if (json.length === before) json.appendConstant(nullJson);
     return end;
   };
 }
@@ -48,40 +48,40 @@ function makePlaces(pointers: readonly string[]): Place {
   return root;
 }
 
-/** Writes the shown part of a value, which can be nothing; returns the end. */
-function writeShown(node: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
+/** Appends the shown part of a value, which can be nothing; returns the end. */
+function appendShown(node: Place, from: WordSource, start: number, json: JsonBytes, depth = 0): number {
   const { bytes } = from;
   const isList = bytes[start] === openingList;
   const isObject = bytes[start] === openingObject;
   if (depth > depthMax || (!isList && (!isObject || node.members.length === 0))) {
     const end = skipValue(bytes, start);
-    if (node.isShown && !isObject && !isList) writeScalar(from, start, end, json);
+    if (node.isShown && !isObject && !isList) appendScalar(from, start, end, json);
     return end;
   }
   const [opening, closing] = brackets[isList ? 'list' : 'object'];
-  json.constant(opening);
+  json.appendConstant(opening);
   const first = json.length;
   const end = visitEach(bytes, start, (at, name, nameEnd) => {
     const inner = isList ? node : findMember(node, bytes, name, nameEnd);
     if (inner === undefined) return skipValue(bytes, at);
     const before = json.length;
-    if (before > first) json.comma();
+    if (before > first) json.appendComma();
     if (isObject) {
-      json.part(from, name, nameEnd);
-      json.constant(colon);
+      json.appendSpan(from, name, nameEnd);
+      json.appendConstant(colon);
     }
     const valueAt = json.length;
-    const to = writeShown(inner, from, at, json, depth + 1);
+    const to = appendShown(inner, from, at, json, depth + 1);
     if (json.length === valueAt) json.truncate(before);
     return to;
   });
-  json.constant(closing);
+  json.appendConstant(closing);
   return end;
 }
 
-function writeScalar(from: WordSource, start: number, end: number, json: JsonBytes): void {
+function appendScalar(from: WordSource, start: number, end: number, json: JsonBytes): void {
   const before = json.length;
-  json.part(from, start, end);
+  json.appendSpan(from, start, end);
   removeImage(json, before);
 }
 

@@ -14,7 +14,7 @@ export function castTo(type: FieldType, value: string): string {
  * may scan the workspace; after a list of one value only an index of the column needs no sort. Before version 17 the bounds make that index
  * read one value. A text is compared as the type of its column, because character(n) ends in spaces.
  */
-export function hasValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {
+export function whereValue(column: string, value: Parameter | Fragment, type: FieldType): Fragment {
   const { comparedAs, columnTypes } = getType(type);
   const each = castTo(type, ':value');
   const ofColumn = `array[case when true then ${each} else :column: end]`;
@@ -22,8 +22,8 @@ export function hasValue(column: string, value: Parameter | Fragment, type: Fiel
   return sql.raw(`:column: = any(${list}) and :column: >= ${each} and :column: <= ${each}`, { column, value });
 }
 
-/** Bounds a range at its `farEnd` by a row comparison, as `writeComparison` says; the second column is the same on both sides. */
-export function writeCondition(
+/** Bounds a range at its `farEnd` by a row comparison, as `composeComparison` says; the second column is the same on both sides. */
+export function composeCondition(
   name: string,
   { filters }: { readonly filters: Readonly<Record<string, Filter>> },
   farEnd: 'lower' | 'upper' | null = null,
@@ -31,7 +31,7 @@ export function writeCondition(
   const { column, kind, type, nearlyUnique } = filters[name] as Filter;
   const { operator, value: made, end } = getKind(kind);
   const parameter = new Parameter(name);
-  if (nearlyUnique) return hasValue(column, parameter, type);
+  if (nearlyUnique) return whereValue(column, parameter, type);
   const value = made(':given', castTo(type, ':given'), type);
   const isRow = end !== undefined && end === farEnd;
   const condition = isRow ? `(:column:, true) ${operator} (${value}, true)` : `:column: ${operator} ${value}`;
@@ -56,10 +56,10 @@ export function makeBounded(
   order: Order,
   bounds: Bounds,
   [onward, back]: OperatorPair = operators.asc,
-  atEnd = writeBeyond,
+  atEnd = composeBeyond,
 ) {
   return [
-    ...(bounds === 'after' || bounds === 'between' ? [writeBeyond(order, onward, 'after')] : []),
+    ...(bounds === 'after' || bounds === 'between' ? [composeBeyond(order, onward, 'after')] : []),
     ...(bounds === 'until' || bounds === 'between' ? [atEnd(order, back, 'until')] : []),
   ];
 }
@@ -69,7 +69,7 @@ export function makeBounded(
  * statement begins to read: between two bounds of a column a generic plan expects no row of an average workspace, so all indexes look
  * alike.
  */
-export function writeComparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
+export function composeComparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
   const values = order.map(({ type }) => castTo(type, '?')).join(', ');
   return sql.raw(`(??) ${operator} (${values})`, [
     listKeyColumns({ order }),
@@ -83,8 +83,8 @@ export function writeComparison(order: Order, operator: Operator, end: 'after' |
  * without it: 32 buffers;
  * with it:    25 buffers.
  */
-export function writeBeyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
+export function composeBeyond(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
   const { column, type } = order[0] as OrderColumn;
   const first = `?? ${operator.charAt(0)}= ${castTo(type, '?')}`;
-  return sql.raw(`${first} and ?`, [column, new Parameter(`${end}0`), writeComparison(order, operator, end)]);
+  return sql.raw(`${first} and ?`, [column, new Parameter(`${end}0`), composeComparison(order, operator, end)]);
 }

@@ -5,13 +5,13 @@ import type { Filter } from '../definition/filter-kinds.js';
 import { type Direction, getColumns, listLeaves, type Resource } from '../definition/resource.js';
 import {
   type Bounds,
-  hasValue,
+  composeBeyond,
+  composeComparison,
+  composeCondition,
   listKeyColumns,
   makeBounded,
   operators,
-  writeBeyond,
-  writeComparison,
-  writeCondition,
+  whereValue,
 } from './conditions.js';
 import { asLiteral, compile, type Fragment, orderBy, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { listOrderFrom, nameOrderedView } from './walls.js';
@@ -100,7 +100,7 @@ const farEnd = { asc: 'upper', desc: 'lower' } as const;
 function compileRows(list: List): ListStatements['rows'] {
   const { label, columns, direction } = list;
   return mapBounds((bounds) => {
-    const rows = { columns, bounds: writeBounds(list, bounds), direction, end: queryEnds.limit };
+    const rows = { columns, bounds: composeBounds(list, bounds), direction, end: queryEnds.limit };
     return compile(`${label}.rows-${bounds}`, selectInOrder(list, rows));
   });
 }
@@ -115,16 +115,16 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
   return {
     keys: {
       all: select('keys-all', [], direction),
-      after: select('keys-after', writeBounds(list, 'after'), direction),
-      before: select('keys-before', [writeBeyond(resource.order, operators[opposite][0], 'until')], opposite),
+      after: select('keys-after', composeBounds(list, 'after'), direction),
+      before: select('keys-before', [composeBeyond(resource.order, operators[opposite][0], 'until')], opposite),
     },
     last: select('last', [], opposite, queryEnds.limit),
     count: compile(`${label}.count`, countRows(list)),
   };
 }
 
-const writeBounds = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
-  makeBounded(resource.order, bounds, operators[direction], writeComparison);
+const composeBounds = ({ resource, direction }: List, bounds: Bounds): Fragment[] =>
+  makeBounded(resource.order, bounds, operators[direction], composeComparison);
 
 /** Counts all rows by their own index, which is faster than in their order; a nearly unique value needs that order all the same. */
 function countRows(list: List): Query {
@@ -157,7 +157,7 @@ function selectInOrder(list: List, reading: ListSection): Fragment | Query {
   const walk = (more: readonly Fragment[]) => selectFilteredRows(list, view, direction, more).select(columns);
   if (hasIds) return end(walk(bounds).orderBy(orderBy(order, direction)));
   if (ownIndexFilter === undefined) return end(walk(bounds));
-  const many = readRows(resource.view, [writeCondition(ownIndexFilter, resource)]).select(sql.raw('1 as n'));
+  const many = readRows(resource.view, [composeCondition(ownIndexFilter, resource)]).select(sql.raw('1 as n'));
   const isMany = sql.raw('(select n from many) is not null');
   return sql
     .withMaterialized('many', many.offset(fewMax, asLiteral).limit(1, asLiteral))
@@ -170,8 +170,8 @@ function selectFilteredRows(list: List, view: string, reading: Direction, condit
   const { resource, filters, unindexed, hasIds, columns } = list;
   const indexed = filters.filter((name) => !unindexed.includes(name));
   return readRows(hasIds ? selectRowsByIds(resource, columns) : view, [
-    ...indexed.map((name) => writeCondition(name, resource, farEnd[reading])),
-    ...unindexed.map((name) => hideFromIndexes(writeCondition(name, resource))),
+    ...indexed.map((name) => composeCondition(name, resource, farEnd[reading])),
+    ...unindexed.map((name) => hideFromIndexes(composeCondition(name, resource))),
     ...conditions,
   ]);
 }
@@ -199,13 +199,13 @@ function selectFew({ resource, order, filters }: List, ownIndexFilter: string, r
   const others = filters.filter((name) => name !== ownIndexFilter);
   const fewOrder = listOrderFrom(getFilterColumn(resource, ownIndexFilter), resource);
   const view = nameOrderedView(resource, fewOrder, 'asc');
-  const few = readRows(view, [writeCondition(ownIndexFilter, resource), sql.raw('(select n from many) is null')])
+  const few = readRows(view, [composeCondition(ownIndexFilter, resource), sql.raw('(select n from many) is null')])
     .select([...new Set([...fewOrder, ...others.map((name) => getFilterColumn(resource, name))])])
     .orderBy(fewOrder)
     .limit(fewMax, asLiteral);
   const keysOfFew = (selected: readonly string[]) => {
     const matching = readRows(sql.raw('? as few', [few]), [
-      ...others.map((name) => writeCondition(name, resource)),
+      ...others.map((name) => composeCondition(name, resource)),
       ...bounds,
     ]);
     return end(matching.select(selected).orderBy(orderBy(order, direction)));
@@ -225,13 +225,13 @@ export function mapBounds(make: (bounds: Bounds) => Statement): Readonly<Record<
 
 /** Finds the row of an id. Names columns, because the view also has the version of a sync pass, which costs a look-up of the parts. */
 function selectRowById(resource: Resource, id: Parameter | Fragment, columns = getColumns(resource)): Query {
-  const rows = readRows(nameOrderedView(resource, ['id'], 'asc'), [hasValue('id', id, resource.idType)]);
+  const rows = readRows(nameOrderedView(resource, ['id'], 'asc'), [whereValue('id', id, resource.idType)]);
   return rows.select(columns).orderBy('id');
 }
 
 /**
  * Finds the rows that a list of ids names, 100 of a client or a chunk of sync, each looked up by itself: with `id = any(…)` a generic plan
- * read the whole workspace, and so did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `hasValue`. All
+ * read the whole workspace, as did a look-up that is not materialized. OFFSET 0 keeps the query apart. For the CASE see `whereValue`. All
  * plain columns are read, because filters compare them, and an index that has all columns of a look-up seems the cheapest in any order. So
  * explained: `id = any(…)`: 281 buffers; looked up: 16 buffers.
  */

@@ -11,7 +11,7 @@ import {
 import { type Bounds, makeBounded } from './conditions.js';
 import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { compileStatements, mapBounds } from './statements.js';
-import { nameOrderedPart, nameOrderedView, sourceColumn, writePartVersion, writeRecordVersion } from './walls.js';
+import { composePartVersion, composeRecordVersion, nameOrderedPart, nameOrderedView, sourceColumn } from './walls.js';
 
 /** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
 export interface Section {
@@ -52,7 +52,7 @@ const tokenIdsMax = 4_000_000_000;
  * Compares by age(), which has 32 bits, and is taken without its sign: a row can look younger than it is, and is repeated, but never older.
  * A row that is newer than the next id looks old: it is in the next pass. The subquery runs once per statement.
  */
-const writeChangedSince = (): Fragment =>
+const whereChangedSince = (): Fragment =>
   sql.raw(
     `(age(:column:)::bigint & 4294967295) <= (select
       case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - :since::bigint < ${tokenIdsMax}
@@ -61,12 +61,12 @@ const writeChangedSince = (): Fragment =>
   );
 
 /** Hashes a text to the first 8 bytes of its SHA-256, 16 hexadecimal digits: printing all of it takes as long as computing it. */
-const writeShortHash = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
+const composeShortHash = (text: string): string => `encode(substr(sha256(convert_to(${text}, 'UTF8')), 1, 8), 'hex')`;
 /** Hashes a text to 64 hexadecimal digits. */
-const writeHash = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
-const hasPrefix = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])`, [new Parameter('prefixes')]);
+const composeHash = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`;
+const whereHashBegins = (hash: string): Fragment => sql.raw(`${hash} ^@ any(?::text[])`, [new Parameter('prefixes')]);
 /** Prints the id as it is shown. A cast would drop the spaces at the end of a character(n). */
-const writeIdText = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
+const composeIdText = (id: string, idType: IdType): string => (idType === 'text' ? `concat(${id})` : `${id}::text`);
 
 /** A view read in an order; `name` begins the labels of the statements. */
 interface OrderedView {
@@ -99,9 +99,9 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   return {
     // In the order of the table: otherwise all rows would be sorted before the condition leaves a few of them.
     changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((each) =>
-      compileSection(each, writeChangedSince(), true),
+      compileSection(each, whereChangedSince(), true),
     ),
-    hashed: compileSection(hashed, hasPrefix(writeHash(writeIdText('id', idType)))),
+    hashed: compileSection(hashed, whereHashBegins(composeHash(composeIdText('id', idType)))),
     digest: mapBounds((bounds) => makeDigestStatement(resource, sync, hashed, bounds)),
     versions: mapBounds((bounds) => makeVersionsStatement(resource, sync, hashed, bounds)),
     period: makePeriodStatements(resource),
@@ -115,12 +115,12 @@ function makePeriodStatements(resource: Resource): PeriodStatements | null {
   const columns = [...new Set(['id', ...listOrderKeys(resource.order), versionColumn])];
   const names = [days.lower, days.upper];
   const { rows, keys } = compileStatements(resource).list(names, 'asc', { fields: ['id'], columns });
-  const version = writeHexColumn(versionColumn, resource.versionSeed ?? 0n);
-  const id = writeIdText('id', resource.idType);
+  const version = composeHexColumn(versionColumn, resource.versionSeed ?? 0n);
+  const id = composeIdText('id', resource.idType);
   const digestOf = ({ label, text, parameters }: Statement): Statement =>
     prepareSql(
       `${label}.digest`,
-      `select '', count(*), ${writeHashOfAll(id, version)} from (${text}) as found`,
+      `select '', count(*), ${composeHashOfAll(id, version)} from (${text}) as found`,
       parameters,
     );
   return { first: days.lower, last: days.upper, ahead: keys, digest: mapBounds((bounds) => digestOf(rows[bounds])) };
@@ -158,27 +158,27 @@ function selectVersions(
   bounds: Bounds,
 ): Query {
   const within = makeBounded(order, bounds);
-  const own = `true as is_record, ${writeRecordVersion(sourceColumn)} as version`;
+  const own = `true as is_record, ${composeRecordVersion(sourceColumn)} as version`;
   const records = readRows(view, within).select('id', sql.raw(own));
   const parts = Object.values(sync.parts).map((part, kind) =>
-    readRows(part.view, within).select('id', sql.raw(`false, ${writePartVersion(kind)}`)),
+    readRows(part.view, within).select('id', sql.raw(`false, ${composePartVersion(kind)}`)),
   );
-  const version = writeHexColumn('bit_xor(version)', versionSeed);
+  const version = composeHexColumn('bit_xor(version)', versionSeed);
   return readRows(sql.raw('? as found', [parts.length === 0 ? records : records.unionAll(parts)]))
-    .select(sql.raw(`${writeIdText('id', idType)} as id, ${version} as version`))
+    .select(sql.raw(`${composeIdText('id', idType)} as id, ${version} as version`))
     .groupBy('found.id')
     .havingRaw('bool_or(is_record)');
 }
 
 /** Combines the first 8 bytes of SHA-256(id, newline, version) over rows by XOR, as 64 digits 0 and 1. */
-const writeHashOfAll = (id: string, version: string): string =>
-  `bit_xor(('x' || ${writeShortHash(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
+const composeHashOfAll = (id: string, version: string): string =>
+  `bit_xor(('x' || ${composeShortHash(`${id} || chr(10) || ${version}`)})::bit(64))::text`;
 
 /** Counts and hashes ids and versions by prefix of the hash of the id. With depth 0 no id is hashed. */
 function makeDigestStatement(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
-  const prefix = `case :depth::int when 0 then '' else left(${writeShortHash('id')}, :depth::int) end as prefix`;
+  const prefix = `case :depth::int when 0 then '' else left(${composeShortHash('id')}, :depth::int) end as prefix`;
   const digest = readRows(sql.raw('? as versions', [selectVersions(resource, sync, rows, bounds)]))
-    .select(sql.raw(`${prefix}, count(*), ${writeHashOfAll('id', 'version')}`, { depth: new Parameter('depth') }))
+    .select(sql.raw(`${prefix}, count(*), ${composeHashOfAll('id', 'version')}`, { depth: new Parameter('depth') }))
     .groupByRaw('1');
   return compile(`${rows.name}.digest-${bounds}`, digest, true);
 }
@@ -186,12 +186,12 @@ function makeDigestStatement(resource: Resource, sync: ResourceSync, rows: Order
 /** Reads ids and versions of the rows whose hash begins with a prefix. */
 function makeVersionsStatement(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Statement {
   const versions = sql.raw('? as versions', [selectVersions(resource, sync, rows, bounds)]);
-  const found = readRows(versions, [hasPrefix(writeHash('id'))]).select('id', 'version');
+  const found = readRows(versions, [whereHashBegins(composeHash('id'))]).select('id', 'version');
   return compile(`${rows.name}.versions-${bounds}`, queryEnds.limit(found), true);
 }
 
 /** Prints a version as 16 hexadecimal digits. */
-const writeHexColumn = (version: string, seed: bigint): string =>
+const composeHexColumn = (version: string, seed: bigint): string =>
   `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
 
 const listOrderKeys = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);

@@ -70,7 +70,7 @@ function listReadViews(resource: Resource): GeneratedView[] {
     source: nameRecords(view),
     columns,
     uncompared: listUncomparedColumns(resource),
-    computed: sync ? [writeRowVersion(resource, sync)] : [],
+    computed: sync ? [composeRowVersion(resource, sync)] : [],
     texts: listLabelColumns(resource),
   };
   const ordered = (by: readonly string[], direction: Direction): GeneratedView => ({
@@ -155,10 +155,12 @@ function makeResourceWall(resource: Resource, isReferredTo: boolean): Wall {
   const plain = views.filter((each) => getPlainViews(resource).includes(each.view));
   const readers = `gateway_reader${write ? ', gateway_writer' : ''}`;
   return makeWall(resource.name, [
-    ...plain.map(({ source, columns }) => writeGrant('select', [workspaceColumn, ...columns], source, 'gateway_owner')),
-    ...views.map(writeCreateView),
+    ...plain.map(({ source, columns }) =>
+      composeGrant('select', [workspaceColumn, ...columns], source, 'gateway_owner'),
+    ),
+    ...views.map(composeCreateView),
     sql.raw(`grant select on ?? to ${readers}`, [views.map((each) => each.view)]).toQuery(),
-    ...(isReferredTo && !write ? [writeGrant('select', ['id'], view, 'gateway_writer')] : []),
+    ...(isReferredTo && !write ? [composeGrant('select', ['id'], view, 'gateway_writer')] : []),
     ...(write ? listWriteSql(resource, write) : []),
   ]);
 }
@@ -168,15 +170,15 @@ function makeResourceWall(resource: Resource, isReferredTo: boolean): Wall {
  * order. A hash is of the transaction that wrote the row, and of the transaction that wrote the record of the operator's view. The
  * planner leaves it out of statements that do not ask for it.
  */
-function writeRowVersion(resource: Resource, sync: ResourceSync): string {
+function composeRowVersion(resource: Resource, sync: ResourceSync): string {
   const parts = Object.values(sync.parts).map((part, kind) =>
     sql.raw(
-      ` # coalesce((select bit_xor(${writePartVersion(kind)}) from ?? part
+      ` # coalesce((select bit_xor(${composePartVersion(kind)}) from ?? part
       where part.workspace_id = ${sourceName}.workspace_id and part.id = ${sourceName}.id), 0)`,
       [nameRecords(part.view)],
     ),
   );
-  return `${writeRecordVersion(nameDigest(resource))}${parts.join('')} as ${versionColumn}`;
+  return `${composeRecordVersion(nameDigest(resource))}${parts.join('')} as ${versionColumn}`;
 }
 
 /** Column with a digest of the operator's view, a bigint. */
@@ -185,10 +187,10 @@ export const sourceColumn = 'sync_source';
 const nameDigest = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${nameRecords(view)}}`;
 
 /** Hashes the row itself for the version of its record; `source` is the digest of the operator's view. */
-export const writeRecordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
+export const composeRecordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
 
 /** Hashes a part for the version: it differs when a part is added, changed, deleted or moved. */
-export const writePartVersion = (kind: number): string =>
+export const composePartVersion = (kind: number): string =>
   `hash_record_extended(row(${kind}, part_id, ${xidColumn}), 0)`;
 
 const sourceName = 'source';
@@ -199,14 +201,14 @@ function listWriteSql(resource: Resource, write: ResourceWrite): string[] {
   const { inserted, updated } = getGivenColumns(resource, write);
   const all = [...new Set([...columns, ...updated, ...inserted])];
   const grantsTo = (role: string, on: string, workspace: readonly string[]): string[] => [
-    ...(inserted.length > 0 ? [writeGrant('insert', [...workspace, ...inserted], on, role)] : []),
-    writeGrant('update', updated, on, role),
+    ...(inserted.length > 0 ? [composeGrant('insert', [...workspace, ...inserted], on, role)] : []),
+    composeGrant('update', updated, on, role),
   ];
   return [
-    writeGrant('select', [workspaceColumn, ...all], records, 'gateway_owner'),
+    composeGrant('select', [workspaceColumn, ...all], records, 'gateway_owner'),
     ...grantsTo('gateway_owner', records, [workspaceColumn]),
-    writeCreateView({ view, source: records, columns: all, isWrite: true }),
-    writeGrant('select', columns, view, 'gateway_writer'),
+    composeCreateView({ view, source: records, columns: all, isWrite: true }),
+    composeGrant('select', columns, view, 'gateway_writer'),
     ...grantsTo('gateway_writer', view, []),
   ];
 }
@@ -225,9 +227,9 @@ function makeLogWall(rules: readonly LoggedAs[]): Wall {
     ...new Set(rules.flatMap(({ columns }) => listEntryColumns(columns).map(([column]) => column))),
   ];
   return makeWall(view.slice(view.indexOf('.') + 1), [
-    writeGrant('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
-    writeCreateView({ view, source: records, columns: entryColumns, isWrite: true }),
-    writeGrant('insert', entryColumns, view, 'gateway_writer'),
+    composeGrant('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
+    composeCreateView({ view, source: records, columns: entryColumns, isWrite: true }),
+    composeGrant('insert', entryColumns, view, 'gateway_writer'),
   ]);
 }
 
@@ -236,7 +238,7 @@ function makeLogWall(rules: readonly LoggedAs[]): Wall {
  * all of them. Only a write view has the column of the workspace, which a new row needs: it has a default that no login can change, and no
  * login may read it. The check option keeps a row in its workspace on the way in.
  */
-function writeCreateView(generated: GeneratedView): string {
+function composeCreateView(generated: GeneratedView): string {
   const { view, source, columns, uncompared = new Set(), computed = [], order = [], texts = [], isWrite } = generated;
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
   const workspace = `(select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::{type of ${source}})`;
@@ -258,6 +260,6 @@ function writeCreateView(generated: GeneratedView): string {
   return statements.map((each) => sql.raw(each, [view])).join(';\n');
 }
 
-function writeGrant(privilege: string, columns: readonly string[], view: string, role: string): string {
+function composeGrant(privilege: string, columns: readonly string[], view: string, role: string): string {
   return sql.raw(`grant ${privilege} (??) on ?? to ${role}`, [[...new Set(columns)], view]).toQuery();
 }

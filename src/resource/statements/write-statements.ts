@@ -21,13 +21,13 @@ const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
 };
 
 const keys = 'gateway.idempotency';
-const writeKeyCondition = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
+const composeKeyCondition = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
 
 /** $1 to $4 of sql/check/refused.sql. */
 const refusedParameters = ['column', 'constraint', 'schema', 'table'].map((each) => `refused.${each}`);
 
 /** Tests that this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
-const selectClaimed = (): Query => sql(keys).select('key').where(writeKeyCondition()).whereNull('status');
+const selectClaimed = (): Query => sql(keys).select('key').where(composeKeyCondition()).whereNull('status');
 
 type Value = Parameter | Fragment;
 type Entry = readonly [column: string, value: Value];
@@ -46,10 +46,10 @@ export function compileWriteStatements(resource: WritableResource) {
   const columns = getColumns(resource);
   const writable = listLeaves(resource).filter(({ field }) => field.write !== undefined);
   const references = writable.filter(({ field }) => field.write?.references !== undefined);
-  const known = references.map(writeReferenceTest);
+  const known = references.map(composeReferenceTest);
   const values = writable.map(({ field, path }): Entry => [field.column, new Parameter(path[0] as string)]);
   const owner = sql.raw('gateway.token_owner(?)', [new Parameter('claim.token')]);
-  const filled = Object.keys(onCreate).map((column): Entry => [column, writeTypedAs(view, column, owner)]);
+  const filled = Object.keys(onCreate).map((column): Entry => [column, composeCast(view, column, owner)]);
   const inserted: Entry[] = [
     ...(ids === 'gateway' ? [['id', new Parameter('id')] as const] : []),
     ...values,
@@ -59,13 +59,13 @@ export function compileWriteStatements(resource: WritableResource) {
   const row = sql.raw(`id = ${castTo(resource.idType, '?')}`, [new Parameter('id')]);
   const read = () => readRows(view, [row]).select(columns);
   const create = insertInto(view, inserted, sql.from('claimed'));
-  const update = writeUpdate(view, [...values, ...moved], row, columns);
+  const update = composeUpdate(view, [...values, ...moved], row, columns);
   const queries = {
     claim: claim(known),
     /** Locks the row until the transaction ends, if this transaction claimed the key. */
     lock: sql(view).select(columns).whereExists(selectClaimed()).where(row).forUpdate(),
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
-    create: storeAnswer(resource, 201, create.returning(columns), writeNewId(resource)),
+    create: storeAnswer(resource, 201, create.returning(columns), composeNewId(resource)),
     /** Sets every writable column; those not in the patch keep the value of the locked row. */
     update: storeAnswer(resource, 200, update, new Parameter('id')),
     /** Stores and returns an unchanged row. */
@@ -85,19 +85,19 @@ export function compileWriteStatements(resource: WritableResource) {
 }
 
 /** Sets the columns of a row and returns it. `update` of knex itself drops a column with the name `constructor`. */
-function writeUpdate(view: string, entries: readonly Entry[], row: Fragment, returned: readonly string[]): Fragment {
+function composeUpdate(view: string, entries: readonly Entry[], row: Fragment, returned: readonly string[]): Fragment {
   const set = entries.map(() => '?? = ?').join(', ');
   return sql.raw(`update ?? set ${set} where ? returning ??`, [view, ...entries.flat(), row, [...returned]]);
 }
 
 /** Takes the key, unless it was used or a reference names no record of the workspace. */
 function claim(known: readonly Fragment[]): Query {
-  const row = Object.entries({ ...writeKeyCondition(), fingerprint: new Parameter('claim.fingerprint') });
+  const row = Object.entries({ ...composeKeyCondition(), fingerprint: new Parameter('claim.fingerprint') });
   const rows = known.reduce((query: Query, each) => query.where(each), sql.queryBuilder());
   return insertInto(keys, row, rows).onConflict().ignore().returning(sql.raw('true'));
 }
 
-function writeReferenceTest({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
+function composeReferenceTest({ field: { type, write }, path: [name = ''] }: Leaf): Fragment {
   const record = `select from :view: where id = ${castTo(type, ':id')}`;
   return sql.raw(`(:id::text is null or exists (${record}))`, {
     id: new Parameter(name),
@@ -107,9 +107,9 @@ function writeReferenceTest({ field: { type, write }, path: [name = ''] }: Leaf)
 
 /** Reads the outcome that is stored under the key, NULLs if it is free, and then for each reference whether its record exists. */
 function selectRecalled(resource: WritableResource, known: readonly Fragment[]): Query {
-  const { token_id, key } = writeKeyCondition();
+  const { token_id, key } = composeKeyCondition();
   const isSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
-  const record = sql.raw(`case when held.shape = '${writeShape(resource)}' then held.record end`);
+  const record = sql.raw(`case when held.shape = '${hashShape(resource)}' then held.record end`);
   return sql
     .select(isSame, 'held.status', 'held.record_id', 'held.may_read', record, ...known)
     .from(sql.raw('(select) as once'))
@@ -122,7 +122,7 @@ function selectRecalled(resource: WritableResource, known: readonly Fragment[]):
  * must not run then. `written` writes a row, `loggedId` is the id of its audit entry; without it there is none.
  */
 function storeAnswer(resource: WritableResource, status: number, written: Query | Fragment, loggedId?: Value): Query {
-  const { token_id, key } = writeKeyCondition();
+  const { token_id, key } = composeKeyCondition();
   const { audit } = resource.write;
   const columns = getColumns(resource).map((column) => `written.${column}`);
   // PostgreSQL prints the values; a cast to text has other forms of booleans and of spaces at the end.
@@ -132,7 +132,7 @@ function storeAnswer(resource: WritableResource, status: number, written: Query 
       status: sql.raw(String(status)),
       record_id: sql.ref('written.id'),
       may_read: new Parameter('may-read'),
-      shape: sql.raw(`'${writeShape(resource)}'`),
+      shape: sql.raw(`'${hashShape(resource)}'`),
       record: sql.raw(
         `array_to_json(array[${texts.join(', ')}])::text`,
         columns.flatMap((each) => [each, each]),
@@ -152,19 +152,19 @@ function storeAnswer(resource: WritableResource, status: number, written: Query 
 }
 
 /** Reads the id that a new record needs in its audit entry. A text of the database is read as the log's type, which may differ. */
-function writeNewId({ idType, write }: WritableResource): Value {
+function composeNewId({ idType, write }: WritableResource): Value {
   if (write.ids === 'gateway') return new Parameter('id');
   if (idType !== 'text' || !write.audit) return sql.raw('written.id');
-  return writeTypedAs(write.audit.view, write.audit.columns.entityId, sql.raw('written.id'));
+  return composeCast(write.audit.view, write.audit.columns.entityId, sql.raw('written.id'));
 }
 
 /** Casts a text to the type of the column. */
-function writeTypedAs(view: string, column: string, text: Value): Fragment {
+function composeCast(view: string, column: string, text: Value): Fragment {
   return sql.raw(`(json_populate_record(null::??, json_build_object('${column}', ?))).??`, [view, text, column]);
 }
 
 /** Hashes the shape of a record: it differs when rows of the resource have other columns, or columns of other types. */
-function writeShape(resource: Resource): string {
+function hashShape(resource: Resource): string {
   const types = listLeaves(resource).map(({ field: { column, type } }) => [column, type]);
   return hash('sha256', JSON.stringify([getColumns(resource), types])).slice(0, 16);
 }

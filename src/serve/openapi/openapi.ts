@@ -106,11 +106,11 @@ const samplePerPage = 1000;
 /** A language has the variable ID in a path, and a line for a header; a language without that line only reads. */
 type Language = readonly [lang: string, label: string, id: string, header?: (name: string, value: string) => string];
 
-const writeEntry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
+const composeEntry = (name: string, value: string): string => `    "${name}": '${value}',\n`;
 const languages: readonly Language[] = [
   ['shell', 'curl', '$ID', (name, value) => `  -H '${name}: ${value}' \\\n`],
-  ['python', 'Python', "{os.environ['ID']}", writeEntry],
-  ['javascript', 'JavaScript', `\${ID}`, writeEntry],
+  ['python', 'Python', "{os.environ['ID']}", composeEntry],
+  ['javascript', 'JavaScript', `\${ID}`, composeEntry],
   ['powerquery', 'Power Query', '" & ID & "'],
 ];
 

@@ -83,7 +83,7 @@ const endMsMax = 1000;
 const nothing = Buffer.alloc(0);
 const stdoutDescriptor = 1;
 /** A pipe takes PIPE_BUF (pipe(7)) at once or not at all, so that workers do not write into each other's lines. */
-const writeBytesMax = 4096;
+const batchBytesMax = 4096;
 
 /**
  * Writes by threads of libuv, so that the gateway waits for no reader: a forked worker's stdout can block. Each write has whole lines.
@@ -142,7 +142,7 @@ class LogOutput {
     let [count, bytes] = [0, 0];
     for (const line of this.#lines) {
       bytes += Buffer.byteLength(line);
-      if (count > 0 && bytes > writeBytesMax) break;
+      if (count > 0 && bytes > batchBytesMax) break;
       count++;
       this.#waiting -= line.length;
     }
@@ -173,12 +173,12 @@ class LogOutput {
 
 /** Cuts the longest texts of a line, such as the stack of an error. */
 function shortenLine(line: string): string {
-  if (line.length * 3 <= writeBytesMax || Buffer.byteLength(line) <= writeBytesMax) return line;
+  if (line.length * 3 <= batchBytesMax || Buffer.byteLength(line) <= batchBytesMax) return line;
   const textsOf = (max: number): string =>
     `${JSON.stringify(JSON.parse(line), (_, value) => (typeof value === 'string' && value.length > max ? `${value.slice(0, max)}…` : value))}\n`;
   for (let max = 2048; max > 8; max /= 2) {
     const cut = textsOf(max);
-    if (Buffer.byteLength(cut) <= writeBytesMax) return cut;
+    if (Buffer.byteLength(cut) <= batchBytesMax) return cut;
   }
   return textsOf(0);
 }
@@ -192,7 +192,7 @@ export interface Repetition {
   readonly rows?: readonly string[];
 }
 
-export type WriteLine = (event: Event, repetition?: Repetition) => void;
+export type PrintLine = (event: Event, repetition?: Repetition) => void;
 
 export type RepeatedLines = ReturnType<typeof foldRepeatedLines>;
 
@@ -210,7 +210,7 @@ const rowsMax = 20;
 const kindsMax = 1000;
 
 /** Writes the first event of a kind at once, the others of a minute as one line. Without it a page under a wrong key wrote 1,691. */
-export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs) {
+export function foldRepeatedLines(print: PrintLine, windowMs = minuteMs) {
   const kinds = new Map<string, RepeatedKind>();
   const begin = (name: string, event: Event): void => {
     kinds.set(name, { last: event, repeated: 0, firstMs: 0, lastMs: 0, rows: [] });
@@ -219,17 +219,17 @@ export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs) {
   const end = (name: string): void => {
     const kind = kinds.get(name);
     kinds.delete(name);
-    if (kind !== undefined && writeRepeated(kind, write)) begin(name, kind.last);
+    if (kind !== undefined && printRepeated(kind, print)) begin(name, kind.last);
   };
   return {
     add(event: Event): void {
       const { repeats } = events[event.type] as { repeats?: readonly (keyof Event)[] };
-      if (repeats === undefined) return write(event);
+      if (repeats === undefined) return print(event);
       const full = JSON.stringify([event.type, ...repeats.map((member) => event[member])]);
       const name = kinds.has(full) || kinds.size < kindsMax ? full : event.type;
       const kind = kinds.get(name);
       if (kind === undefined) {
-        write(event);
+        print(event);
         return begin(name, event);
       }
       kind.last = event;
@@ -238,16 +238,16 @@ export function foldRepeatedLines(write: WriteLine, windowMs = minuteMs) {
       if ('row' in event && kind.rows.length < rowsMax) kind.rows.push(event.row);
     },
     close(): void {
-      for (const kind of kinds.values()) writeRepeated(kind, write);
+      for (const kind of kinds.values()) printRepeated(kind, print);
       kinds.clear();
     },
   };
 }
 
-function writeRepeated({ last, repeated, firstMs, lastMs, rows }: RepeatedKind, write: WriteLine): boolean {
+function printRepeated({ last, repeated, firstMs, lastMs, rows }: RepeatedKind, print: PrintLine): boolean {
   if (repeated === 0) return false;
   const [firstAt, lastAt] = [firstMs, lastMs].map((ms) => new Date(ms).toISOString()) as [string, string];
-  write(last, { repeated, firstAt, lastAt, ...(rows.length > 0 && { rows }) });
+  print(last, { repeated, firstAt, lastAt, ...(rows.length > 0 && { rows }) });
   return true;
 }
 

@@ -50,7 +50,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
     const records: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
     await target.short.run(run, { waitMs: deps.detailWaitMs }, (row) => {
       const etag = compiled.tag && makeEtag((at) => row.text(at), compiled.tag);
-      records[0] = { etag, json: compiled.serializer.json(row, caller.workspace) };
+      records[0] = { etag, json: compiled.serializer.toJson(row, caller.workspace) };
     });
     return { record: records[0], asOfMs };
   });

@@ -33,7 +33,7 @@ export async function planList(deps: ReadDeps, request: ListRequest): Promise<Pl
         ...(total !== null && { total: await total }),
       };
     };
-    return { asOfMs, headers: writeLinks(request, hasMore ? endOf(firstLast) : null), pagination };
+    return { asOfMs, headers: composeLinks(request, hasMore ? endOf(firstLast) : null), pagination };
   };
   const requirement = { asOfMs: after.asOfMs };
   const chunks = chunkByKeys(request, after.key);
@@ -81,7 +81,7 @@ async function countTotal(reader: Reader, { statements, values }: ListRequest, {
 const linkBytesMax = 4096;
 
 /** Follows RFC 8288. Leaves out a link too long for the head: the body has `next`. */
-function writeLinks(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
+function composeLinks(request: ListRequest, end: PageEnd | null): { readonly Link?: string } {
   const first = `<${listUrl(request, {})}>; rel="first"`;
   const next = end && `<${listUrl(request, { cursor: encodeCursor(request.context, end) })}>; rel="next", `;
   const Link = `${next ?? ''}${first}`;
@@ -89,7 +89,7 @@ function writeLinks(request: ListRequest, end: PageEnd | null): { readonly Link?
 }
 
 function listUrl(request: ListRequest, extra: Parameters): string {
-  return writeUrl(request, request.compiled.resource.name, {
+  return composeUrl(request, request.compiled.resource.name, {
     ...request.filters,
     ...(request.order === 'desc' && { order: 'desc' }),
     perPage: String(request.perPage),
@@ -100,7 +100,7 @@ function listUrl(request: ListRequest, extra: Parameters): string {
 }
 
 /** Encodes only the characters that need it, so that the URL is no longer than the client's; commas separate values of a list. */
-export function writeUrl({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
+export function composeUrl({ baseUrl }: { baseUrl: string }, path: string, parameters: Parameters): string {
   const pairs = Object.entries(parameters).map(
     ([name, value]) => `${name}=${[value].flat().map(encodeParameter).join(',')}`,
   );

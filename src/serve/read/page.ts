@@ -123,7 +123,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   const { first } = page;
   if (first.following !== null)
     return { body: streamPage(plan, page, pagination), ...reply, ...describeSent(plan, first.count) };
-  const sent = await writeEnd(plan, pagination, first);
+  const sent = await sendEnd(plan, pagination, first);
   return { body: first.json.view(), release: first.release, ...reply, ...sent };
 }
 
@@ -135,13 +135,13 @@ function describeSent({ reader, serializer, perPage }: Plan, records: number, en
 }
 
 /** Writes the last members of the page into its last chunk. */
-async function writeEnd(
+async function sendEnd(
   plan: Plan,
   pagination: PageEnding['pagination'],
   { json, count, last }: Pick<Chunk, 'json' | 'count' | 'last'>,
 ): Promise<Sent> {
   const members: { readonly since?: string | null } = await pagination(count, last);
-  json.text(`],"pagination":${JSON.stringify({ ...members, complete: true })}}`);
+  json.appendText(`],"pagination":${JSON.stringify({ ...members, complete: true })}}`);
   return describeSent(plan, count, plan.copy && typeof members.since === 'string' ? { copy: plan.copy } : {});
 }
 
@@ -193,7 +193,7 @@ async function readChunk(
     let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
     const begin = (): JsonBytes => {
       borrowed = deps.chunkMemory.borrow(pool);
-      if (!isContinuation) borrowed.raw(pageOpening);
+      if (!isContinuation) borrowed.appendRaw(pageOpening);
       return borrowed;
     };
     /** Keeps each byte as a character: decoding each row's texts would take a fifth of a list's processor time. */
@@ -207,8 +207,8 @@ async function readChunk(
       isMore = count === rows;
       if (isMore || (borrowed?.length ?? 0) >= bytes) return isMore || enough;
       const json = borrowed ?? begin();
-      if (isContinuation || count > 0) json.comma();
-      serializer.write(row, caller.workspace, json);
+      if (isContinuation || count > 0) json.appendComma();
+      serializer.append(row, caller.workspace, json);
       count++;
       for (let i = 0; i < keyAt.length; i++) {
         const at = keyAt[i] as number;
@@ -256,7 +256,7 @@ async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagin
       addChunk(plan, page, underWay, await next());
     }
     const { chunk, count, last } = underWay;
-    const sent = await writeEnd(plan, pagination, { json: chunk.json, count, last });
+    const sent = await sendEnd(plan, pagination, { json: chunk.json, count, last });
     yield { bytes: chunk.json.view(), ...sent };
     chunk.release();
   } finally {

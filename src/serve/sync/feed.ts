@@ -5,7 +5,7 @@ import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
-import { writeUrl } from '../read/list.js';
+import { composeUrl } from '../read/list.js';
 import { chunkByIds, chunkByKeys, type PageEnding, type PageStart, type Plan } from '../read/page.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
 import { makeDataAsOf, type Reply } from '../reply.js';
@@ -40,7 +40,7 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
         count,
         hasMore: cursor !== null,
         nextCursor: cursor,
-        next: cursor && writeUrl(request, path, { perPage: String(perPage), ...repeated, cursor }),
+        next: cursor && composeUrl(request, path, { perPage: String(perPage), ...repeated, cursor }),
         since: cursor === null && prefix === null ? encodeToken(seal, contexts.token, pass.position) : null,
       };
     };

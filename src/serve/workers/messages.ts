@@ -35,7 +35,7 @@ export function serveParent({ url, opsUrl, readiness, metrics }: Gateway): void 
 const pathName = 'WORKER_START';
 
 /** Writes a file for one worker, which no other user of the machine can read. */
-export function writeStart(start: WorkerStart): { readonly env: Record<string, string>; readonly remove: () => void } {
+export function storeStart(start: WorkerStart): { readonly env: Record<string, string>; readonly remove: () => void } {
   const folder = tmpdir();
   try {
     const path = join(mkdtempSync(join(folder, 'gateway-worker-')), 'start.json');

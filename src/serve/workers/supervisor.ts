@@ -6,7 +6,7 @@ import type { Resource } from '../../resource/definition/resource.js';
 import { sumCounts } from '../ops/recent.js';
 import { type Readiness, reportStatus } from '../ops/status.js';
 import { listenToWorkers } from '../peers/channel.js';
-import { type FromWorker, reportMs, writeStart } from './messages.js';
+import { type FromWorker, reportMs, storeStart } from './messages.js';
 
 // Silence counts in periods that the parent has seen, not by the clock: a frozen parent has missed no report.
 
@@ -155,7 +155,7 @@ export class Supervisor {
 
   #fork(batch = this.#batch): Watched {
     const { resources, hasServed } = batch;
-    const { env, remove } = writeStart({ resources, isSuccessor: hasServed });
+    const { env, remove } = storeStart({ resources, isSuccessor: hasServed });
     const worker = cluster.fork(env);
     const ended = waitForEnd(worker).then(([code, signal]) => this.#handleExit(watched, code, signal));
     const fresh = { awaited: null, isReady: false, isSilent: false, readiness: null };

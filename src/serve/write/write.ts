@@ -20,7 +20,7 @@ import { type Committed, committing, dryRun, type Step, type Transaction } from 
 import type { CompiledWrite, WritableMember } from '../../resource/compiled.js';
 import { type FieldType, getType } from '../../resource/definition/field-types.js';
 import { makeEtag, matchesStrongly } from '../../resource/entity-tags.js';
-import { type NewChange, writeDiff } from '../../resource/projection/audit-diff.js';
+import { composeDiff, type NewChange } from '../../resource/projection/audit-diff.js';
 import type { Reply } from '../reply.js';
 import type { Target, WriteRequest } from './request.js';
 
@@ -63,7 +63,7 @@ export async function write(
   const databaseMs = performance.now() - startedMs;
   const serializer = mayRead && request.mayRead ? compiled.fullRecord : compiled.writeScopeRecord;
   const content = { resource: compiled.resource, personal: serializer.personal, records: 1 };
-  return { status, headers, body: serializer.json(Row.of(row), workspace), content, databaseMs };
+  return { status, headers, body: serializer.toJson(Row.of(row), workspace), content, databaseMs };
 }
 
 const nameOutcome = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string =>
@@ -270,7 +270,7 @@ export function makeDiff(
 function bindChanges({ audit }: CompiledWrite, action: 'created' | 'changed', entries: NewChange[]): Values {
   if (!audit) return {};
   const { entity, actorType, diff, [action]: name } = audit;
-  const changes = writeDiff(entries, diff);
+  const changes = composeDiff(entries, diff);
   return { 'log.entity': entity, 'log.action': name, 'log.actorType': actorType, 'log.changes': changes };
 }
 

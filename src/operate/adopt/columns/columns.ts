@@ -42,7 +42,7 @@ export const countBytes = (type: string): number | undefined =>
   getOwn(columnTypes, type)?.[1] ?? (type === 'timestamp without time zone' ? 8 : undefined);
 
 export function showColumn({ quoted, type, isArray, enumOfDomain, composedOf }: Column): ShownColumn {
-  if (composedOf) return { type: 'text', select: writeComposedText(composedOf) };
+  if (composedOf) return { type: 'text', select: composeKeyText(composedOf) };
   const column = `${alias}.${quoted}`;
   // A filter asks PostgreSQL for the labels of the type, which it does not give for a domain.
   if (enumOfDomain !== null) return { type: 'enum', select: `${column}::${enumOfDomain}` };
@@ -157,7 +157,7 @@ export function describeDocuments(table: Table, columns: readonly Column[]): Poi
 }
 
 /** Puts texts of free form last; if there are several, a mark stands before each hyphen inside them. */
-function writeComposedText(columns: readonly Column[]): string {
+function composeKeyText(columns: readonly Column[]): string {
   const [only, ...others] = columns;
   // The id is the workspace itself here: PostgreSQL would order no index by a column that it knows to be the same.
   if (only?.type === 'text' && others.length === 0) return `${describeTextInKey(only)} || ''`;
@@ -366,7 +366,7 @@ export function isMoments(values: readonly string[]): boolean {
 }
 
 /** The expression is immutable, which a cast of the whole text is not, so that an index can hold it. */
-export function writeMoment(text: string): string {
+export function composeMoment(text: string): string {
   const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
   return (
     `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +

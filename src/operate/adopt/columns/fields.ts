@@ -5,6 +5,7 @@ import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePo
 import { drawSample, joinFrom, joinWorkspace } from '../sql.js';
 import type { Judged, ShownColumn } from './columns.js';
 import {
+  composeMoment,
   describeDocuments,
   findReasonNotToShow,
   findReasonToLeaveOut,
@@ -17,7 +18,6 @@ import {
   showColumn,
   showId,
   showInsideJson,
-  writeMoment,
 } from './columns.js';
 import type { IndexKey } from './indexes.js';
 
@@ -140,7 +140,7 @@ function chooseRule(column: Column, subject: Subject, survey: Survey): Rule {
   }
   if (isTextual(column) && isMoments(column.values)) {
     const open = `${column.name} holds times as texts: a value of another form than 2026-01-31T12:00:00Z would fail the whole page.`;
-    return { type: 'timestamp', select: writeMoment(plain.select), open };
+    return { type: 'timestamp', select: composeMoment(plain.select), open };
   }
   return plain;
 }

@@ -42,7 +42,7 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
       of: subject.id,
       name,
       member: chooseUntaken(toCamelCase(name), takenMembers, ''),
-      select: writePartRows(part, shown, subject, survey),
+      select: composePartRows(part, shown, subject, survey),
       field: {
         column: name,
         type: 'json',
@@ -62,7 +62,7 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
 const nameInView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
 
 /** Writes the rows of a record as one JSON list, in the order of their key; deleted ones are left out. */
-function writePartRows(part: Table, shown: readonly Column[], subject: Subject, { tenant }: Survey): string {
+function composePartRows(part: Table, shown: readonly Column[], subject: Subject, { tenant }: Survey): string {
   const key = getReferenceTo(subject.table, part);
   const workspace = tenant.columnIn(part);
   const conditions = key.columns.map(({ quoted }, i) => `p.${quoted} = ${alias}.${key.references[i]?.quoted}`);

@@ -5,7 +5,7 @@ import { listPresentConditions } from '../hiding/marks.js';
 import { toSingular } from '../names.js';
 import type { Column, Owners, ReferenceStep, Survey, Table, Tenant, WorkspaceOf } from '../schema.js';
 import { findColumn } from '../schema.js';
-import { joinFrom, joinWorkspace, nameAs, quoteLiteral, writeWhere } from '../sql.js';
+import { composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
 import { findIdColumn } from './keys.js';
 import { listSteps } from './paths.js';
 
@@ -85,12 +85,12 @@ function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpos
     .map((from) => ({ from, to: id as Column }));
   const found = keys.length > 0 ? keys : guessed;
   const isFit = ({ from }: { from: Column }): boolean => isNamed(purpose, named(from.name));
-  const others = purpose === 'member' ? found.filter(({ from }) => !isOfWriter(named(from.name))) : found;
+  const others = purpose === 'member' ? found.filter(({ from }) => !isOfAuthor(named(from.name))) : found;
   return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? others[0] : undefined);
 }
 
 /** Recognizes the name of a column for the writer of a row, such as an invitation, who is no member by it. */
-function isOfWriter(name: string): boolean {
+function isOfAuthor(name: string): boolean {
   return /(^|_)(by|creator|author|inviter|sender|reviewer|approver|editor)$/.test(name);
 }
 
@@ -106,7 +106,7 @@ function addRole(owners: Owners, tables: readonly Table[]): Owners {
 }
 
 /** Takes the users marked as owners, otherwise all. */
-export function writeOwnersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
+export function composeOwnersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
   if (people === undefined || owners === undefined)
     return {
       sql: `select null::text as workspace_id, null::text as id, null::text as email where false`,
@@ -116,7 +116,7 @@ export function writeOwnersSql({ users: people, owners, tables, tenant }: Survey
   const owner = user ? users : alias;
   const address = findAddress(people, tables) as Address;
   const { via } = address;
-  const condition = writeOwnerCondition(owners);
+  const condition = composeOwnerCondition(owners);
   const select = [
     nameAs(joinWorkspace(owners), 'workspace_id'),
     nameAs(`${owner}.${(findUserId(people, tenant) ?? address.column).quoted}`, 'id'),
@@ -135,7 +135,7 @@ export function writeOwnersSql({ users: people, owners, tables, tenant }: Survey
     ...(user ? listPresentConditions(people, users) : []),
   ];
   // A user can be in a workspace by several memberships, each with a role.
-  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${joinFrom(table.quoted, owners)}${joins.join('')}${writeWhere(conditions)}`;
+  const sql = `select ${user ? 'distinct ' : ''}${select.join(', ')}\n${joinFrom(table.quoted, owners)}${joins.join('')}${composeWhere(conditions)}`;
   const everyone = `every user of ${table.quoted} may have tokens made: add a condition for the owners.`;
   return condition !== undefined || table === tenant.root ? { sql } : { sql, open: everyone };
 }
@@ -146,7 +146,7 @@ export async function countOwnerless(client: pg.Client, survey: Survey): Promise
   if (root === undefined || rootId === undefined || survey.owners === undefined) return undefined;
   const { rows } = await client.query<{ rows: number; of: number; ids: string[] }>(
     `select count(*) filter (where lacks)::int as rows, count(*)::int as of, coalesce((array_agg(id order by id) filter (where lacks))[1:3], '{}') as ids
-      from (select t.${rootId.quoted}::text as id, not exists (select from (${writeOwnersSql(survey).sql}) o where o.workspace_id = t.${rootId.quoted}) as lacks
+      from (select t.${rootId.quoted}::text as id, not exists (select from (${composeOwnersSql(survey).sql}) o where o.workspace_id = t.${rootId.quoted}) as lacks
         from ${root.quoted} t where ${['true', ...listPresentConditions(root)].join(' and ')}) w`,
   );
   return rows[0];
@@ -200,7 +200,7 @@ export function findUsers(tables: readonly Table[], tenant: Tenant): Table | und
   return people ?? rest.find((table) => table !== undefined);
 }
 
-function writeOwnerCondition({ table, role }: Owners): string | undefined {
+function composeOwnerCondition({ table, role }: Owners): string | undefined {
   const flag = table.columns.find(({ name, type }) => isNamed('ownerFlag', name) && type === 'boolean');
   if (flag) return `${alias}.${flag.quoted}`;
   const column = table.columns.find((each) => isNamed('role', each.name) && listOwnerWords(each).length > 0);

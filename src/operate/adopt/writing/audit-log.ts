@@ -2,7 +2,7 @@ import { isNamed } from '../../../base/words.js';
 import type { DiffShape } from '../../../resource/projection/audit-diff.js';
 import { holdsDocuments, isDocument, isInteger, isMoments, isTextual, parseJson } from '../columns/columns.js';
 import type { AuditLog, Column, Survey, Table } from '../schema.js';
-import { type DraftFile, nameAs, writePolicies, writeSequenceGrant } from '../sql.js';
+import { composePolicies, composeSequenceGrant, type DraftFile, nameAs } from '../sql.js';
 
 /** Recognizes a log by the names of its columns and the shape of a JSON value. */
 export function findAuditLog({ columns }: Table): AuditLog | undefined {
@@ -107,9 +107,9 @@ export function planLogWrite({ subjects }: Survey): LogWrite {
       path: 'logboeken_write.sql',
       about: ["The app's own audit log: entries are added, never changed and never read here."],
       sql: [
-        ...(id.sequence ? [writeSequenceGrant(id.sequence)] : []),
+        ...(id.sequence ? [composeSequenceGrant(id.sequence)] : []),
         `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
-        ...writePolicies([table], ['insert']),
+        ...composePolicies([table], ['insert']),
         ...[moment].flatMap((of) =>
           of ? `alter view ${view} alter column ${of.quoted}\n  set default ${momentNow};` : [],
         ),

@@ -4,7 +4,7 @@ import { alias, isInteger, isTextual } from '../columns/columns.js';
 import type { FieldJson, Fields, ViewColumn } from '../columns/fields.js';
 import { isPlain } from '../columns/indexes.js';
 import { AdoptRefused, type Column, type Subject, type Survey, sharePoint, type Table } from '../schema.js';
-import { nameAs, type Points, writeSequenceGrant } from '../sql.js';
+import { composeSequenceGrant, nameAs, type Points } from '../sql.js';
 import { namesOwner } from '../tables/owners.js';
 import type { LogWrite } from './audit-log.js';
 
@@ -77,7 +77,7 @@ export function planWrite(
       ...stamps.flatMap(({ name, value }) =>
         value ? [`alter view ${view} alter column ${name} set default ${value}; -- as the app does`] : [],
       ),
-      ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(writeSequenceGrant),
+      ...[...new Set(table.columns.flatMap(({ sequence }) => sequence ?? []))].map(composeSequenceGrant),
     ],
     open: listWritePoints(subject, { writable, stamps, onChange, missing }, audit !== undefined),
   };
