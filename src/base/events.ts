@@ -1,6 +1,13 @@
-import { type Help, type ProblemCode, problems, type ShedBound, shedBounds, unfitSqlStates } from './errors.js';
+import { type ProblemCode, problems, type ShedBound, shedBounds } from './errors.js';
 
-type WallRefusal = typeof import('./errors.js').wallRefusal;
+/** SQLSTATEs that functions of the gateway raise; the whole table is in postgres/database-errors.ts. */
+type GatewaySqlState = `WG${string}`;
+
+/**
+ * The remedy of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one
+ * later; a person who mends the database; other values or a smaller question.
+ */
+export type Help = 'repeat' | 'new connection' | 'other server' | 'ask the operator' | 'ask the client';
 
 interface EventRow<E> {
   readonly level: 'silent' | 'debug' | 'info' | 'warn' | 'error';
@@ -8,7 +15,7 @@ interface EventRow<E> {
   /** Events that are alike in these members are logged once a minute; absent: each event is logged. */
   readonly repeats?: readonly (keyof E)[];
   /** The status shows the fault for a minute. An event with codes has a table: code → fault. */
-  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | WallRefusal, EventFault<E>>>>;
+  readonly faults?: EventFault<E> | Readonly<Partial<Record<ProblemCode | GatewaySqlState, EventFault<E>>>>;
 }
 
 /** The row of the remedy is in docs/operate/troubleshooting.md. */
@@ -163,7 +170,7 @@ export const events = {
     metrics: countAs(
       'database_unfit',
       'Requests answered 500 because the database does not fit the gateway, by SQLSTATE.',
-      { code: unfitSqlStates },
+      { code: null },
     ),
     faults: {
       level: 'failing',
@@ -177,7 +184,7 @@ export const events = {
     metrics: countAs(
       'upkeep_failures',
       'Statements of the gateway itself that the primary refuses, by name and SQLSTATE.',
-      { statement: null, code: unfitSqlStates },
+      { statement: null, code: null },
     ),
     faults: {
       level: 'degraded',

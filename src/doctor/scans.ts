@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { getCorrection } from '../base/errors.js';
+import { getCorrection } from '../postgres/database-errors.js';
 import { fail, type Item, readCheckSql, sumUp } from './finding.js';
 import { runReadOnly } from './session.js';
 

@@ -7,7 +7,7 @@ import {
   queryCanceled,
   undefinedTable,
   wallRefusal,
-} from '../base/errors.js';
+} from '../postgres/database-errors.js';
 import { primaryReadConnections } from '../postgres/primary.js';
 import { sealWith } from '../postgres/seal.js';
 import type { WorkspaceId } from '../postgres/statement.js';

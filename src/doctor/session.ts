@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type pg from 'pg';
+import { applicationName } from '../postgres/connection.js';
 import {
   endsConnection,
   getDatabaseErrorKind,
@@ -12,8 +13,7 @@ import {
   noPreparedStatement,
   protocolViolation,
   queryCanceled,
-} from '../base/errors.js';
-import { applicationName } from '../postgres/connection.js';
+} from '../postgres/database-errors.js';
 import { type LoginKind, listSessionSettings } from '../postgres/wire/session.js';
 import { getAnnouncedPid, getStream, Login } from '../postgres/wire/wire.js';
 import { fail, faultIf, getTitle, type Item, sumUp, warn } from './finding.js';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { getCorrection, getDatabaseErrorKind, getReason } from '../base/errors.js';
 import type { Event, Observe, RefusedResource } from '../base/events.js';
+import { getCorrection, getDatabaseErrorKind, getReason } from '../postgres/database-errors.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { getTitle, type Item, placeItem, sumUp } from './finding.js';
 import { checkTokens } from './server.js';

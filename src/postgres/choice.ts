@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getDatabaseErrorKind, getHelp, Problem, Shortage, StatementEnded } from '../base/errors.js';
+import { Problem, Shortage } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import { getErrorCode, isOfOlderConnection } from './connection.js';
 import type { ConnectionPool } from './connection-pool.js';
+import { getDatabaseErrorKind, getHelp, StatementEnded } from './database-errors.js';
 import type { ReadableResource, Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 

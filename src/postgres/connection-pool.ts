@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionLost, lockNotAvailable, queryCanceled, Shortage, StatementEnded } from '../base/errors.js';
+import { Shortage } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate, type Release } from '../base/flow/gate.js';
 import { traceSql } from '../base/tracing.js';
 import { type Connect, type Connection, getErrorCode, type Run } from './connection.js';
 import { type ConnectionLimits, ConnectionSet } from './connection-set.js';
+import { ConnectionLost, lockNotAvailable, queryCanceled, StatementEnded } from './database-errors.js';
 import { ResourceHealth, ResourceLocked, type ServerHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
 import { getResourceName } from './statement.js';

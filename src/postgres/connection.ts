@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { ConnectionLost, endsConnection, queryCanceled } from '../base/errors.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
+import { ConnectionLost, endsConnection, queryCanceled } from './database-errors.js';
 import type { ResourceHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
 import type { WorkspaceSeal } from './seal.js';

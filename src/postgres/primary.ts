@@ -1,5 +1,5 @@
-import { getDatabaseErrorKind, getHelp, getReason, type Help, Problem, Shortage } from '../base/errors.js';
-import type { Observe } from '../base/events.js';
+import { Problem, Shortage } from '../base/errors.js';
+import type { Help, Observe } from '../base/events.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
 import {
   type Connect,
@@ -11,6 +11,7 @@ import {
   type StatementNames,
 } from './connection.js';
 import { ConnectionPool, type Lease } from './connection-pool.js';
+import { getDatabaseErrorKind, getHelp, getReason } from './database-errors.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import { ServerHealth } from './resource-health.js';

@@ -1,8 +1,8 @@
-import { getReason } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { ActiveKeys } from '../base/flow/gate.js';
 import type { Connect, Connection } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
+import { getReason } from './database-errors.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
 import { catalogDigest, type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
 import { type LockedResource, ServerHealth } from './resource-health.js';

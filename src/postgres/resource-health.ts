@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lockNotAvailable, ServerFault } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
+import { lockNotAvailable, ServerFault } from './database-errors.js';
 
 // A resource has a state per server and pool; docs/contribute/health.md has the transitions. Short and long statements turn slow
 // separately, because a long one can be quiet while it counts or skips. A lock holds both.

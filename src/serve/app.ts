@@ -1,16 +1,9 @@
 import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import Koa, { type Context } from 'koa';
-import {
-  ClientGone,
-  findNameIn,
-  getCorrection,
-  getDatabaseErrorKind,
-  getSqlState,
-  Problem,
-  Shortage,
-} from '../base/errors.js';
+import { ClientGone, Problem, Shortage } from '../base/errors.js';
 import type { Event } from '../base/events.js';
 import { tracerName } from '../base/tracing.js';
+import { findNameIn, getCorrection, getDatabaseErrorKind, getSqlState } from '../postgres/database-errors.js';
 import { type CrossOrigin, makeCrossOrigin } from './http/cors.js';
 import { getExchange, startExchange } from './http/exchange.js';
 import { commonHeaders, renderProblem } from './http/render.js';

@@ -1,5 +1,5 @@
-import { getCorrection, getSqlState } from '../base/errors.js';
 import type { Observe } from '../base/events.js';
+import { getCorrection, getSqlState } from '../postgres/database-errors.js';
 import type { Primary } from '../postgres/primary.js';
 import type { TextRow } from '../postgres/row.js';
 import { hashFingerprint } from '../postgres/seal.js';

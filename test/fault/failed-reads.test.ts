@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
-import { getDatabaseErrorKind, ServerFault } from '../../src/base/errors.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Connection, StatementNames } from '../../src/postgres/connection.js';
+import { getDatabaseErrorKind, ServerFault } from '../../src/postgres/database-errors.js';
 import { prepareSql } from '../../src/postgres/statement.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { until } from '../support/patience.js';

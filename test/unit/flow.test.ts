@@ -1,12 +1,12 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
-import { ConnectionLost } from '../../src/base/errors.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Gate } from '../../src/base/flow/gate.js';
 import { countNext, RateLimiter, type SharedCounter, type SharedWindow } from '../../src/base/flow/rate-limiter.js';
 import type { Connection, Run } from '../../src/postgres/connection.js';
 import { ConnectionPool, enough } from '../../src/postgres/connection-pool.js';
+import { ConnectionLost } from '../../src/postgres/database-errors.js';
 import { ResourceHealth, ServerHealth } from '../../src/postgres/resource-health.js';
 import { Row } from '../../src/postgres/row.js';
 import { prepareSql } from '../../src/postgres/statement.js';

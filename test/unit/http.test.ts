@@ -12,6 +12,8 @@ import test from 'ava';
 import fc from 'fast-check';
 import Koa from 'koa';
 import pg from 'pg';
+import { Problem, type ProblemCode, problems } from '../../src/base/errors.js';
+import type { Event } from '../../src/base/events.js';
 import {
   ConnectionLost,
   getCorrection,
@@ -19,11 +21,7 @@ import {
   getReason,
   getRefusal,
   getSqlState,
-  Problem,
-  type ProblemCode,
-  problems,
-} from '../../src/base/errors.js';
-import type { Event } from '../../src/base/events.js';
+} from '../../src/postgres/database-errors.js';
 import { parseEntityTags } from '../../src/resource/entity-tags.js';
 import { getAddressKey } from '../../src/serve/http/admit.js';
 import { FixedBody } from '../../src/serve/http/descriptions.js';

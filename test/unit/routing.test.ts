@@ -1,7 +1,8 @@
 import test from 'ava';
-import { ConnectionLost, Problem, StatementEnded } from '../../src/base/errors.js';
+import { Problem } from '../../src/base/errors.js';
 import { type Candidate, choose, type ReadTarget, type Requirement, usePrimary } from '../../src/postgres/choice.js';
 import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
+import { ConnectionLost, StatementEnded } from '../../src/postgres/database-errors.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
 import { type ReadDeps, runOnReadTarget } from '../../src/serve/read/routing.js';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { getDatabaseErrorKind } from '../../base/errors.js';
 import { runAsAdmin } from '../../postgres/admin.js';
+import { getDatabaseErrorKind } from '../../postgres/database-errors.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { getPlace, type Leaf, listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { fail, type Item, nameFile, sumUp } from '../finding.js';

@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { getCorrection, getRefusal, getSqlState, Problem } from '../../base/errors.js';
+import { Problem } from '../../base/errors.js';
+import { getCorrection, getRefusal, getSqlState } from '../../postgres/database-errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { WorkspaceSeal } from '../../postgres/seal.js';
 import { prepareSql, type WorkspaceId } from '../../postgres/statement.js';

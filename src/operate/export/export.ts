@@ -1,11 +1,12 @@
 import { type KeyObject, sign } from 'node:crypto';
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { type FieldError, getDatabaseErrorKind, getReason, SettingsError } from '../../base/errors.js';
+import { type FieldError, SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { pick } from '../../base/members.js';
 import { suggest } from '../../base/nearest-name.js';
 import { getServerName, splitUrls } from '../../postgres/connection-url.js';
+import { getDatabaseErrorKind, getReason } from '../../postgres/database-errors.js';
 import { sealWith } from '../../postgres/seal.js';
 import { runWithSnapshot, type Snapshot, type SnapshotOrigin } from '../../postgres/snapshot.js';
 import type { WorkspaceId } from '../../postgres/statement.js';

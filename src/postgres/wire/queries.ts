@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { ConnectionLost, mixesUpNames, ServerFault } from '../../base/errors.js';
+import { ConnectionLost, mixesUpNames, ServerFault } from '../database-errors.js';
 import type { Row, TextRow } from '../row.js';
 import { digestMax, prepareSql, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';

@@ -1,5 +1,5 @@
-import { protocolViolation, undefinedObject } from '../../base/errors.js';
 import { readProject } from '../../base/paths.js';
+import { protocolViolation, undefinedObject } from '../database-errors.js';
 
 /** gateway_reader reads on replicas, gateway_writer writes on the primary. */
 export type LoginKind = 'replica' | 'primary';

@@ -3,10 +3,10 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { context, propagation, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
-import { getSqlState } from '../../base/errors.js';
 import { type Event, events, type Observe } from '../../base/events.js';
 import { readVersion } from '../../base/paths.js';
 import { tracerName } from '../../base/tracing.js';
+import { getSqlState } from '../../postgres/database-errors.js';
 
 /** Writes `level` as a word, `time` by ISO 8601, `msg` as the event's type. `observe` learns of lines that stdout does not take. */
 export function openLog(level: string, observe: Observe, destination?: DestinationStream) {

@@ -10,6 +10,7 @@ import {
 import { type Event, type EventMetric, events, type Observe, tokenLosses } from '../../base/events.js';
 import { toPointer } from '../../base/members.js';
 import { readVersion } from '../../base/paths.js';
+import { unfitSqlStates } from '../../postgres/database-errors.js';
 import type { Replica } from '../../postgres/replica.js';
 import { canFail } from '../../resource/definition/record-schema.js';
 import { listLeaves, type Resource } from '../../resource/definition/resource.js';
@@ -115,6 +116,7 @@ function listKnownLabels({ replicas, resources }: GaugeSources): Readonly<Record
     ...(detail ? [{ route: `/api/v1/${name}/:id` }] : []),
   ]);
   return {
+    database_unfit: unfitSqlStates.map((code) => ({ code })),
     rows: routes,
     response_bytes: routes,
     pages_resumed: resources.map(({ name }) => ({ resource: name })),

@@ -1,5 +1,5 @@
-import { ServerFault } from '../../base/errors.js';
 import type { Requirement } from '../../postgres/choice.js';
+import { ServerFault } from '../../postgres/database-errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';

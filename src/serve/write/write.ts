@@ -1,17 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import {
-  type FieldError,
-  getRefusal,
-  isOfApp,
-  lockNotAvailable,
-  makeInvalid,
-  makeNotFound,
-  Problem,
-  type Refusal,
-} from '../../base/errors.js';
+import { type FieldError, makeInvalid, makeNotFound, Problem } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
 import { getOwn } from '../../base/members.js';
+import { getRefusal, isOfApp, lockNotAvailable, type Refusal } from '../../postgres/database-errors.js';
 import type { WritePositions } from '../../postgres/heartbeat.js';
 import type { Primary } from '../../postgres/primary.js';
 import { Row, type TextRow } from '../../postgres/row.js';
