@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
-import { areRandom } from '../../src/doctor/thorough/forms.js';
-import { findReasonNotToShow, findReasonToLeaveOut } from '../../src/operate/adopt/columns/columns.js';
+import { findReasonNotToShow, findReasonToLeaveOut } from '../../src/operate/adopt/columns/reasons.js';
+import { areRandom } from '../../src/operate/adopt/columns/values.js';
 import { column } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

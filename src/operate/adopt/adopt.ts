@@ -1,22 +1,21 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { listItems } from '../../base/listed.js';
 import { projectRoot } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { openPrefix } from '../../resource/definition/resource.js';
-import { count, formatSize } from './columns/indexes.js';
+import { count, formatSize } from './definition/indexes.js';
 import { type Draft, makeDraft } from './draft.js';
-import { makeKeyIdsFile, makeTokensFile } from './files.js';
+import { makeKeyIdsFile, makeTokensFile, planLogWrite } from './files.js';
 import { formatLedger } from './hiding/ledger.js';
+import { listItems } from './names.js';
 import { AdoptRefused, type Point, type Survey } from './schema.js';
 import { type DraftFile, formatPoint, printFile, toPoints } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
 import { draftsMax } from './tables/choice.js';
-import { planLogWrite } from './writing/audit-log.js';
 
 // The public face of this folder: `adopt` writes drafts, and `countShown` in rows.ts compares views with a draft of today. survey.ts reads
-// the app, draft.ts makes the files of a resource. tables/ tells whose rows a table has, columns/ what clients see of a row, hiding/ which
-// rows they see, writing/ what they change.
+// the app, and draft.ts makes the files of a resource. Below them, each folder imports only from those named before it: columns/ judges a
+// column alone, tables/ finds whose rows a table has, hiding/ which rows clients see, definition/ the fields, filters, parts and writes.
 
 export interface AdoptOptions extends SurveyOptions {
   readonly out: string;

@@ -1,21 +1,21 @@
 import { isNamed, toSnakeCase } from '../../base/words.js';
-import { alias, describeLeftOut, isDocument, isLogText, isTextual, rowXid } from './columns/columns.js';
-import { describeCrossings, planFields, type ViewColumn } from './columns/fields.js';
-import { isPlain } from './columns/indexes.js';
-import { getLead, planListDraft } from './columns/lists.js';
-import { draftParts, draftSync } from './columns/parts.js';
+import { getMarkColumns, listDeletedPoints } from './columns/marks.js';
+import { describeLeftOut, isLogText } from './columns/reasons.js';
+import { isDocument, isPlain, isTextual } from './columns/types.js';
+import { describeCrossings, planFields, type ViewColumn } from './definition/fields.js';
+import { getLead, planListDraft } from './definition/lists.js';
+import { draftParts, draftSync } from './definition/parts.js';
+import { planWrite } from './definition/write.js';
+import { planLogWrite } from './files.js';
 import { describeAbove, listViewConditions } from './hiding/above.js';
 import { countEmptied, formatLedger, listOddities } from './hiding/ledger.js';
-import { getMarkColumns, listDeletedPoints } from './hiding/marks.js';
 import { getNames, toSingular } from './names.js';
 import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
-import { composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, toPoints } from './sql.js';
+import { alias, composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, rowXid, toPoints } from './sql.js';
 import { listGuessPoints } from './tables/guesses.js';
 import { describeId } from './tables/keys.js';
 import { describePath } from './tables/paths.js';
-import { planLogWrite } from './writing/audit-log.js';
-import { planWrite } from './writing/write.js';
 
 export interface Draft {
   readonly subject: Subject;

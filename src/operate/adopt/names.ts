@@ -66,3 +66,8 @@ function makeNamesFrom(table: string) {
     record: taken.record.test(record) ? `app${record}` : record.replace(taken.recordEnd, '$&Record'),
   };
 }
+
+export function listItems(items: readonly string[], itemsMax = 20, separator = ', '): string {
+  if (items.length <= itemsMax) return items.join(separator);
+  return `${items.slice(0, itemsMax).join(separator)} and ${items.length - itemsMax} more`;
+}

@@ -1,8 +1,14 @@
 import { type PolicyCommand, testPolicy } from '../../doctor/policies.js';
-import { alias } from './columns/columns.js';
 import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
+
+/** The table of a view has this alias. */
+export const alias = 't';
+/** Sync needs the transaction that wrote the row. */
+export const rowXid = 'row_xid';
+/** The codec whose values are known by how they begin. */
+export const preset = 'aes-256-gcm';
 
 /** A point that does not hold is false. */
 export type Points = readonly (string | Point | false | undefined)[];

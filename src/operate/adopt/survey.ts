@@ -1,9 +1,10 @@
 import type pg from 'pg';
-import { countCrossings } from './columns/fields.js';
-import { findReasonWithoutColumns } from './columns/parts.js';
+import { countCrossings } from './definition/fields.js';
+import { findReasonWithoutColumns } from './definition/parts.js';
 import { addHidings } from './hiding/above.js';
 import { countLedger } from './hiding/ledger.js';
 import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
+import { findAuditLog, listDocuments } from './tables/audit-log.js';
 import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
 import { chooseTables, readOtherRelations } from './tables/choice.js';
 import { addGuessedKeys, findOpenReferences } from './tables/guesses.js';
@@ -11,7 +12,6 @@ import { findIdColumn } from './tables/keys.js';
 import { countOwnerless, findOwners, findUsers } from './tables/owners.js';
 import { findWorkspaces } from './tables/paths.js';
 import { findTenant } from './tables/tenant.js';
-import { findAuditLog, listDocuments } from './writing/audit-log.js';
 
 export interface SurveyOptions {
   readonly schema: string;

@@ -1,12 +1,11 @@
 import { toSnakeCase } from '../../../base/words.js';
-import { alias, showId } from '../columns/columns.js';
-import { isPlain } from '../columns/indexes.js';
+import { listKeptConditions, listMarks } from '../columns/marks.js';
+import { isPlain, showId } from '../columns/types.js';
 import { getNames, toSingular } from '../names.js';
 import type { Column, ReferenceStep, ShownRows, Subject, Survey, Table, View, ViewId } from '../schema.js';
 import { sharePoint } from '../schema.js';
-import { getAlias, isOptional, joinFrom, joinWorkspace, type Points } from '../sql.js';
+import { alias, getAlias, isOptional, joinFrom, joinWorkspace, type Points } from '../sql.js';
 import { isPeople, listReferences } from '../tables/paths.js';
-import { listKeptConditions, listMarks } from './marks.js';
 
 // A row is shown if it is not deleted itself and the view of each record above it shows that record.
 

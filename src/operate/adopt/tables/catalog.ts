@@ -1,13 +1,11 @@
 import pg from 'pg';
-import { listItems } from '../../../base/listed.js';
 import { readProject } from '../../../base/paths.js';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { readCheckSql } from '../../../doctor/finding.js';
-import { alias } from '../columns/columns.js';
-import { fewMax, getDeletedWords, isState, listMarks, mayMark } from '../hiding/marks.js';
-import { chooseUntaken } from '../names.js';
+import { fewMax, getDeletedWords, isState, listMarks, mayMark } from '../columns/marks.js';
+import { chooseUntaken, listItems } from '../names.js';
 import { AdoptRefused, type Column, type Table, type Tenant } from '../schema.js';
-import { drawSample, quoteLiteral } from '../sql.js';
+import { alias, drawSample, quoteLiteral } from '../sql.js';
 
 /** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {

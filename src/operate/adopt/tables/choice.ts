@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
-import { findReasonToLeaveOut } from '../columns/columns.js';
+import { findReasonToLeaveOut } from '../columns/reasons.js';
 import { AdoptRefused, listKeysTo, type Survey, type Table, type Tenant, type WorkspaceOf } from '../schema.js';
 import type { OpenReference } from './guesses.js';
 import { choosePartKeys, findIdColumn } from './keys.js';

@@ -1,4 +1,5 @@
-import { describeTextInKey, findReasonToLeaveOut, isInteger } from '../columns/columns.js';
+import { findReasonToLeaveOut } from '../columns/reasons.js';
+import { describeTextInKey, isInteger } from '../columns/types.js';
 import type { Column, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
 import { findColumn, provesAll } from '../schema.js';
 import { listReferences, type Reference } from './paths.js';

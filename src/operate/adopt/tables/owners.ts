@@ -1,11 +1,11 @@
 import type pg from 'pg';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
-import { alias, isTextual } from '../columns/columns.js';
-import { listPresentConditions } from '../hiding/marks.js';
+import { listPresentConditions } from '../columns/marks.js';
+import { isTextual } from '../columns/types.js';
 import { toSingular } from '../names.js';
 import type { Column, Owners, ReferenceStep, Survey, Table, Tenant, WorkspaceOf } from '../schema.js';
 import { findColumn } from '../schema.js';
-import { composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
+import { alias, composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
 import { findIdColumn } from './keys.js';
 import { listSteps } from './paths.js';
 

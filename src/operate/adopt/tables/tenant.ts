@@ -1,5 +1,5 @@
 import { isNamed, toSnakeCase } from '../../../base/words.js';
-import { getFieldType } from '../columns/columns.js';
+import { getFieldType } from '../columns/types.js';
 import type { Column, ForeignKey, Table, Tenant } from '../schema.js';
 import { AdoptRefused, findColumn, listKeysTo } from '../schema.js';
 import { findWorkspaces, isPeople, mapKeys } from './paths.js';

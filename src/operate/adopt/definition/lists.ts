@@ -1,9 +1,10 @@
 import { isNamed } from '../../../base/words.js';
 import { isParameter } from '../../../resource/definition/filter-kinds.js';
+import { type IndexKey, isPlain, makePlainKey } from '../columns/types.js';
 import { type Column, type Index, provesAll, type Subject, type Survey } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
-import { type IndexKey, isPlain, listUsableIndexes, makePlainKey, proposeIndex } from './indexes.js';
+import { listUsableIndexes, proposeIndex } from './indexes.js';
 
 const filtersMax = 16; // resource.schema.json allows no more
 const lookUpsMax = 2; // each may need an index of its own

@@ -1,27 +1,23 @@
 import { shortenName, toSnakeCase } from '../../../base/words.js';
-import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../hiding/marks.js';
-import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
-import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from '../schema.js';
-import { type DraftFile, joinFrom, joinWorkspace, nameAs, type Points } from '../sql.js';
-import { choosePartKeys, getReferenceTo, type PartKeys } from '../tables/keys.js';
-import { listSteps } from '../tables/paths.js';
-import { listDocuments } from '../writing/audit-log.js';
+import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../columns/marks.js';
 import {
-  alias,
-  describeDocuments,
   describeLeftOut,
   findReasonNotToShow,
-  guessColumnForm,
   isPersonal,
   type Judged,
   judgeColumns,
-  rowXid,
   sealed,
-  showId,
-  showInsideJson,
-} from './columns.js';
+} from '../columns/reasons.js';
+import { makePlainKey, showId } from '../columns/types.js';
+import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
+import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
+import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from '../schema.js';
+import { alias, type DraftFile, joinFrom, joinWorkspace, nameAs, type Points, rowXid } from '../sql.js';
+import { listDocuments } from '../tables/audit-log.js';
+import { choosePartKeys, getReferenceTo, type PartKeys } from '../tables/keys.js';
+import { listSteps } from '../tables/paths.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
-import { makePlainKey, proposeIndex } from './indexes.js';
+import { proposeIndex } from './indexes.js';
 
 export interface PartDraft extends ViewColumn {
   readonly part: Table;

@@ -1,22 +1,9 @@
 import { shortenName } from '../../../base/words.js';
-import { listIndexConditions, listPrintedConditions } from '../hiding/marks.js';
+import { listIndexConditions, listPrintedConditions } from '../columns/marks.js';
+import { countBytes, type IndexKey, isPlain } from '../columns/types.js';
 import type { Column, Index, Table } from '../schema.js';
 import type { DraftFile } from '../sql.js';
-import { alias, countBytes } from './columns.js';
-
-/** A key is a column of the table, or an expression of a view over it. */
-export interface IndexKey {
-  readonly of: Column;
-  readonly select: string;
-}
-
-export function makePlainKey(of: Column): IndexKey {
-  return { of, select: `${alias}.${of.quoted}` };
-}
-
-export function isPlain({ of, select }: IndexKey): boolean {
-  return select === makePlainKey(of).select;
-}
+import { alias } from '../sql.js';
 
 /**
  * Proposes an index whose first `fixed` keys have one value each; the others are an order. None if an index of the table, also of kept

@@ -1,7 +1,8 @@
 import { isNamed } from '../../../base/words.js';
-import { alias, isDocument, isMoments, isTextual } from '../columns/columns.js';
 import { type Column, sharePoint, type Table, type ValueCount } from '../schema.js';
 import type { Points } from '../sql.js';
+import { alias } from '../sql.js';
+import { isDocument, isMoments, isTextual } from './types.js';
 
 // Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
 

@@ -1,12 +1,13 @@
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { parameterNames } from '../../../resource/definition/filter-kinds.js';
-import { alias, isInteger, isTextual } from '../columns/columns.js';
-import type { FieldJson, Fields, ViewColumn } from '../columns/fields.js';
-import { isPlain } from '../columns/indexes.js';
+import { isInteger, isPlain, isTextual } from '../columns/types.js';
 import { AdoptRefused, type Column, type Subject, type Survey, sharePoint, type Table } from '../schema.js';
-import { composeSequenceGrant, nameAs, type Points } from '../sql.js';
+import { alias, composeSequenceGrant, nameAs, type Points } from '../sql.js';
 import { namesOwner } from '../tables/owners.js';
-import type { LogWrite } from './audit-log.js';
+import type { FieldJson, Fields, ViewColumn } from './fields.js';
+
+/** The words and the view of an entry that the gateway adds to the app's log. */
+export type AuditEntry = Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
 
 export interface WriteDraft {
   readonly rules: ReadonlyMap<string, FieldJson>;
@@ -41,7 +42,7 @@ export function planWrite(
   subject: Subject,
   survey: Survey,
   { columns }: Fields,
-  audit: LogWrite['audit'],
+  audit: AuditEntry | undefined,
 ): WriteDraft {
   const { table, id, tenant } = subject;
   requireId(subject);

@@ -1,25 +1,19 @@
 import type pg from 'pg';
-import { areRandom } from '../../../doctor/thorough/forms.js';
-import { chooseUntaken, getNames, toCamelCase } from '../names.js';
-import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePoint } from '../schema.js';
-import { drawSample, joinFrom, joinWorkspace } from '../sql.js';
-import type { Judged, ShownColumn } from './columns.js';
+import type { Judged } from '../columns/reasons.js';
+import { findReasonNotToShow, findReasonToLeaveOut, isPersonal, judgeColumns } from '../columns/reasons.js';
 import {
   composeMoment,
-  describeDocuments,
-  findReasonNotToShow,
-  findReasonToLeaveOut,
-  guessColumnForm,
+  type IndexKey,
   isMoments,
-  isPersonal,
   isTextual,
-  judgeColumns,
-  preset,
+  type ShownColumn,
   showColumn,
   showId,
-  showInsideJson,
-} from './columns.js';
-import type { IndexKey } from './indexes.js';
+} from '../columns/types.js';
+import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
+import { chooseUntaken, getNames, toCamelCase } from '../names.js';
+import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePoint } from '../schema.js';
+import { drawSample, joinFrom, joinWorkspace, preset } from '../sql.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 

@@ -1,0 +1,135 @@
+import { isNamed, type Purpose, toSnakeCase } from '../../../base/words.js';
+import { areAddresses, findSecret, isPersonalDocument } from '../../../doctor/thorough/contents.js';
+import { toSingular } from '../names.js';
+import { type Column, type Point, sharePoint, type Table, type TypeMember } from '../schema.js';
+import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumber, isTextual } from './types.js';
+import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './values.js';
+
+/** The first reason that holds says why no field shows a column. */
+type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
+
+const reasonsByName: Reasons = {
+  'search index of other columns, by the type': (column) => getTypeName(column) === 'tsvector',
+  'embedding of other columns, by the type': (column) => /^(half|sparse)?vec(tor)?$/.test(getTypeName(column)),
+  'sealed values, by the name': (column) =>
+    (isTextual(column) || column.type === 'bytea') &&
+    /(^|_)(encrypted|cipher|ciphertext|cipher_text|sealed|enc)(_|$)/.test(toSnakeCase(column.name)) &&
+    guessColumnForm(column).kind === 'plain',
+  'unknown bytes, by the type': (column) => column.isArray && getTypeName(column) === 'bytea',
+  // A count of tokens is no secret, but a PIN can be stored as a number.
+  'secrets, by the name': (column) =>
+    holdsValue(column) &&
+    speaksOf('secret', column) &&
+    (!isNumber(column) || isNamed('numericSecret', column.name)) &&
+    !isReference(column),
+  'secrets, by the names of table and column': (column) => isSecretInTable(column),
+  // A telephone number may be stored as a number; a count of mails is none, and a day of birth is a date.
+  'personal data, by the name': (column) =>
+    (column.type !== 'boolean' && isNamed('birth', column.name)) ||
+    (holdsValue(column) && speaksOf('contact', column) && !(isInteger(column) && /mail/i.test(column.name))),
+  'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
+};
+
+/** The name must mean the value itself, not its type or lifetime. */
+function speaksOf(purpose: Purpose, { name }: Column): boolean {
+  return isNamed(purpose, name) && !isNamed('aboutSecret', name);
+}
+
+/** Is true if the column names a record with a secret, not the secret; the id of a session can be one. */
+function isReference({ name, refers }: Column): boolean {
+  return refers && /_id$/.test(toSnakeCase(name)) && !/session_id$/.test(toSnakeCase(name));
+}
+
+/** Is true for the code in a table of passcodes, or the textual id in a table of sessions. */
+function isSecretInTable(column: Column): boolean {
+  const name = `${toSingular(toSnakeCase(column.table))}_${toSnakeCase(column.name)}`;
+  if (!isNamed('secretInTable', name)) return false;
+  return name.endsWith('_id')
+    ? isTextual(column)
+    : holdsValue(column) && (!isNumber(column) || isNamed('numericSecret', name));
+}
+
+/** The operator decides which codec opens them, and what clients may see. */
+export const sealed =
+  'sealed values, by the values: name their codec in the definition, as docs/adopt/adapting.md shows';
+
+const reasonsByValues: Reasons = {
+  'states of other records, by the name': (column) => isNamed('state', column.name) && holdsDocuments(column),
+  // The sample can be of an app that has not used the column yet.
+  'no value in the sample, and a name of what can hold secrets': (column) =>
+    column.values.length === 0 && (isDocument(column) || isTextual(column)) && isNamed('secretDocument', column.name),
+  'free JSON of which the sample has no member to list': (column) =>
+    /^jsonb?$/.test(getTypeName(column)) && listMembers(column.values).length === 0,
+  'keys, tokens or cookies, by the values': ({ values }) => values.some((value) => findSecret(value) !== undefined),
+  'e-mail addresses, by the values': ({ values }) => areAddresses(values),
+  'documents with personal data, by the names of their members': ({ values }) => values.some(isPersonalDocument),
+  [sealed]: ({ values }, form) =>
+    (form === 'sealed' && !isPreset(values)) || (values.length > 0 && values.every(isSealedDocument)),
+};
+
+/** Judges by type or name; undefined if a field shows the column. */
+export function findReasonToLeaveOut(column: Column): string | undefined {
+  if (column.isWanted) return undefined;
+  return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
+}
+
+/** Judges by name, type and values; undefined if a field shows the column. */
+export function findReasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
+  if (column.isWanted) return undefined;
+  const { kind } = guessColumnForm(column);
+  return (
+    findReasonToLeaveOut(column) ??
+    (documents.includes(column) ? 'documents of an audit log, which hold values of any field' : undefined) ??
+    Object.entries(reasonsByValues).find(([, holds]) => holds(column, kind))?.[0] ??
+    (['plain', 'base64', 'sealed'].includes(kind) ? undefined : `${kind}, by the values`)
+  );
+}
+
+/** A row with such a name holds a secret beside it, as "smtp.password" does. */
+function isSecretSetting(name: string): boolean {
+  return /^[\w.:/-]+$/.test(name) && isNamed('secret', name) && !isNamed('aboutSecret', name);
+}
+
+export interface Judged {
+  readonly shown: readonly Column[];
+  readonly leftOut: readonly (readonly [reason: string, name: string])[];
+}
+
+/** Judges each column alone, then those that others determine: generated ones, such as a search text, and ids of keys. */
+export function judgeColumns(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
+  const ownReasons = columns.map(reasonOf);
+  const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
+  const left = columns.flatMap(({ name }, i) => (ownReasons[i] === undefined ? [] : [name]));
+  const reasons = columns.map((column, i) => {
+    if (ownReasons[i] !== undefined || column.isWanted) return ownReasons[i];
+    const isMadeOfLeft = holdsValue(column) && !isInteger(column) && column.madeOf.some((name) => left.includes(name));
+    if (isMadeOfLeft) return 'generated from columns that are left out';
+    if (areSettings && isNamed('settingValue', column.name)) return 'values of settings, some of which are secrets';
+    return ownReasons.includes(sealed) && isNamed('keyId', column.name) ? 'ids of keys, by the name' : undefined;
+  });
+  return {
+    shown: columns.filter((_, i) => reasons[i] === undefined),
+    leftOut: columns.flatMap(({ name }, i) => (reasons[i] === undefined ? [] : [[reasons[i], name] as const])),
+  };
+}
+
+export function describeLeftOut(table: Table, leftOut: Judged['leftOut']): Point[] {
+  return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
+    const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
+    const text = `Columns are left out (${reason}). Where clients may see them, add them to view and definition.`;
+    return sharePoint(text, table, names.join(', '));
+  });
+}
+
+/** The column is about a person, or about a customer, who can be one. */
+export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Column>): boolean {
+  if (type === 'boolean') return false;
+  const isContact = isNamed('contact', name) && !isNamed('aboutSecret', name);
+  const isOfPerson = isContact || isNamed('personal', name) || isNamed('birth', name);
+  return isOfPerson || (isNamed('label', name) && isNamed('personTable', table));
+}
+
+/** The app sets a text of few words, such as a state or a code. */
+export function isLogText(column: Column): boolean {
+  return isTextual(column) && isNamed('logged', column.name) && !isPersonal(column);
+}
