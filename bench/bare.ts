@@ -11,8 +11,8 @@ const resources = loadResources('');
 // The least that can answer: node:http and two pipelined pg clients that run the gateway's own statements, values as the
 // text PostgreSQL sends, no token, no limit, the gateway's headers as constants. Lists come as one value that PostgreSQL's
 // json_agg makes.
-// Settings: PORT, DATABASE_URL, SEALED: the workspace.
-const { PORT, DATABASE_URL, SEALED = '' } = process.env;
+// Settings: PORT, DATABASE_URL, WORKSPACE_MAC: the workspace.
+const { PORT, DATABASE_URL, WORKSPACE_MAC = '' } = process.env;
 /** Sends as many bytes as the gateway, so that the difference is work, not bytes: names and values in turns. */
 const headers = Object.entries({
   ...commonHeaders,
@@ -67,7 +67,7 @@ function queriesOf({ detail, list }: ResourceStatements): { detail: Statement | 
 async function connect(): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: DATABASE_URL, pipeline: true } as pg.ClientConfig);
   await client.connect();
-  await client.query("select set_config('gateway.workspace_id', $1, false)", [SEALED]);
+  await client.query("select set_config('gateway.workspace_id', $1, false)", [WORKSPACE_MAC]);
   return client;
 }
 

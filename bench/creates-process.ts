@@ -12,8 +12,8 @@ import { treeCpuMsOf } from './processes.js';
  */
 export interface Creates {
   readonly url: string;
-  /** The workspace, sealed. */
-  readonly sealed: string;
+  /** The workspace with its MAC. */
+  readonly mac: string;
   readonly tokenId: string;
   readonly customers: readonly string[];
   readonly primaryPid: number;
@@ -31,7 +31,7 @@ export interface CreatesResult {
 }
 
 // The creates as JSON in the argument, the result as JSON on stdout.
-const { url, sealed, tokenId, customers, primaryPid, leadInSeconds, seconds } = JSON.parse(
+const { url, mac, tokenId, customers, primaryPid, leadInSeconds, seconds } = JSON.parse(
   process.argv[2] as string,
 ) as Creates;
 const resource = loadResources('').find(({ name }) => name === 'installaties') as Resource & { write: ResourceWrite };
@@ -39,7 +39,7 @@ const { claim, create } = compileWriteStatements(resource);
 const plain = (text: string, parameters: string[] = []): Statement => prepareSql(text, text, parameters);
 const statements = [
   plain('begin'),
-  plain("select set_config('gateway.workspace_id', $1, true)", ['sealed']),
+  plain("select set_config('gateway.workspace_id', $1, true)", ['mac']),
   claim,
   create,
   plain('commit'),
@@ -49,7 +49,7 @@ const statements = [
 const { actorType = '', created = '' } = resource.write.audit || {};
 const constants: Values = {
   ...Object.fromEntries(create.parameters.map((name) => [name, null])),
-  ...{ sealed, naam: 'Koelcel', 'may-read': 't', 'claim.token': tokenId, 'claim.fingerprint': Buffer.alloc(32) },
+  ...{ mac, naam: 'Koelcel', 'may-read': 't', 'claim.token': tokenId, 'claim.fingerprint': Buffer.alloc(32) },
   ...{ 'log.entity': resource.auditEntity ?? '', 'log.actorType': actorType },
   'log.action': created,
   'log.changes': JSON.stringify([{ veld: 'naam', oud: null, nieuw: 'Koelcel' }]),

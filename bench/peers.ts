@@ -42,7 +42,7 @@ export async function startBare(stage: Stage): Promise<Contender> {
     detail: (id) => `/installaties/${id}`,
     list: '/installaties',
     program: new URL('./bare.js', import.meta.url),
-    env: { DATABASE_URL: stage.readerUrl, SEALED: stage.sealed },
+    env: { DATABASE_URL: stage.readerUrl, WORKSPACE_MAC: stage.mac },
   });
 }
 

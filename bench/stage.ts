@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { urlAs } from '../demo/cluster/passwords.js';
-import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../src/postgres/workspace-mac.js';
 import { type Child, startChild } from './processes.js';
 
 /** The servers that all cases measure: `demo` with the large data set, its gateway a process of its own. */
@@ -25,7 +25,7 @@ export interface Stage {
   /** The workspace with the 200,000 work orders, and a token with every scope. */
   readonly workspace: string;
   /** The workspace as the tenant wall accepts it, and the key of the wall. */
-  readonly sealed: string;
+  readonly mac: string;
   readonly wallKey: string;
   readonly token: string;
   /** Another, small workspace, with a token that reads all of it. */
@@ -93,7 +93,7 @@ export async function startStage(dir: string | undefined): Promise<Stage> {
       replicaUrl,
       primaryUrl: ready.primaryUrl,
       workspace: id,
-      sealed: sealWith(ready.wallKey)(id),
+      mac: makeWorkspaceMac(ready.wallKey)(id),
       wallKey: ready.wallKey,
       token: tokens.all,
       other: { workspace: other.id, token: other.tokens.all },

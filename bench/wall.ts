@@ -2,8 +2,8 @@ import { startCluster } from '../demo/cluster/cluster.js';
 import { readProject } from '../src/base/paths.js';
 import { migrate } from '../src/operate/migrate/migrations.js';
 import { runAsAdmin } from '../src/postgres/admin.js';
-import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../src/postgres/workspace-mac.js';
 import { alternate, median } from './rounds.js';
 
 // The hour of a MAC costs a statement some time: `node dist/bench/wall.js`. The view of the wall, and the same without its hour, alternate.
@@ -19,12 +19,12 @@ try {
   await runAsAdmin(url, (client) => client.query(readProject('sql/apps/first/schema.sql')));
   await migrate(url, { wallKey });
   await runAsAdmin(url, async (client) => {
-    const { rows } = await client.query(`select pg_get_viewdef('gateway.sealed_workspace') as text`);
+    const { rows } = await client.query(`select pg_get_viewdef('gateway.verified_workspace') as text`);
     const without = (rows[0].text as string).replace(condition, 'true');
     if (without === rows[0].text) throw new Error('The view has no condition on the hour.');
-    await client.query(`create view gateway.sealed_without_hour as ${without}`);
+    await client.query(`create view gateway.verified_without_hour as ${without}`);
     await client.query(
-      `set plan_cache_mode = force_generic_plan; select set_config('gateway.workspace_id', '${sealWith(wallKey)(workspace)}', false)`,
+      `set plan_cache_mode = force_generic_plan; select set_config('gateway.workspace_id', '${makeWorkspaceMac(wallKey)(workspace)}', false)`,
     );
     const microsecondsOf = async (source: string): Promise<number> => {
       const startedMs = performance.now();
@@ -35,8 +35,8 @@ try {
     };
     const sources = {
       nothing: "(select 'x' as id) x",
-      'without the hour': 'gateway.sealed_without_hour',
-      'with the hour': 'gateway.sealed_workspace',
+      'without the hour': 'gateway.verified_without_hour',
+      'with the hour': 'gateway.verified_workspace',
     };
     const results = await alternate(Object.values(sources), rounds, microsecondsOf);
     for (const [i, name] of Object.keys(sources).entries())

@@ -4,8 +4,8 @@ import { type Command, Failure, printText, sayError, sayErrors } from '../src/cl
 import { runProgram, type Usage } from '../src/cli/program.js';
 import { listScopes } from '../src/cli/tokens.js';
 import { runAsAdmin } from '../src/postgres/admin.js';
-import { sealWith } from '../src/postgres/seal.js';
 import type { WorkspaceId } from '../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../src/postgres/workspace-mac.js';
 import { loadResources } from '../src/resource/definition/load.js';
 import { fill } from '../src/serve/openapi/texts.js';
 import { type Cluster, startCluster } from './cluster/cluster.js';
@@ -105,7 +105,7 @@ async function announce(
   const primaryUrl = cluster.primary.url(databaseName);
   const replicaUrls = cluster.replicas.map((replica) => replica.url(databaseName));
   if (!(await fetch(`${url}/api/v1/openapi.json`)).ok) throw new Failure(`${url} does not answer.`);
-  const examples = await exampleIds(primaryUrl, sealWith(wallKey)((workspaces[0]?.id ?? '') as WorkspaceId));
+  const examples = await exampleIds(primaryUrl, makeWorkspaceMac(wallKey)((workspaces[0]?.id ?? '') as WorkspaceId));
   const docs =
     settings.docs === 'off'
       ? 'none: DOCS is off'

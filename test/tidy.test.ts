@@ -115,7 +115,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/(http\/tokens|sync\/sealed-parts|upkeep)\.ts$|^src\/cli\/(tokens|register)\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/(http\/tokens|sync\/token-seal|upkeep)\.ts$|^src\/cli\/(tokens|register)\.ts$/,
   },
 ];
 

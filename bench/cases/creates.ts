@@ -22,7 +22,7 @@ const program = new URL('../creates-process.js', import.meta.url);
 
 /** Compares creates of installations with the same statements in one pipelined transaction. */
 export async function createsCase(stage: Stage, options: Options): Promise<Measured> {
-  const { origin, primaryUrl, primaryPid, gatewayPid, workspace, sealed, token } = stage;
+  const { origin, primaryUrl, primaryPid, gatewayPid, workspace, mac, token } = stage;
   const seconds = Math.min(options.seconds, secondsMax);
   const idsOf = async (text: string, count: number): Promise<string[]> =>
     (await rowsOf(primaryUrl, text, [workspace, String(count)])).map(([id]) => id as string);
@@ -48,7 +48,7 @@ export async function createsCase(stage: Stage, options: Options): Promise<Measu
     };
   };
   const url = urlAs(primaryUrl, 'gateway_writer');
-  const creates: Creates = { url, sealed, tokenId, customers, primaryPid, leadInSeconds, seconds };
+  const creates: Creates = { url, mac, tokenId, customers, primaryPid, leadInSeconds, seconds };
   const sides = {
     gateway: async () => {
       await gateway(leadInSeconds);

@@ -17,7 +17,7 @@ import { psqlMs } from './pages.js';
 export interface Exported {
   readonly readerUrl: string;
   readonly workspace: string;
-  readonly sealed: string;
+  readonly mac: string;
   readonly wallKey: string;
 }
 

@@ -110,13 +110,13 @@ async function copy(stage: Stage, { resource, rows }: Page): Promise<Timed> {
 
 /** Measures the wall time, in milliseconds, of a psql process that runs the command as the reader of the workspace. */
 export async function psqlMs(
-  { readerUrl, sealed }: Pick<Stage, 'readerUrl' | 'sealed'>,
+  { readerUrl, mac }: Pick<Stage, 'readerUrl' | 'mac'>,
   command: string,
   to = '/dev/null',
 ): Promise<number> {
   const url = new URL(readerUrl);
   // In the environment, because every user of the machine can read a process's arguments.
-  const env = { PGOPTIONS: `-c gateway.workspace_id=${sealed}`, PGPASSWORD: url.password };
+  const env = { PGOPTIONS: `-c gateway.workspace_id=${mac}`, PGPASSWORD: url.password };
   url.password = '';
   const startedMs = performance.now();
   await outputOf('psql', ['-X', '-q', '-o', to, '-c', command, url.href], { env });

@@ -5,8 +5,8 @@ import { createToken } from '../../src/cli/tokens.js';
 import { createIndexes } from '../../src/operate/migrate/indexes.js';
 import { migrate } from '../../src/operate/migrate/migrations.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
-import { sealWith } from '../../src/postgres/seal.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../../src/postgres/workspace-mac.js';
 
 /** Workspaces of a size: the numbers of the first and the last, and the rows of each. */
 export interface Tenants {
@@ -40,9 +40,9 @@ export const loadingSettings = {
 /** WALL_KEY of the data sets. */
 export const wallKey = Buffer.alloc(32, 'wall').toString('base64');
 
-const seal = sealWith(wallKey);
+const computeMac = makeWorkspaceMac(wallKey);
 /** A workspace as the tenant wall accepts it. */
-export const sealed = (workspace: string): string => seal(workspace as WorkspaceId);
+export const makeMac = (workspace: string): string => computeMac(workspace as WorkspaceId);
 
 /** The workspace of a number. */
 export function workspaceOf(number: number): string {

@@ -1,7 +1,7 @@
 import { exportAgainstCopy } from '../cases/export.js';
 import { figure, type Measured } from '../report.js';
 import { combinationsOf } from './combinations.js';
-import { type DataSet, sealed, sizesOf, wallKey, workspaceOf } from './data.js';
+import { type DataSet, makeMac, sizesOf, wallKey, workspaceOf } from './data.js';
 import { withSets } from './served.js';
 import type { Subject } from './subject.js';
 import { syncOf } from './sync.js';
@@ -50,7 +50,7 @@ export async function runScale(workOrders: number): Promise<Measured & { postgre
 }
 
 function exportOf(subject: Subject): Promise<Measured> {
-  const of = { ...subject, workspace: workspaceOf(0), sealed: sealed(workspaceOf(0)), wallKey };
+  const of = { ...subject, workspace: workspaceOf(0), mac: makeMac(workspaceOf(0)), wallKey };
   return exportAgainstCopy(of, 1, 'all work orders');
 }
 

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { rowsOf } from '../stage.js';
-import { sealed } from './data.js';
+import { makeMac } from './data.js';
 
 /** A measured workspace, and the gateway and the replica that serve it. */
 export interface Subject {
@@ -32,7 +32,7 @@ export async function asReader<T>(url: string, workspace: string, work: (client:
   const client = new pg.Client(url);
   await client.connect();
   try {
-    await client.query("select set_config('gateway.workspace_id', $1, false)", [sealed(workspace)]);
+    await client.query("select set_config('gateway.workspace_id', $1, false)", [makeMac(workspace)]);
     return await work(client);
   } finally {
     await client.end();

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { markStatement } from '../../src/postgres/wal-position.js';
 import { makeCursorContext } from '../../src/serve/read/page-ends.js';
 import { encodeToken, Pass, watchTimeline } from '../../src/serve/sync/pass.js';
-import { makeSealedParts } from '../../src/serve/sync/sealed-parts.js';
+import { makeTokenSeal } from '../../src/serve/sync/token-seal.js';
 import { Client } from '../client.js';
 import { treeCpuMsOf } from '../processes.js';
 import { figure, type Measured } from '../report.js';
@@ -62,7 +62,7 @@ async function tokenOfNow({ replicaUrl }: Subject): Promise<string> {
   );
   pass.accept([mark as string[]]);
   return encodeToken(
-    makeSealedParts(wallKey),
+    makeTokenSeal(wallKey),
     makeCursorContext(workspaceOf(0), 'sync token werkbonnen', {}),
     pass.position,
   );

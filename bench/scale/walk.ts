@@ -6,7 +6,7 @@ import { Client } from '../client.js';
 import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';
 import { type Figure, figure, type Measured } from '../report.js';
 import { median, pairedRatios } from '../rounds.js';
-import { sealed, workspaceOf } from './data.js';
+import { makeMac, workspaceOf } from './data.js';
 import { resourceOf, type Subject } from './subject.js';
 
 const perPage = 10_000;
@@ -81,7 +81,7 @@ async function walk(
       const after = cursor === '' ? null : keyOf(resource, cursor);
       const copy = async (): Promise<void> =>
         void (await psqlMs(
-          { ...subject, sealed: sealed(workspaceOf(0)) },
+          { ...subject, mac: makeMac(workspaceOf(0)) },
           copyText(resource, after, pagesPerSlice * perPage),
         ));
       const sides: [Cost[], () => Promise<void>][] = [

@@ -56,7 +56,7 @@ with recursive need as (
       from pg_rewrite r
         join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
         join pg_class t on t.oid = d.refobjid
-      where r.ev_class = v.oid and t.oid not in (v.oid, to_regclass('gateway.sealed_workspace')) and pg_has_role(v.relowner, t.relowner, 'member')) end
+      where r.ev_class = v.oid and t.oid not in (v.oid, to_regclass('gateway.verified_workspace')) and pg_has_role(v.relowner, t.relowner, 'member')) end
   from there v join pg_roles o on o.oid = v.relowner where v.code <> 'workspaces'
   union all
   -- Tables whose row-level security hides rows from the role that reads them (CREATE POLICY): no policy that permits is for that role, and

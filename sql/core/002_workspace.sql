@@ -37,29 +37,29 @@ grant execute on function gateway.note_wall_key_use(text) to gateway_writer;
 -- log opens nothing later. A view, so that it is planned with the statement: the function below costs twice as much. 64 bits of a hash of
 -- both MACs are compared, because the time that a comparison of texts takes tells where they differ; a forger needs 2^63 statements. Every
 -- name has its schema, whatever the search_path of the admin.
-create view gateway.sealed_workspace as
-  select pg_catalog.split_part(s.sealed, e'\x1f', 3) as id
-  from gateway.wall_keys k cross join (select pg_catalog.current_setting('gateway.workspace_id', true)) s (sealed)
-  where case when pg_catalog.hashtextextended(pg_catalog.split_part(s.sealed, e'\x1f', 1), 0) operator(pg_catalog.=)
+create view gateway.verified_workspace as
+  select pg_catalog.split_part(s.mac_and_id, e'\x1f', 3) as id
+  from gateway.wall_keys k cross join (select pg_catalog.current_setting('gateway.workspace_id', true)) s (mac_and_id)
+  where case when pg_catalog.hashtextextended(pg_catalog.split_part(s.mac_and_id, e'\x1f', 1), 0) operator(pg_catalog.=)
     pg_catalog.hashtextextended(pg_catalog.encode(pg_catalog.sha256(k.outer_pad operator(pg_catalog.||) pg_catalog.sha256(
-      k.inner_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.split_part(s.sealed, e'\x1f', 2) operator(pg_catalog.||) e'\x1f'
-        operator(pg_catalog.||) pg_catalog.split_part(s.sealed, e'\x1f', 3), 'UTF8'))), 'hex'), 0)
+      k.inner_pad operator(pg_catalog.||) pg_catalog.convert_to(pg_catalog.split_part(s.mac_and_id, e'\x1f', 2) operator(pg_catalog.||) e'\x1f'
+        operator(pg_catalog.||) pg_catalog.split_part(s.mac_and_id, e'\x1f', 3), 'UTF8'))), 'hex'), 0)
     then pg_catalog.abs(pg_catalog.date_part('epoch', pg_catalog.statement_timestamp()) operator(pg_catalog.-)
-      pg_catalog.split_part(s.sealed, e'\x1f', 2)::pg_catalog.float8) operator(pg_catalog.<=) 2100 end;
-alter view gateway.sealed_workspace owner to gateway_owner;
+      pg_catalog.split_part(s.mac_and_id, e'\x1f', 2)::pg_catalog.float8) operator(pg_catalog.<=) 2100 end;
+alter view gateway.verified_workspace owner to gateway_owner;
 
 -- The same, or NULL without a workspace, which equals nothing: then there are no rows. A wrong MAC is an error and not NULL, because a
 -- client would take the answer of a gateway with a retired key for a workspace without records. SECURITY DEFINER, because no login can read
 -- the key. In PL/pgSQL, which keeps its plan. The result is text, because the ids of workspaces have the app's type: each view casts it to
 -- the type of its column. `migrate` makes views with the tenant wall (src/resource/statements/walls.ts),
---   workspace_id = (select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::uuid)
+--   workspace_id = (select coalesce((select id from gateway.verified_workspace), gateway.workspace())::uuid)
 -- and with security_barrier, so that no condition of a statement sees a row before the wall, whatever the condition costs. The cast
 -- belongs on the workspace: "workspace_id::text = …" can use no index on the column.
 create function gateway.workspace() returns pg_catalog.text
   language plpgsql stable parallel safe security definer
   as $$
   declare
-    workspace pg_catalog.text := (select id from gateway.sealed_workspace);
+    workspace pg_catalog.text := (select id from gateway.verified_workspace);
   begin
     if workspace is null and pg_catalog.current_setting('gateway.workspace_id', true) operator(pg_catalog.<>) '' then
       raise sqlstate 'WG006' using message = 'The MAC of the workspace is of no key that the database has, or of another hour.';

@@ -59,13 +59,13 @@ function findScans(plan: QueryPlan): Scans {
   const ctes = new Map(
     nodes.flatMap((node) => (node['Subplan Name']?.startsWith('CTE ') ? [[node['Subplan Name'].slice(4), node]] : [])),
   );
-  const sealed = new Set(nodes.filter(readsSeal).map(findParameter));
-  const workspaces = new Set(nodes.flatMap((node) => listWorkspaceParameters(node, sealed)));
+  const verified = new Set(nodes.filter(readsWallKeys).map(findParameter));
+  const workspaces = new Set(nodes.flatMap((node) => listWorkspaceParameters(node, verified)));
   const tables = new Map<string, string>();
   const subqueries = new Map<string, string[]>();
   for (const node of nodes) {
     const { Alias: alias, Schema: schema, 'Relation Name': relation, 'CTE Name': cte } = node;
-    if (alias === undefined || readsSeal(node)) continue;
+    if (alias === undefined || readsWallKeys(node)) continue;
     if (relation !== undefined) tables.set(alias, `${schema}.${relation}`);
     else subqueries.set(alias, listAliases((cte === undefined ? undefined : ctes.get(cte)) ?? node));
   }
@@ -94,8 +94,8 @@ function listAliases(plan: QueryPlan): string[] {
   return listNodes(plan).flatMap(({ Alias, 'Relation Name': relation }) => (relation && Alias ? [Alias] : []));
 }
 
-/** Recognizes gateway.sealed_workspace, which reads the keys of the wall. */
-function readsSeal({ Schema: schema, 'Relation Name': relation }: QueryPlan): boolean {
+/** Recognizes gateway.verified_workspace, which reads the keys of the wall. */
+function readsWallKeys({ Schema: schema, 'Relation Name': relation }: QueryPlan): boolean {
   return schema === 'gateway' && relation === 'wall_keys';
 }
 
@@ -105,13 +105,13 @@ function findParameter({ 'Subplan Name': name = '' }: QueryPlan): string | undef
   return parameter ?? (initPlan && `(${initPlan}).col1`);
 }
 
-/** Lists the parameters with the session's workspace, by the sealed setting or the function. */
-function listWorkspaceParameters(plan: QueryPlan, sealed: ReadonlySet<string | undefined>): string[] {
+/** Lists the parameters with the session's workspace, by the setting with a MAC or the function. */
+function listWorkspaceParameters(plan: QueryPlan, verified: ReadonlySet<string | undefined>): string[] {
   const name = findParameter(plan);
   const { Output: [output = '', ...others] = [] } = plan;
   const [, first, second] = /^COALESCE\((\(.*\)\.col1|\$\d+), (.*)\)$/.exec(stripCasts(output)) ?? [];
   const isOne =
-    first === undefined ? isWorkspace(stripCasts(output)) : sealed.has(first) && isWorkspace(second as string);
+    first === undefined ? isWorkspace(stripCasts(output)) : verified.has(first) && isWorkspace(second as string);
   return name !== undefined && isOne && others.length === 0 ? [name] : [];
 }
 

@@ -9,10 +9,10 @@ import {
   wallRefusal,
 } from '../postgres/database-errors.js';
 import { primaryReadConnections } from '../postgres/primary.js';
-import { sealWith } from '../postgres/seal.js';
 import type { WorkspaceId } from '../postgres/statement.js';
 import { guard } from '../postgres/wire/queries.js';
 import { listSessionSettings } from '../postgres/wire/session.js';
+import { makeWorkspaceMac } from '../postgres/workspace-mac.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import { makeTextOpener } from '../resource/projection/sealed-cells.js';
@@ -64,7 +64,7 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
   const ask = async (): Promise<Item[]> => {
     // the server's clock is used, so that a wrong clock is not taken for another key: the item `clock` names it
     const { rows } = await client.query(`select extract(epoch from now()) * 1000 as ms`);
-    await client.query(guard.text, [sealWith(wallKey, () => Number(rows[0].ms))('check' as WorkspaceId)]);
+    await client.query(guard.text, [makeWorkspaceMac(wallKey, () => Number(rows[0].ms))('check' as WorkspaceId)]);
     await client.query('select gateway.workspace()');
     return [sumUp('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
   };

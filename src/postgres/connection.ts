@@ -3,13 +3,13 @@ import type { EventLoop } from '../base/flow/event-loop.js';
 import { ConnectionLost, endsConnection, queryCanceled } from './database-errors.js';
 import type { ResourceHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
-import type { WorkspaceSeal } from './seal.js';
 import { getResourceName, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
 import { bindValues, getGuard, RoundTrip, StatementMixedUp, StatementMoved, type TripPart } from './wire/queries.js';
 import { makeReusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
 import { getAnnouncedPid, getStream, getWire, Login } from './wire/wire.js';
+import type { WorkspaceMac } from './workspace-mac.js';
 
 /** `workspace` is null for statements that read no view. */
 export interface Run {
@@ -45,7 +45,7 @@ export interface ConnectionOptions extends LoginBounds {
   readonly names: StatementNames;
   /** Settings to send at each login. */
   readonly session: readonly SessionSetting[];
-  readonly seal: WorkspaceSeal;
+  readonly computeMac: WorkspaceMac;
 }
 
 /** Opens a connection; rejects as Connection.open does. */
@@ -230,7 +230,7 @@ export class Connection {
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(planParts(run, this.options.seal, onRow), this.#named, ended);
+      roundTrip = new RoundTrip(planParts(run, this.options.computeMac, onRow), this.#named, ended);
     } catch (error) {
       return done(error as Error); // the statement lacks a value
     }
@@ -347,11 +347,11 @@ export class Connection {
 /** The guard lasts for the parts' common transaction: no later user of the connection inherits the workspace, even through PgBouncer. */
 function planParts(
   { statement, workspace, values, marks }: Run,
-  seal: WorkspaceSeal,
+  computeMac: WorkspaceMac,
   onRow: (row: Row) => void,
 ): TripPart[] {
   const rows = { statement, values: bindValues(statement, values), onRow };
-  const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [seal(workspace)] }];
+  const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [computeMac(workspace)] }];
   if (marks === undefined) return [...guarded, rows];
   const mark = { statement: markStatement, values: [], onRow: (row: Row) => marks.push(row.texts()) };
   return [...guarded, mark, rows, mark];

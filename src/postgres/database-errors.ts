@@ -57,7 +57,7 @@ export const hiddenRowsRemedy =
 /** SQLSTATEs that other files compare. */
 export const queryCanceled = '57014';
 export const lockNotAvailable = '55P03';
-/** The wall was sealed by a key that the database does not have, or in another hour. */
+/** The MAC of the workspace has a key that the database does not have, or in another hour. */
 export const wallRefusal = 'WG006';
 export const noPreparedStatement = '26000';
 export const protocolViolation = '08P01';

@@ -16,7 +16,6 @@ import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
 import { ServerHealth } from './resource-health.js';
 import type { TextRow } from './row.js';
-import type { WorkspaceSeal } from './seal.js';
 import type { Statement, Values, WorkspaceId } from './statement.js';
 import {
   type Commands,
@@ -26,6 +25,7 @@ import {
   type TransactionResult,
   type Work,
 } from './transaction.js';
+import type { WorkspaceMac } from './workspace-mac.js';
 import { getWriteWaits, type WriteWaits, waitsStatement } from './write-waits.js';
 
 /** Times are in milliseconds. */
@@ -40,7 +40,7 @@ export interface PrimaryBounds {
   readonly quietMs: number;
   readonly loop: EventLoop;
   readonly names: StatementNames;
-  readonly seal: WorkspaceSeal;
+  readonly computeMac: WorkspaceMac;
 }
 
 /** A repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
@@ -115,7 +115,7 @@ export class Primary {
       const named = this.bounds.names.areUsed && failedMs === 0;
       try {
         return await this.#lease(lease, async (connection) => {
-          const open = new OpenTransaction(connection, this.bounds.seal(workspace), named, commands);
+          const open = new OpenTransaction(connection, this.bounds.computeMac(workspace), named, commands);
           const result = await open.end(work);
           if (open.hasFailed) connection.close();
           return result;

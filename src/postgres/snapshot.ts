@@ -37,7 +37,7 @@ const begin = `begin isolation level repeatable read, read only;
 
 export async function runWithSnapshot<T>(
   url: string,
-  seal: () => string,
+  computeMac: () => string,
   { connectTimeoutMs, session }: { readonly connectTimeoutMs: number; readonly session: readonly SessionSetting[] },
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
@@ -50,8 +50,8 @@ export async function runWithSnapshot<T>(
     return await work({
       origin,
       cursor: (statement, values, onRow) => {
-        // Each read seals the workspace again, because a MAC holds for an hour. After a failure the cursor fails, too.
-        readRow(client, guard, { sealed: seal() }).catch(() => undefined);
+        // Each read computes the MAC again, because it holds for an hour. After a failure the cursor fails, too.
+        readRow(client, guard, { mac: computeMac() }).catch(() => undefined);
         return client.query(new RowCursor(statement.text, bindValues(statement, values), onRow));
       },
     });

@@ -69,7 +69,7 @@ export const nested: Commands = {
   undo: makeCommandStep('rollback to savepoint gateway'),
 };
 const position = makeCommandStep(walPositionStatement, 'wal-position');
-export const makeGuardStep = (sealed: string): Step => ({ statement: guard, values: { sealed } });
+export const makeGuardStep = (mac: string): Step => ({ statement: guard, values: { mac } });
 
 /** Sends BEGIN and the guard with the first statements, the end with the last; without the guard no row is seen or changed. */
 export class OpenTransaction implements Transaction {
@@ -80,11 +80,11 @@ export class OpenTransaction implements Transaction {
 
   constructor(
     private readonly sender: Sender,
-    sealed: string,
+    mac: string,
     private named: boolean,
     private readonly commands: Commands = committing,
   ) {
-    this.#guard = makeGuardStep(sealed);
+    this.#guard = makeGuardStep(mac);
     this.#opening = [commands.begin, this.#guard];
   }
 

@@ -25,8 +25,8 @@ import {
 import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
 import { ServerHealth } from '../postgres/resource-health.js';
-import { sealWith } from '../postgres/seal.js';
 import { listSessionSettings } from '../postgres/wire/session.js';
+import { makeWorkspaceMac } from '../postgres/workspace-mac.js';
 import { type CompiledResource, compileResources } from '../resource/compiled.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
@@ -50,7 +50,7 @@ import { type Peers, standalone } from './peers/peers.js';
 import { ChunkMemory } from './read/chunk-memory.js';
 import { PageMemory } from './read/page-ends.js';
 import { watchTimeline } from './sync/pass.js';
-import { makeSealedParts, readSyncKeys } from './sync/sealed-parts.js';
+import { makeTokenSeal, readSyncKeys } from './sync/token-seal.js';
 import { Upkeep } from './upkeep.js';
 
 /** A parent's message to its workers, which read no file of definitions: it may be broken by now, or not be meant to serve yet. */
@@ -242,7 +242,7 @@ function makeDeps(
     reads,
     noteRead: (tokenId, content) => upkeep?.noteRead(tokenId, content),
     latestTimeline: watchTimeline(() => heartbeat.newest),
-    syncSeal: makeSealedParts(settings.wallKey, () =>
+    syncSeal: makeTokenSeal(settings.wallKey, () =>
       readSyncKeys({ replicas, observe, ...pick(settings, 'queueWaitMs') }),
     ),
     ...pages,
@@ -312,7 +312,12 @@ async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings, 
 function pickBounds(settings: Settings, loop: EventLoop, names: StatementNames) {
   const shared = { loop, ...pick(settings, 'statementTimeoutMs', 'quietMs', 'queueMax') };
   const probing = pick(settings, 'probeIntervalMs', 'probeDeadlineMs');
-  const connecting = { loop, names, ...pick(settings, 'connectTimeoutMs'), seal: sealWith(settings.wallKey) };
+  const connecting = {
+    loop,
+    names,
+    ...pick(settings, 'connectTimeoutMs'),
+    computeMac: makeWorkspaceMac(settings.wallKey),
+  };
   return {
     connecting: { ...connecting, session: listSessionSettings('replica', settings) },
     ofReplicas: {

@@ -2,8 +2,8 @@ import type { Observe } from '../base/events.js';
 import { getCorrection, getSqlState } from '../postgres/database-errors.js';
 import type { Primary } from '../postgres/primary.js';
 import type { TextRow } from '../postgres/row.js';
-import { hashFingerprint } from '../postgres/seal.js';
 import { prepareSql, type Statement } from '../postgres/statement.js';
+import { hashFingerprint } from '../postgres/workspace-mac.js';
 import { type ReadContent, ReadRegister } from './read-register.js';
 
 const rowsPerRun = 500;

@@ -128,7 +128,7 @@ test.serial(
         loop: new EventLoop(),
         names: new StatementNames(true),
         session: [],
-        seal: () => '',
+        computeMac: () => '',
       });
     const failure = async (text: string, onRow: () => void): Promise<unknown> => {
       const connection = await connect();

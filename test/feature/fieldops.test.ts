@@ -4,7 +4,7 @@ import { type CommandResult, commandLine, connections } from '../support/command
 import { imagesIn } from '../support/images.js';
 import { records } from '../support/lists.js';
 import { clonedRows } from '../support/template.js';
-import { sealed } from '../support/walls.js';
+import { makeMac } from '../support/walls.js';
 import { eventually, gatewayTest } from '../support/workspace.js';
 import { created, etagOf, type Installation, patch } from '../support/writes.js';
 
@@ -94,7 +94,7 @@ test('the walls and keysets of integer tenants and of times in text are conditio
   const { replica } = t.context.database;
   const explain = async (sql: string): Promise<string> =>
     (await replica.query<Record<string, string>>(`explain ${sql}`)).rows.map((row) => Object.values(row)[0]).join('\n');
-  await replica.query(`set gateway.workspace_id = '${sealed('102')}'; set random_page_cost = 1.1`);
+  await replica.query(`set gateway.workspace_id = '${makeMac('102')}'; set random_page_cost = 1.1`);
   t.regex(
     await explain('select id from gateway.klanten_asc limit 10'),
     /Limit[^\n]*\n[^\n]*Subquery Scan[^\n]*\n[^\n]*Index Only Scan[^\n]*\n *Index Cond: \(tenant_id = (\(InitPlan \d+\)|\$\d)/,

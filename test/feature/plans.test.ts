@@ -9,7 +9,7 @@ import { compileSyncStatements, type SyncStatements } from '../../src/resource/s
 import { listRanges, type ReadInPass } from '../../src/serve/sync/scan.js';
 import { analyzed, buffersIn, indexesOf, type Plan } from '../support/plan-buffers.js';
 import { actFor } from '../support/replica-reader.js';
-import { sealed } from '../support/walls.js';
+import { makeMac } from '../support/walls.js';
 import { gatewayTest } from '../support/workspace.js';
 
 const resources = loadResources('');
@@ -299,7 +299,7 @@ async function someValues(workspace: string, { view, order }: Resource): Promise
 
 async function planOf(statement: Statement, values: Readonly<Record<string, string | number>>): Promise<Plan> {
   await client.query('begin');
-  await client.query(getGuard(statement).text, [sealed(largestWorkspace)]);
+  await client.query(getGuard(statement).text, [makeMac(largestWorkspace)]);
   await client.query(`prepare guarded as ${statement.text}`);
   const plan = await analyzed(client, statement, values);
   await client.query('deallocate guarded');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { projectRoot } from '../../src/base/paths.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
-import { makeSealedParts } from '../../src/serve/sync/sealed-parts.js';
+import { makeTokenSeal } from '../../src/serve/sync/token-seal.js';
 import { app } from '../support/app.js';
 import type { ApiReply } from '../support/client.js';
 import { definitionsWith } from '../support/definitions.js';
@@ -503,7 +503,7 @@ test('a token shows no position and no transaction number, is read by every gate
   const other = await database.gateway();
   t.is((await other.client.get(`/sync/klanten?since=${since}`, { token })).status, 200);
   const context = JSON.stringify([database.workspaces[0]?.id, 'sync token klanten', []]);
-  const replaced = makeSealedParts(Buffer.alloc(32, 'other').toString('base64')).encode(context, ['1']);
+  const replaced = makeTokenSeal(Buffer.alloc(32, 'other').toString('base64')).encode(context, ['1']);
   for (const path of [`/sync/klanten?since=${replaced}`, `/sync/klanten/digest?since=${replaced}`])
     t.is((await client.get(path)).json<{ code: string }>().code, 'sync_expired');
 });

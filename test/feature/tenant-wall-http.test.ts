@@ -1,8 +1,8 @@
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Connection, StatementNames } from '../../src/postgres/connection.js';
-import { sealWith } from '../../src/postgres/seal.js';
 import { prepareSql, type Statement, type WorkspaceId } from '../../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../../src/postgres/workspace-mac.js';
 import { app } from '../support/app.js';
 import { listNames, type Page, records } from '../support/lists.js';
 import { wallKey } from '../support/walls.js';
@@ -49,7 +49,7 @@ test('a connection carries no workspace from a statement to the next, and a stat
     loop: new EventLoop(),
     names: new StatementNames(true),
     session: [],
-    seal: sealWith(wallKey),
+    computeMac: makeWorkspaceMac(wallKey),
   });
   const rows: (readonly (string | null)[])[] = [];
   const run = (statement: Statement, workspace: string | null) =>

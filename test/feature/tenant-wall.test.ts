@@ -2,7 +2,7 @@ import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { getViews } from '../../src/resource/statements/walls.js';
-import { sealed } from '../support/walls.js';
+import { makeMac } from '../support/walls.js';
 import { words } from '../support/words.js';
 import { gatewayTest, shared } from '../support/workspace.js';
 
@@ -10,7 +10,7 @@ const test = gatewayTest();
 const views = ['klanten', 'installaties', 'werkbonnen', 'logboeken', 'werkbonnen_handelingen', 'werkbonnen_uren'];
 const all = loadResources('').flatMap(getViews);
 const refused = '42501'; // insufficient_privilege
-const nowhere = sealed('00000000-0000-0000-0000-000000000000');
+const nowhere = makeMac('00000000-0000-0000-0000-000000000000');
 
 async function reader(server: string, database: string): Promise<pg.Client> {
   const client = new pg.Client(urlAs(server, 'gateway_reader', database));
@@ -100,7 +100,7 @@ test('with one workspace the views show all of it and nothing of the other, what
   const hand = handOf(t.context);
   const { database } = t.context;
   for (const { id: own } of database.workspaces.slice(0, 2)) {
-    await hand.query("select set_config('gateway.workspace_id', $1, false)", [sealed(own)]);
+    await hand.query("select set_config('gateway.workspace_id', $1, false)", [makeMac(own)]);
     for (const view of views) {
       const column = view.startsWith('werkbonnen_') ? 'part_id' : 'id';
       const digest = `count(*) as n, md5(string_agg(${column}::text, ' ' order by ${column})) as ids`;
@@ -165,7 +165,7 @@ test('even on the primary the reader can write nothing', async (t) => {
   try {
     await hand.query('set default_transaction_read_only = off');
     await hand.query("select set_config('gateway.workspace_id', $1, false)", [
-      sealed(database.workspaces[0]?.id as string),
+      makeMac(database.workspaces[0]?.id as string),
     ]);
     for (const view of views) {
       t.is(await failure(hand, `delete from gateway.${view}`), refused);
@@ -183,7 +183,7 @@ test('the writer learns the user of a token of its own workspace alone', async (
   const { workspaces, primary, token } = t.context.database;
   const writer = new pg.Client(urlAs(shared.primary, 'gateway_writer', t.context.database.name));
   await Promise.all([token({ workspace: 0 }), token({ workspace: 1 }), writer.connect()]);
-  await writer.query("select set_config('gateway.workspace_id', $1, false)", [sealed(workspaces[0]?.id as string)]);
+  await writer.query("select set_config('gateway.workspace_id', $1, false)", [makeMac(workspaces[0]?.id as string)]);
   const { rows } = await primary.query('select id, workspace_id, created_by::text from gateway.api_tokens');
   for (const { id, workspace_id, created_by } of rows) {
     const found = await writer.query('select gateway.token_owner($1) as it', [id]);

@@ -6,7 +6,7 @@ import { readProject } from '../../src/base/paths.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
 import { commandsIn, emptyFolder, shopOf } from '../support/adopt/adopted.js';
 import { commandLine } from '../support/command-line.js';
-import { sealed, wallKey } from '../support/walls.js';
+import { makeMac, wallKey } from '../support/walls.js';
 
 const test = suite.serial;
 
@@ -110,7 +110,7 @@ const kinds = {
 } as const;
 
 type Kind = keyof typeof kinds;
-const wall = `gateway.workspace_id', '${sealed('1')}`;
+const wall = `gateway.workspace_id', '${makeMac('1')}`;
 
 function asRole<T>(kind: Kind, role: string, setting: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   return runAsAdmin(cluster.primary.url(kind), async (client) => {

@@ -36,7 +36,7 @@ async function setLockTimeout(t: ExecutionContext<TestContext>, setting: string)
 async function oids({ context }: ExecutionContext<TestContext>): Promise<string> {
   const { rows } = await context.database.primary.query<{ oids: string }>(
     `select string_agg(oid::text, ' ' order by oid) as oids from pg_class
-     where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v' and relname <> 'sealed_workspace'`,
+     where relnamespace in ('gateway'::regnamespace, 'records'::regnamespace) and relkind = 'v' and relname <> 'verified_workspace'`,
   );
   return rows[0]?.oids ?? '';
 }
@@ -303,7 +303,7 @@ test.serial(
 );
 
 /** Without them no token would be known meanwhile. */
-const ofTokens = ['api_tokens', 'sealed_workspace', 'token_owners', 'workspaces'].map((name) => `gateway.${name}`);
+const ofTokens = ['api_tokens', 'token_owners', 'verified_workspace', 'workspaces'].map((name) => `gateway.${name}`);
 
 test.serial('views --drop and --create make room for a change of a column that views read', async (t) => {
   const { primary } = t.context.database;

@@ -3,8 +3,8 @@ import { readFileSync, statSync } from 'node:fs';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { runAsAdmin } from '../../src/postgres/admin.js';
-import { sealWith } from '../../src/postgres/seal.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../../src/postgres/workspace-mac.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { getViews } from '../../src/resource/statements/walls.js';
 import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
@@ -12,7 +12,7 @@ import type { Settings } from '../../src/settings.js';
 import { commandLine, connections } from '../support/command-line.js';
 import type { Page } from '../support/lists.js';
 import { cloned } from '../support/template.js';
-import { sealed, wallKey } from '../support/walls.js';
+import { makeMac, wallKey } from '../support/walls.js';
 import { eventually, gatewayTest, shared, type TestDatabase } from '../support/workspace.js';
 
 // The login of a gateway with its password alone, and the life of the key that it lacks.
@@ -39,8 +39,9 @@ async function asThief<T>(
 test('a workspace without its MAC shows nothing, and neither does a forged one', async (t) => {
   const { database } = t.context;
   const [own, other] = database.workspaces.map(({ id }) => id) as [string, string];
-  const [mac = '', hour = ''] = sealed(own).split('\x1f');
-  const away = (hours: number): string => sealWith(wallKey, () => Date.now() + hours * 3_600_000)(own as WorkspaceId);
+  const [mac = '', hour = ''] = makeMac(own).split('\x1f');
+  const away = (hours: number): string =>
+    makeWorkspaceMac(wallKey, () => Date.now() + hours * 3_600_000)(own as WorkspaceId);
   const forged = [
     own,
     ...[mac.toUpperCase(), mac.slice(1), `0${mac}`, ` ${mac}`, '', '0'.repeat(64)].map(
@@ -48,7 +49,7 @@ test('a workspace without its MAC shows nothing, and neither does a forged one',
     ),
     `${mac.slice(0, 63)}${mac.endsWith('0') ? '1' : '0'}\x1f${hour}\x1f${own}`,
     `${mac}\x1f${hour}\x1f${other}`,
-    `${sealed(other).split('\x1f')[0]}\x1f${hour}\x1f${own}`,
+    `${makeMac(other).split('\x1f')[0]}\x1f${hour}\x1f${own}`,
     `${mac}\x1f${hour}\x1f${own} `,
     `${mac}\x1f${hour}${own}`,
     `${mac}\x1f${own}\x1f${hour}`,
@@ -70,7 +71,7 @@ test('a workspace without its MAC shows nothing, and neither does a forged one',
         t.is(await run("select set_config('gateway.workspace_id', $1, false)", [text]), 1);
         t.is(await run(read), wrongMac, text);
       }
-      await run("select set_config('gateway.workspace_id', $1, false)", [sealed(own)]);
+      await run("select set_config('gateway.workspace_id', $1, false)", [makeMac(own)]);
       t.is(await run(read), 1);
     });
 });
@@ -118,7 +119,7 @@ test('no login can read the key, change the function that compares, or stand in 
       await run('set default_transaction_read_only = off');
       for (const sql of [
         'select * from gateway.wall_keys',
-        'select * from gateway.sealed_workspace',
+        'select * from gateway.verified_workspace',
         'explain select from gateway.wall_keys where inner_pad > $$x$$',
         "insert into gateway.wall_keys values ('x', 'x')",
         'delete from gateway.wall_keys',
@@ -211,7 +212,7 @@ test.serial(
     );
     t.regex(logged.join(''), /Query Text/, 'auto_explain printed its plans');
     for (const { id } of database.workspaces) {
-      const [mac = ''] = sealed(id).split('\x1f');
+      const [mac = ''] = makeMac(id).split('\x1f');
       t.false([...logged, texts].some((text) => text.includes(mac)));
     }
   },

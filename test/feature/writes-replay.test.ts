@@ -18,7 +18,7 @@ import type { ApiReply } from '../support/client.js';
 import { withInstallations } from '../support/definitions.js';
 import { codeOf } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
-import { sealed } from '../support/walls.js';
+import { makeMac } from '../support/walls.js';
 import { gatewayTest, shared, type TestContext } from '../support/workspace.js';
 import { created, etagOf, type Installation, newKey, patch, post } from '../support/writes.js';
 
@@ -236,7 +236,7 @@ async function asWriter({ database }: TestContext, statements: readonly string[]
   await client.connect();
   const results: (string | number)[] = [];
   await client.query("select set_config('gateway.workspace_id', $1, false)", [
-    sealed(database.workspaces[0]?.id as string),
+    makeMac(database.workspaces[0]?.id as string),
   ]);
   for (const statement of statements) {
     await client.query('begin');

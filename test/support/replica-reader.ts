@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import pg from 'pg';
-import { sealed } from './walls.js';
+import { makeMac } from './walls.js';
 import type { TestContext } from './workspace.js';
 
 /** Connects to the replica in the gateway's role, for the first workspace, until the test ends. */
@@ -14,7 +14,7 @@ export async function replicaReader(t: ExecutionContext<TestContext>): Promise<p
 }
 
 export async function actFor(client: pg.Client, workspace: string): Promise<void> {
-  await client.query("select set_config('gateway.workspace_id', $1, false)", [sealed(workspace)]);
+  await client.query("select set_config('gateway.workspace_id', $1, false)", [makeMac(workspace)]);
   await client.query('select gateway.workspace()'); // the first call of a session reads its body from the catalog
 }
 

@@ -1,15 +1,15 @@
 import type pg from 'pg';
 import { listWallFiles } from '../../src/operate/migrate/sql-files.js';
 import { addTypes } from '../../src/operate/migrate/views.js';
-import { sealWith } from '../../src/postgres/seal.js';
 import type { WorkspaceId } from '../../src/postgres/statement.js';
+import { makeWorkspaceMac } from '../../src/postgres/workspace-mac.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 
 export const wallKey = Buffer.alloc(32, 'wall').toString('base64');
 
-const seal = sealWith(wallKey);
-export const sealed = (workspace: string): string => seal(workspace as WorkspaceId);
+const computeMac = makeWorkspaceMac(wallKey);
+export const makeMac = (workspace: string): string => computeMac(workspace as WorkspaceId);
 
 export async function makeWalls(primary: pg.Client, definitions: string | readonly Resource[]): Promise<void> {
   const resources = typeof definitions === 'string' ? loadResources(definitions) : definitions;

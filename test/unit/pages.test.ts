@@ -18,10 +18,10 @@ import {
 } from '../../src/serve/read/page-ends.js';
 import { parseQuery } from '../../src/serve/read/parse.js';
 import { decodePlace, decodeToken, Pass, type SyncPosition, watchTimeline } from '../../src/serve/sync/pass.js';
-import { makeSealedParts } from '../../src/serve/sync/sealed-parts.js';
+import { makeTokenSeal } from '../../src/serve/sync/token-seal.js';
 import { makeDiff } from '../../src/serve/write/write.js';
 
-const seal = makeSealedParts(Buffer.alloc(32).toString('base64'));
+const seal = makeTokenSeal(Buffer.alloc(32).toString('base64'));
 const order = (...types: FieldType[]) => types.map((type, i) => ({ column: `c${i}`, type }));
 
 test('every number in a cursor or token, whatever was forged, is one that the statements can take', (t) => {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { sealWith } from '../../postgres/seal.js';
+import { makeWorkspaceMac } from '../../postgres/workspace-mac.js';
 import { compileResource } from '../../resource/compiled.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
@@ -33,7 +33,7 @@ async function checkIssuer(client: pg.Client): Promise<Item[]> {
 export async function checkThoroughly(settings: Settings, resources: readonly Resource[]) {
   const { adminUrl, wallKey, redisUrl } = settings;
   const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
-  const seal = sealWith(wallKey);
+  const computeMac = makeWorkspaceMac(wallKey);
   if (redisUrl !== '') items.push(await checkRedis(settings));
   items.push(...resources.flatMap(checkOpenPoints), ...(await checkReferences(adminUrl, resources, ids)));
   return {
@@ -48,8 +48,8 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
       const locked = scans.filter(({ code }) => code === 'connection');
       for (const [i, resource] of resources.entries()) {
         if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
-        yield await checkIds(client, resource, ids, seal);
-        if (projection) yield await checkRecords(client, resource, projection, ids, seal);
+        yield await checkIds(client, resource, ids, computeMac);
+        if (projection) yield await checkRecords(client, resource, projection, ids, computeMac);
         yield await checkPlans(client, resource);
       }
     },
@@ -60,7 +60,7 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
       for (const resource of resources) {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
         if (write === null) continue;
-        yield [await checkWrites(client, { ...compiled, write }, ids, seal)];
+        yield [await checkWrites(client, { ...compiled, write }, ids, computeMac)];
         yield await checkUnique(client, resource, resource.write?.view as string);
       }
     },

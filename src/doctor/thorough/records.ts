@@ -2,9 +2,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type pg from 'pg';
 import { toPointer } from '../../base/members.js';
 import { Row, type TextRow } from '../../postgres/row.js';
-import type { WorkspaceSeal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { makeGuardStep, runSteps } from '../../postgres/transaction.js';
+import type { WorkspaceMac } from '../../postgres/workspace-mac.js';
 import { makeRecordSchema, mayLackValue } from '../../resource/definition/record-schema.js';
 import { getColumns, getPlace, type Leaf, listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { compileSerializer } from '../../resource/definition/row-serializer.js';
@@ -46,7 +46,7 @@ export async function checkRecords(
   resource: Resource,
   projection: ProjectionOptions,
   workspaces: readonly WorkspaceId[],
-  seal: WorkspaceSeal,
+  computeMac: WorkspaceMac,
 ): Promise<Item[]> {
   const reasons = new Map<string, string>();
   const serializer = compileSerializer(resource, projection, (event) => {
@@ -63,7 +63,7 @@ export async function checkRecords(
   let sampled = 0;
   const read = async (): Promise<Item[]> => {
     for (const workspace of workspaces) {
-      const rows = await readBothEnds(client, resource, seal(workspace));
+      const rows = await readBothEnds(client, resource, computeMac(workspace));
       for (const texts of rows) {
         reasons.clear();
         const record = JSON.parse(serializer.toJson(Row.of(texts), workspace)) as object;
@@ -113,13 +113,13 @@ function getValue(record: object, { path }: Pick<Leaf, 'path'>): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], record);
 }
 
-async function readBothEnds(client: pg.Client, resource: Resource, sealed: string): Promise<TextRow[]> {
+async function readBothEnds(client: pg.Client, resource: Resource, mac: string): Promise<TextRow[]> {
   const { list } = compileStatements(resource);
   const idAt = getColumns(resource).indexOf('id');
   const rows = new Map<string, TextRow>();
   for (const direction of ['asc', 'desc'] as const) {
     const step = { statement: list([], direction).rows.all, values: { limit: rowsPerEnd } };
-    const [found] = await runSteps(client, false, [step], [makeGuardStep(sealed)]);
+    const [found] = await runSteps(client, false, [step], [makeGuardStep(mac)]);
     for (const row of found?.rows ?? []) rows.set(row[idAt] as string, row);
     if (rows.size < rowsPerEnd) break;
   }

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { runAsAdmin } from '../../postgres/admin.js';
-import type { WorkspaceSeal } from '../../postgres/seal.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { guard } from '../../postgres/wire/queries.js';
+import type { WorkspaceMac } from '../../postgres/workspace-mac.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { nameOrderedView } from '../../resource/statements/walls.js';
 import { fail, type Item, sumUp, warn } from '../finding.js';
@@ -47,7 +47,7 @@ export async function checkIds(
   client: pg.Client,
   resource: Resource,
   workspaces: readonly WorkspaceId[],
-  seal: WorkspaceSeal,
+  computeMac: WorkspaceMac,
 ): Promise<Item[]> {
   const { view, order, idType } = resource;
   const key = order.map(({ column }) => column);
@@ -57,7 +57,7 @@ export async function checkIds(
     where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
   const look = async (): Promise<Item[]> => {
     for (const workspace of workspaces.slice(0, 2)) {
-      await client.query(guard.text, [seal(workspace)]);
+      await client.query(guard.text, [computeMac(workspace)]);
       const [row] = (await client.query<{ id: string }>(repeated)).rows;
       if (row) return [fail('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
       const hasEmpty =

@@ -3,9 +3,9 @@ import type pg from 'pg';
 import { Problem } from '../../base/errors.js';
 import { getCorrection, getRefusal, getSqlState } from '../../postgres/database-errors.js';
 import type { TextRow } from '../../postgres/row.js';
-import type { WorkspaceSeal } from '../../postgres/seal.js';
 import { prepareSql, type WorkspaceId } from '../../postgres/statement.js';
 import { nested, OpenTransaction, type Transaction } from '../../postgres/transaction.js';
+import type { WorkspaceMac } from '../../postgres/workspace-mac.js';
 import type { CompiledResource, CompiledWrite, WritableMember } from '../../resource/compiled.js';
 import { formatText, getType } from '../../resource/definition/field-types.js';
 import { listLeaves, type Resource } from '../../resource/definition/resource.js';
@@ -25,7 +25,7 @@ export async function checkWrites(
   client: pg.Client,
   compiled: WritableCompiled,
   workspaces: readonly WorkspaceId[],
-  seal: WorkspaceSeal,
+  computeMac: WorkspaceMac,
 ): Promise<Item> {
   const { resource, write } = compiled;
   const result = (faults: readonly string[], whenOk = '', advice?: string): Item =>
@@ -36,7 +36,7 @@ export async function checkWrites(
   const taken = write.members.filter(({ name }) => required.includes(name));
   const rolledBack = async <T>(workspace: WorkspaceId, work: (transaction: Transaction) => Promise<T>): Promise<T> => {
     await client.query(begin);
-    const transaction = new OpenTransaction(client, seal(workspace), false, nested);
+    const transaction = new OpenTransaction(client, computeMac(workspace), false, nested);
     return work(transaction).finally(() => client.query('rollback'));
   };
   try {

@@ -32,7 +32,7 @@ export function toSingular(name: string): string {
 
 /** The gateway uses these names for views and tables, files of `adopt`, paths and schemas of OpenAPI. */
 const taken = {
-  view: /^(tokens|token_uses|api_tokens|idempotency|reads|copies|applied_files|workspaces|token_owners|key_ids|logboeken_write|wall_keys|sealed_workspace|migration_lock|undo)$/,
+  view: /^(tokens|token_uses|api_tokens|idempotency|reads|copies|applied_files|workspaces|token_owners|key_ids|logboeken_write|wall_keys|verified_workspace|migration_lock|undo)$/,
   name: /^(sync|self|openapi|v1|token)$/,
   record: /^(problem|pagination)$/,
   recordEnd: /(Page|Create|Patch|Written)$/,

@@ -7,10 +7,10 @@ import { pick } from '../../base/members.js';
 import { suggest } from '../../base/nearest-name.js';
 import { getServerName, splitUrls } from '../../postgres/connection-url.js';
 import { getDatabaseErrorKind, getReason } from '../../postgres/database-errors.js';
-import { sealWith } from '../../postgres/seal.js';
 import { runWithSnapshot, type Snapshot, type SnapshotOrigin } from '../../postgres/snapshot.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { listSessionSettings } from '../../postgres/wire/session.js';
+import { makeWorkspaceMac } from '../../postgres/workspace-mac.js';
 import { type CompiledResource, compileResources } from '../../resource/compiled.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { parseKeyring } from '../../resource/projection/keyring.js';
@@ -136,7 +136,7 @@ export async function runInSnapshot<T>(
   { workspace, server }: Pick<ExportOptions, 'workspace' | 'server'>,
   work: (snapshot: Snapshot, server: string) => Promise<T>,
 ): Promise<T> {
-  const seal = sealWith(settings.wallKey);
+  const computeMac = makeWorkspaceMac(settings.wallKey);
   const login = { connectTimeoutMs: settings.connectTimeoutMs, session: listSessionSettings('replica', settings) };
   const setting = server === 'primary' ? 'PRIMARY_URLS' : 'REPLICA_URLS';
   const urls = listUrls(settings, server);
@@ -149,7 +149,7 @@ export async function runInSnapshot<T>(
       return work(snapshot, getServerName(url));
     };
     try {
-      return await runWithSnapshot(url, () => seal(workspace as WorkspaceId), login, begin);
+      return await runWithSnapshot(url, () => computeMac(workspace as WorkspaceId), login, begin);
     } catch (error) {
       if (hasBegun || getDatabaseErrorKind(error) !== 'retry') throw error;
       failures.push(`${getServerName(url)}: ${getReason(error as Error)}`);

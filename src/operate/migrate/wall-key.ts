@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { deriveKey, wallKeyAdvice } from '../../base/wall-key.js';
-import { derivePads, hashFingerprint } from '../../postgres/seal.js';
+import { derivePads, hashFingerprint } from '../../postgres/workspace-mac.js';
 import { MigrationFailed } from './sql-files.js';
 
 /** Throws MigrationFailed if the database would have no key, because the views would show no record. */

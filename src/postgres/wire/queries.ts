@@ -163,8 +163,8 @@ function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement)
   return isKept;
 }
 
-/** Sets the sealed workspace until the end of the transaction: without it the tenant wall shows no row and takes none. */
-export const guard = prepareSql('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['sealed']);
+/** Sets the workspace with its MAC until the end of the transaction: without it the tenant wall shows no row and takes none. */
+export const guard = prepareSql('workspace-guard', "select set_config('gateway.workspace_id', $1, true)", ['mac']);
 
 /**
  * Without the other ways to a row the planner uses bitmap scans. Generic plans keep to the settings of their first run. EXPLAIN (ANALYZE,

@@ -1,32 +1,32 @@
-export interface SealPart {
+export interface SealSegment {
   /** Size; 0 for the ciphertext. */
   readonly bytes: number;
   /** Position without the ciphertext before it. */
   readonly at: number;
-  /** 1 if the ciphertext is before the part. */
+  /** 1 if the ciphertext is before the segment. */
   readonly behindData: 0 | 1;
 }
 
 export interface SealLayout {
-  readonly nonce: SealPart;
-  readonly data: SealPart;
-  readonly tag: SealPart;
+  readonly nonce: SealSegment;
+  readonly data: SealSegment;
+  readonly tag: SealSegment;
   readonly overheadBytes: number;
 }
 
-const partPattern = /^(nonce|data|tag)(\d*)$/;
+const segmentPattern = /^(nonce|data|tag)(\d*)$/;
 
 /** Turns ["tag16", "nonce12", "data"] into positions; null unless each part occurs once. */
 export function parseSealLayout(layout: readonly string[]): SealLayout | null {
-  const parts = new Map<string, SealPart>();
+  const segments = new Map<string, SealSegment>();
   let at = 0;
   for (const text of layout) {
-    const [, name = '', size = ''] = partPattern.exec(text) ?? [];
+    const [, name = '', size = ''] = segmentPattern.exec(text) ?? [];
     const bytes = Number(size);
-    if (name === '' || parts.has(name) || (name === 'data') !== (bytes === 0)) return null;
-    parts.set(name, { bytes, at, behindData: parts.has('data') ? 1 : 0 });
+    if (name === '' || segments.has(name) || (name === 'data') !== (bytes === 0)) return null;
+    segments.set(name, { bytes, at, behindData: segments.has('data') ? 1 : 0 });
     at += bytes;
   }
-  const [nonce, data, tag] = ['nonce', 'data', 'tag'].map((name) => parts.get(name));
+  const [nonce, data, tag] = ['nonce', 'data', 'tag'].map((name) => segments.get(name));
   return nonce && data && tag ? { nonce, data, tag, overheadBytes: at } : null;
 }

@@ -12,7 +12,7 @@ import {
 } from './codec.js';
 import { decodeWith, encodings } from './encodings.js';
 import { isUtf8Between } from './json-bytes.js';
-import { parseSealLayout, type SealLayout, type SealPart } from './seal-layout.js';
+import { parseSealLayout, type SealLayout, type SealSegment } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
 
@@ -115,7 +115,7 @@ class Opener {
   /** Returns null when the tag is wrong. */
   open(key: KeyObject, sealed: Buffer, dataBytes: number, aad: string | undefined): Buffer | null {
     const { decipher, opened } = this.decipher(key, sealed, dataBytes, aad);
-    copyPart(sealed, this.layout.tag, dataBytes, this.#tag);
+    copySegment(sealed, this.layout.tag, dataBytes, this.#tag);
     decipher.setAuthTag(this.#tag);
     try {
       decipher.final();
@@ -128,14 +128,14 @@ class Opener {
   /** Decrypts without authentication: the caller checks the tag. */
   decipher(key: KeyObject, sealed: Buffer, dataBytes: number, aad?: string) {
     const { nonce, data } = this.layout;
-    copyPart(sealed, nonce, dataBytes, this.#nonce);
+    copySegment(sealed, nonce, dataBytes, this.#nonce);
     const decipher = createDecipheriv('aes-256-gcm', key, this.#nonce, this.#options);
     if (aad !== undefined) decipher.setAAD(Buffer.from(aad));
     return { decipher, opened: decipher.update(sealed.subarray(data.at, data.at + dataBytes)) };
   }
 }
 
-function copyPart(sealed: Buffer, { at, behindData }: SealPart, dataBytes: number, into: Buffer): void {
+function copySegment(sealed: Buffer, { at, behindData }: SealSegment, dataBytes: number, into: Buffer): void {
   const start = at + behindData * dataBytes;
   for (let i = 0; i < into.length; i++) into[i] = sealed[start + i] as number;
 }

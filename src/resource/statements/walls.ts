@@ -241,7 +241,7 @@ function makeLogWall(rules: readonly LoggedAs[]): Wall {
 function composeCreateView(generated: GeneratedView): string {
   const { view, source, columns, uncompared = new Set(), computed = [], order = [], texts = [], isWrite } = generated;
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
-  const workspace = `(select coalesce((select id from gateway.sealed_workspace), gateway.workspace())::{type of ${source}})`;
+  const workspace = `(select coalesce((select id from gateway.verified_workspace), gateway.workspace())::{type of ${source}})`;
   const shown = isWrite ? [workspaceColumn, ...columns] : columns;
   const asText = (column: string) => sql.raw('??::text as ??', [column, column]);
   /** GREATEST of one value is the value, and the planner has no statistics of it: its estimates spell out values of other workspaces. */

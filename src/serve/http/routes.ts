@@ -14,7 +14,7 @@ import type { ReadContent } from '../read-register.js';
 import type { Reply } from '../reply.js';
 import { planFeed, readDigest, readIds, type SyncDeps } from '../sync/feed.js';
 import { type FeedRequest, parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
-import type { TokenSeal } from '../sync/sealed-parts.js';
+import type { TokenSeal } from '../sync/token-seal.js';
 import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
@@ -147,7 +147,7 @@ function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Co
   ): Middleware =>
     makeAdmitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
       const call = { compiled, sync, seal: deps.syncSeal, ...makeCall(deps, ctx, access) };
-      const request = await deps.syncSeal.reading(() => parse(call));
+      const request = await deps.syncSeal.parseWithEachKey(() => parse(call));
       await enterLargePage(deps, ctx, access);
       return traceWork('read', () => read(deps, request));
     });

@@ -3,7 +3,7 @@ import { isSameHistory, lookStatement } from '../../postgres/wal-position.js';
 import type { RawRequest } from '../read/parse.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
 import type { Pass, SyncPosition } from './pass.js';
-import { makeExpired } from './sealed-parts.js';
+import { makeExpired } from './token-seal.js';
 
 const pauseMs = 20;
 

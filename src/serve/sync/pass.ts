@@ -5,7 +5,7 @@ import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-positio
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
-import { makeExpired, type TokenSeal } from './sealed-parts.js';
+import { makeExpired, type TokenSeal } from './token-seal.js';
 
 /** Repeats the read on another replica. */
 class NotCurrent extends ServerFault {
@@ -106,7 +106,7 @@ const formatNumberOrNone = (value: number | bigint | null | undefined): string =
 
 /** `context` binds the token to its workspace and resource. */
 export function encodeToken(seal: TokenSeal, context: string, position: SyncPosition): string {
-  return seal.encode(context, listPositionParts(position));
+  return seal.encode(context, listPositionTexts(position));
 }
 
 /** Returns undefined if the token is damaged or of another context. Throws sync_expired when its key was replaced. */
@@ -117,8 +117,8 @@ export function decodeToken(seal: TokenSeal, context: string, token: string): Sy
 export function encodePlace(seal: TokenSeal, context: string, place: SyncPlace): string {
   const { pass, asOfMs, since, section, after } = place;
   const before = [formatNumberOrNone(since?.xmin), formatNumberOrNone(since?.replayedAtMs)];
-  const parts = [formatNumberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
-  return seal.encode(context, [...listPositionParts(pass), ...parts]);
+  const texts = [formatNumberOrNone(asOfMs), ...before, String(section), ...(after ?? [])];
+  return seal.encode(context, [...listPositionTexts(pass), ...texts]);
 }
 
 /** Returns undefined if the cursor is damaged or of another list. `orders` has the order of each section. */
@@ -128,9 +128,9 @@ export function decodePlace(
   cursor: string,
   orders: (isChanges: boolean) => readonly (readonly OrderColumn[])[],
 ): SyncPlace | undefined {
-  const parts = seal.decode(context, cursor) ?? [];
-  const pass = parseSyncPosition(parts.slice(0, positionLength));
-  const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = parts.slice(positionLength);
+  const texts = seal.decode(context, cursor) ?? [];
+  const pass = parseSyncPosition(texts.slice(0, positionLength));
+  const [asOf = '-', xmin = '-', replayed = '-', section = '-', ...key] = texts.slice(positionLength);
   if (pass === undefined) return undefined;
   if (!isMoment(asOf) || !isMoment(replayed) || (xmin !== '' && !isTransaction(xmin))) return undefined;
   const order = /^\d$/.test(section) ? orders(xmin !== '')[Number(section)] : undefined;
@@ -150,13 +150,13 @@ const isUnsigned = (text: string): boolean => isWholeNumber(text, 2n ** 64n - 1n
 const isTransaction = (text: string): boolean => isWholeNumber(text, 2n ** 63n - 1n);
 const forms = [isUnsigned, (text: string) => /^[0-9A-F]{8}$/.test(text), isUnsigned, isTransaction, isMoment];
 
-function listPositionParts({ systemIdentifier, timeline, lsn, xmin, replayedAtMs }: SyncPosition): string[] {
+function listPositionTexts({ systemIdentifier, timeline, lsn, xmin, replayedAtMs }: SyncPosition): string[] {
   return [systemIdentifier, timeline, String(lsn), String(xmin), formatNumberOrNone(replayedAtMs)];
 }
 
-function parseSyncPosition(parts: readonly string[]): SyncPosition | undefined {
-  if (parts.length !== positionLength || !forms.every((hasForm, i) => hasForm(parts[i] as string))) return undefined;
-  const [systemIdentifier, timeline, lsn, xmin, replayed] = parts as [string, string, string, string, string];
+function parseSyncPosition(texts: readonly string[]): SyncPosition | undefined {
+  if (texts.length !== positionLength || !forms.every((hasForm, i) => hasForm(texts[i] as string))) return undefined;
+  const [systemIdentifier, timeline, lsn, xmin, replayed] = texts as [string, string, string, string, string];
   const replayedAtMs = replayed === '' ? null : Number(replayed);
   return { systemIdentifier, timeline, lsn: BigInt(lsn), xmin: BigInt(xmin), replayedAtMs };
 }

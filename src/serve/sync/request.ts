@@ -13,7 +13,7 @@ import {
   type Reading,
 } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
-import type { TokenSeal } from './sealed-parts.js';
+import type { TokenSeal } from './token-seal.js';
 
 export interface SyncCall extends RawRequest {
   readonly sync: SyncStatements;

@@ -1,7 +1,7 @@
-import { makeSealedParts } from '../../../src/serve/sync/sealed-parts.js';
+import { makeTokenSeal } from '../../../src/serve/sync/token-seal.js';
 import { wallKey } from '../walls.js';
 
-const seal = makeSealedParts(wallKey);
+const seal = makeTokenSeal(wallKey);
 
 /** Changes a part of a sync token: 1 system identifier, 2 timeline, 3 position, 4 oldest transaction, 5 moment. */
 export function changedToken(token: string, owner: { workspace: string; resource: string }, at: number, value: string) {

@@ -4,15 +4,15 @@ import { limitEntries } from '../base/cache-bound.js';
 import { deriveKey } from '../base/wall-key.js';
 import type { WorkspaceId } from './statement.js';
 
-/** Makes a seal: MAC, hour and id of the workspace (sql/core/002_workspace.sql). */
-export type WorkspaceSeal = (workspace: WorkspaceId) => string;
+/** Computes the MAC of a workspace, followed by its hour and id (sql/core/002_workspace.sql). */
+export type WorkspaceMac = (workspace: WorkspaceId) => string;
 
 /** The database has only the pads of this key, never the key. */
 const deriveMacKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
 const hourSeconds = 3600;
 
-export function sealWith(wallKey: string, now: () => number = Date.now): WorkspaceSeal {
+export function makeWorkspaceMac(wallKey: string, now: () => number = Date.now): WorkspaceMac {
   const key = deriveMacKey(wallKey);
   const ofHour = new LRUCache<string, string>(limitEntries(10_000));
   let hour = 0;
@@ -23,9 +23,9 @@ export function sealWith(wallKey: string, now: () => number = Date.now): Workspa
     const known = ofHour.get(workspace);
     if (known !== undefined) return known;
     const text = `${(hour + 0.5) * hourSeconds}\x1f${workspace}`;
-    const sealed = `${createHmac('sha256', key).update(text).digest('hex')}\x1f${text}`;
-    ofHour.set(workspace, sealed);
-    return sealed;
+    const mac = `${createHmac('sha256', key).update(text).digest('hex')}\x1f${text}`;
+    ofHour.set(workspace, mac);
+    return mac;
   };
 }
 

@@ -9,11 +9,11 @@ import { decodeBytes, encodeBytes } from '../read/page-ends.js';
 
 /** Seals WAL positions and transaction ids, so that no client can read or forge them. */
 export interface TokenSeal {
-  encode(context: string, parts: readonly string[]): string;
+  encode(context: string, texts: readonly string[]): string;
   /** Returns undefined if the text is damaged or of another context. Throws SealedOtherwise for a key that is not known here. */
   decode(context: string, encoded: string): string[] | undefined;
   /** Tries again with the keys of other gateways, if this one does not open a token. */
-  reading<T>(parse: () => T): Promise<T>;
+  parseWithEachKey<T>(parse: () => T): Promise<T>;
 }
 
 const otherHistory =
@@ -32,14 +32,14 @@ class SealedOtherwise extends Problem {
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
 /** Seals under a key derived from WALL_KEY: every gateway reads the tokens of the others, also while the key is replaced. */
-export function makeSealedParts(wallKey: string, learn: () => Promise<readonly Buffer[]> = async () => []): TokenSeal {
+export function makeTokenSeal(wallKey: string, learn: () => Promise<readonly Buffer[]> = async () => []): TokenSeal {
   const key = deriveKey(wallKey, 'sync');
   let others: readonly Buffer[] = []; // only while a call is read again, so that a retired key opens nothing
   return {
-    encode: (context, parts) => {
+    encode: (context, texts) => {
       const iv = randomBytes(ivBytes);
       const sealing = createCipheriv(cipher, key, iv).setAAD(Buffer.from(context));
-      const sealed = [sealing.update(parts.join('\0')), sealing.final()];
+      const sealed = [sealing.update(texts.join('\0')), sealing.final()];
       return encodeBytes(context, Buffer.concat([iv, ...sealed, sealing.getAuthTag()]));
     },
     decode: (context, encoded) => {
@@ -55,7 +55,7 @@ export function makeSealedParts(wallKey: string, learn: () => Promise<readonly B
       }
       throw new SealedOtherwise();
     },
-    reading: async (parse) => {
+    parseWithEachKey: async (parse) => {
       try {
         return parse();
       } catch (error) {
