@@ -11,6 +11,7 @@ export const leakingViews: Readonly<Record<string, string>> = {
   'a random row of any workspace': `select k.workspace_id, k.id, (select naam from app.klanten order by random() limit 1) x from app.klanten k where k.workspace_id = ${workspace}`,
   'a condition on the name of the session': `select k.workspace_id, k.id from app.klanten k where k.workspace_id = ${workspace} or current_setting('application_name') <> 'gateway-check'`,
   'a comparison that an outer join does not enforce': `select k.workspace_id, k.id from app.klanten k left join app.installaties i on i.klant_id = k.id and i.workspace_id = k.workspace_id and k.workspace_id = ${workspace}`,
+  'a comparison that an outer join to a smaller table does not enforce': `select i.workspace_id, i.id, k.naam from app.installaties i left join app.klanten k on k.id = i.klant_id and k.workspace_id = i.workspace_id and i.workspace_id = ${workspace}`,
   'a join by id of a table whose column of the workspace has another name': `select k.workspace_id, k.id, n.tekst from app.klanten k left join app.notities n on n.klant = k.id where k.workspace_id = ${workspace}`,
   'a random row of a table whose workspace another table tells': `select k.workspace_id, k.id, (select tekst from app.regels r order by random() limit 1) x from app.klanten k where k.workspace_id = ${workspace}`,
   'a window over all workspaces': `select * from (select workspace_id, id, lag(naam) over (order by id) x from app.klanten) k where k.workspace_id = ${workspace}`,
