@@ -116,11 +116,14 @@ test('a token and a workspace have only so many large pages under way', async (t
   const second = await setUp.token();
   await setUp.pace(5); // so that none of them ends while another waits for room, on a busy machine too
   const url = gateway.url('/installaties?perPage=500');
-  const running = [token, token, second].map((each) => readPage(url, { token: each }));
-  await until(async () => (await gateway.metric('gateway_large_pages')) === 3, 2000, 5);
-  const [perToken, perWorkspace, ours] = await Promise.all(
-    [token, second, other].map((each) => readPage(url, { token: each })),
-  );
+  const read = (reader: string) => readPage(url, { token: reader });
+  const underWay = (n: number) => until(async () => (await gateway.metric('gateway_large_pages')) === n, 2000, 5);
+  const running = [token, token].map(read);
+  await underWay(2);
+  const perToken = await read(token);
+  running.push(read(second));
+  await underWay(3);
+  const [perWorkspace, ours] = await Promise.all([second, other].map(read));
   for (const refused of [perToken, perWorkspace]) {
     t.is(refused?.status, 503);
     t.is(JSON.parse(refused?.body ?? '').code, 'overloaded');
