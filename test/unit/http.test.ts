@@ -342,8 +342,10 @@ test('every coding holds the text and has a strong ETag of its own, which anothe
   const decoded = { br: brotliDecompressSync, gzip: gunzipSync, identity: (bytes: Buffer) => bytes };
   const etags = new Set<string>();
   for (const encoding of ['br', 'gzip', undefined] as const) {
-    const { status, headers, body } = await new FixedBody(async () => ({ text })).reply(encoding, undefined);
+    const document = new FixedBody(async () => ({ text }));
+    const { status, headers, body } = await document.reply(encoding, undefined);
     t.is(status, 200);
+    if (encoding) t.is((await document.reply(encoding, undefined)).body, body, 'it is compressed once');
     t.is(headers['Content-Encoding'], encoding);
     t.is(decoded[encoding ?? 'identity'](body as Buffer).toString(), text);
     t.regex(headers.ETag as string, /^"[\w-]{22}(?:-br|-gzip)?"$/);

@@ -34,9 +34,10 @@ const makePageHeaders = (policy: string) => ({
 type FixedReply = Reply & { readonly body: Buffer | null };
 type FixedText = { readonly text: string; readonly headers?: Reply['headers'] };
 
-/** Makes a body at its first use. Each content coding has another ETag (RFC 9110 §8.8.3.3). */
+/** Makes a text at its first use, and compresses it once for each content coding, which has an ETag of its own (RFC 9110 §8.8.3.3). */
 export class FixedBody {
   #body: ReturnType<typeof addHash> | undefined;
+  readonly #compressed = new Map<string, Buffer>();
 
   constructor(private readonly make: () => Promise<FixedText>) {}
 
@@ -54,7 +55,9 @@ export class FixedBody {
     if (matchesWeakly(parseEntityTags(ifNoneMatch) ?? [], etag)) return { ...reply, status: 304, body: null };
     if (encoding === undefined) return { ...reply, body: Buffer.from(text) };
     const coded = { ...all, 'Content-Encoding': encoding.name };
-    return { ...reply, headers: coded, body: await compress(text, encoding) };
+    const compressed = this.#compressed.get(encoding.name) ?? (await compress(text, encoding));
+    this.#compressed.set(encoding.name, compressed);
+    return { ...reply, headers: coded, body: compressed };
   }
 }
 
