@@ -39,6 +39,7 @@ export class Upkeep {
   /** Size of the stored answers with their index; null: not asked yet. */
   answersBytes: number | null = null;
   #timer: NodeJS.Timeout | undefined;
+  #usesDueMs = 0;
   #closed = false;
 
   constructor(
@@ -70,9 +71,13 @@ export class Upkeep {
     this.#timer = setTimeout(() => void this.#round().then((more) => this.#scheduleNext(more)), pauseMs).unref();
   }
 
+  /** Returns whether expired rows are left. A backlog shortens the pauses; uses are stored once an interval all the same. */
   async #round(): Promise<boolean> {
-    await this.#storeNotes();
-    await this.#run(noteKey, { fingerprint: hashFingerprint(this.settings.wallKey) });
+    if (performance.now() >= this.#usesDueMs) {
+      this.#usesDueMs = performance.now() + this.settings.upkeepIntervalMs / 2;
+      await this.#storeNotes();
+      await this.#run(noteKey, { fingerprint: hashFingerprint(this.settings.wallKey) });
+    }
     const [row] = (await this.#run(expire, {})) ?? [];
     if (row !== undefined) this.answersBytes = Number(row[1]);
     return Number(row?.[0]) === rowsPerRun;

@@ -175,6 +175,10 @@ test('while no client writes, expired keys are deleted, at most 500 at a time; y
   await addKeys(database, 'old', 1200, '26 hours');
   await addKeys(database, 'young', 50, '24 hours 30 minutes');
   await recordDeletions(database);
+  await database.primary.query(`create table uses (at timestamptz default now());
+    create function record_use() returns trigger language plpgsql security definer as
+      'begin insert into public.uses default values; return null; end';
+    create trigger record after update on gateway.wall_keys for each statement execute function record_use()`);
   await database.gateway({ upkeepIntervalMs: 5000 });
   await eventually(t, 'the deletion of all', async () => (await left(database, 'old')) === 0);
   t.is(await left(database, 'young'), 50);
@@ -184,6 +188,8 @@ test('while no client writes, expired keys are deleted, at most 500 at a time; y
   const counts = rows.map(({ n }) => n);
   t.deepEqual(counts, [500, 500, 200]);
   t.true((rows[2]?.ms as number) < limitMs(2000), 'a backlog is not left until the next interval');
+  const uses = await database.primary.query('select from uses');
+  t.true((uses.rowCount as number) < counts.length, 'its rounds do not store the use of the key again');
 });
 
 test('keys that expire later are deleted after the next interval', async (t) => {
