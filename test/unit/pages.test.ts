@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type FieldError, Problem } from '../../src/base/errors.js';
 import type { Statement, WorkspaceId } from '../../src/postgres/statement.js';
 import type { CompiledWrite } from '../../src/resource/compiled.js';
-import { type FieldType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
+import { type FieldType, getType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
 import { composeUrl } from '../../src/serve/read/list.js';
@@ -102,6 +102,16 @@ test('while memory is full the lists that were read least recently lose their en
   t.is(memory.nearest(a, 1).page, 1);
   memory.remember(a, 1, end('again'), true);
   t.is(memory.nearest(b, 1).page, 1, 'an end that is remembered again takes no room');
+});
+
+test('a whole number is accepted only in the form in which PostgreSQL prints it', (t) => {
+  const accepts = (text: string) => getType('bigint').query?.isValue(text) ?? false;
+  const number = fc.oneof(fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n).map(String), fc.stringMatching(/^[-+]?[0-9]{1,3}$/));
+  const isOnlyForm = fc.property(number, (text) => {
+    t.is(accepts(text), String(BigInt(text.replace('+', ''))) === text, text);
+  });
+  fc.assert(isOnlyForm, { examples: [['-0'], ['00'], ['+1'], ['0']] });
+  for (const text of [`${2n ** 63n}`, `${-(2n ** 63n) - 1n}`, '', '1.0', ' 1']) t.false(accepts(text), text);
 });
 
 // The forms of PostgreSQL 8.5.2 ("Date/Time Output", ISO) and the limits of its Table 8.9; other forms would fail in a statement.

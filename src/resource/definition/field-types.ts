@@ -45,8 +45,9 @@ export interface QueryForm {
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Accepts only PostgreSQL's own form, so that no record has a second address, such as -0. */
 const isBigint = (text: string): boolean =>
-  /^-?(0|[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+  /^(0|-?[1-9]\d{0,18})$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 /** Keeps the text of a number that JSON lacks: too many digits, NaN, infinity. */
 const parseExactNumber = (text: string): number | string => {
   const number = Number(text);
