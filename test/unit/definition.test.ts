@@ -264,6 +264,8 @@ test('members of another type, and cells that are not JSON, are null and named i
   for (const broken of ['{"name":"x"', '{"name":"a\nb"}', 'x'])
     t.deepEqual(recordOf(base64(broken), null).failures.slice(0, 1), ['/name bad_format'], broken);
   t.deepEqual(JSON.parse(json).rest, []);
+  const begun = recordOf(null, '{"rest":[1 2]}'); // its first bytes are written before the fault shows
+  t.is(JSON.parse(begun.json).rest, null);
 });
 
 test('a field of type json shows the listed members of an encoded document or of a member, images removed', (t) => {

@@ -130,11 +130,14 @@ function makeSingleRecord(append: RowSerializer['append']): RowSerializer['toJso
   };
 }
 
+/** Replaces a value that cannot be decoded, and the bytes of it that were written before the error, by null. */
 function guardUndecodable(append: ValueAppender, note: (row: Row, reason: string) => void): ValueAppender {
   return (row, at, json) => {
+    const before = json.length;
     try {
       append(row, at, json);
     } catch (error) {
+      json.truncate(before);
       note(row, error instanceof DecodeError ? error.reason : 'unexpected');
       json.appendConstant(nullJson);
     }

@@ -39,7 +39,7 @@ export interface PresentRow {
   readonly id: string;
 }
 
-/** Appends a JSON string of a cell that is not NULL. Throws DecodeError before it appends a byte. */
+/** Appends a JSON string of a cell that is not NULL. Throws DecodeError. */
 export type CellAppender = (json: JsonBytes, column: EncodedColumn, present: PresentRow) => void;
 
 export interface EncodedColumn {
