@@ -122,6 +122,12 @@ function threads(pid: number): number {
   }
 }
 
+test('a parent whose first worker is refused ends with the reason', async (t) => {
+  const port = Number(new URL(served.url).port);
+  const starting = serveProcess({ ...t.context.database.settings, webConcurrency: 2, port });
+  await t.throwsAsync(starting, { message: /A worker did not start: Cannot listen on [^ ]+:\d+: / });
+});
+
 test('a write through one worker is seen through all of them', async (t) => {
   const list = JSON.parse((await send('/installaties?perPage=1')).body) as { data: { id: string }[] };
   const path = `/installaties/${list.data[0]?.id}`;

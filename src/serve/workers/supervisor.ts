@@ -242,7 +242,7 @@ export class Supervisor {
     watched.removeStart();
     this.onEnd(worker);
     const Refused = code === 2 ? SettingsError : StartRefused;
-    awaited?.reject(new Refused(`A worker did not start: it ended with ${signal ?? code}.`));
+    awaited?.reject(new Refused(`A worker did not start: ${watched.refusal ?? `it ended with ${signal ?? code}.`}`));
     if (this.#isStopping || awaited !== null) return;
     if (batch !== this.#batch) return this.#continueReload(watched, String(signal ?? code));
     const restartMs = isReady ? 0 : failedStartMs;
