@@ -1,5 +1,5 @@
 import { compileStatements } from '../../src/resource/statements/statements.js';
-import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { Client } from '../client.js';
 import { figure, type Measured } from '../report.js';
 import { alternate, median, pairedRatios } from '../rounds.js';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { markStatement } from '../../src/postgres/wal-position.js';
-import { makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { makeCursorContext } from '../../src/serve/read/cursor.js';
 import { encodeToken, Pass, watchTimeline } from '../../src/serve/sync/pass.js';
 import { makeTokenSeal } from '../../src/serve/sync/token-seal.js';
 import { Client } from '../client.js';

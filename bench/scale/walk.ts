@@ -1,6 +1,6 @@
 import type { OrderKey } from '../../src/resource/definition/row-serializer.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
-import { decodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { decodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { psqlMs } from '../cases/pages.js';
 import { Client } from '../client.js';
 import { cpuMsOf, peakMbOf, resetPeak, treeCpuMsOf } from '../processes.js';

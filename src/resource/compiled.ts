@@ -18,7 +18,6 @@ import {
 } from './definition/resource.js';
 import { compileSerializer, type RowSerializer } from './definition/row-serializer.js';
 import { compileBodyChecks } from './definition/write-validators.js';
-import { findTagColumns, type TagColumns } from './entity-tags.js';
 import { loadCodecModule } from './projection/codec.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
 import {
@@ -111,6 +110,20 @@ export function compileResource(
       write && tag
         ? compileWrite({ ...resource, write }, options, observe, { serializer: rows.serializer, tag })
         : null,
+  };
+}
+
+export type TagColumns = NonNullable<ReturnType<typeof findTagColumns>>;
+
+/** Finds the columns that make the tag of a record; null without a version. */
+function findTagColumns(resource: Resource) {
+  if (resource.version === undefined) return null;
+  const columns = getColumns(resource);
+  const documents = listLeaves(resource).filter(({ field }) => field.type === 'json');
+  return {
+    versionAt: columns.indexOf(resource.version),
+    /** Columns with JSON can show rows of other tables, which change without the version. */
+    documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
   };
 }
 

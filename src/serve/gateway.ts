@@ -48,7 +48,7 @@ import { makeOpsServer, type OpsDeps } from './ops/server.js';
 import { judgeReadiness, type Readiness, reportStatus } from './ops/status.js';
 import { type Peers, standalone } from './peers/peers.js';
 import { ChunkMemory } from './read/chunk-memory.js';
-import { PageMemory } from './read/page-ends.js';
+import { PageMemory } from './read/page-memory.js';
 import { watchTimeline } from './sync/pass.js';
 import { makeTokenSeal, readSyncKeys } from './sync/token-seal.js';
 import { Upkeep } from './upkeep.js';

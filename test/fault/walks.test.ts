@@ -1,6 +1,6 @@
 import suite, { type ExecutionContext } from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
-import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { type FaultCluster, type FaultGateway, faultCluster } from '../support/fault-cluster.js';
 import { type PageRead, readPage } from '../support/page-reader.js';
 import { limitMs, until } from '../support/patience.js';

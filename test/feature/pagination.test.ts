@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { app } from '../support/app.js';
 import { faultsOf, idsOf, listNames, type Page, page, pages, records } from '../support/lists.js';
 import { gatewayTest } from '../support/workspace.js';

@@ -1,7 +1,7 @@
 import { customerPlain } from '../../demo/seed/plain.js';
 import { secondSizesOf, sizesOf } from '../../demo/seed/sizes.js';
 import { makeToken } from '../../src/serve/http/token-format.js';
-import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { app, appName, type Customer, customerOf, undecodable } from '../support/app.js';
 import type { ApiClient } from '../support/client.js';
 import { codeOf, type ListName, listNames, type Page, records } from '../support/lists.js';

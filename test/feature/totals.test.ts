@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { encodeCursor, makeCursorContext } from '../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { page } from '../support/lists.js';
 import { customerOf } from '../support/primary-side.js';
 import { eventually, gatewayTest, type TestContext } from '../support/workspace.js';

@@ -22,7 +22,7 @@ import {
   getRefusal,
   getSqlState,
 } from '../../src/postgres/database-errors.js';
-import { parseEntityTags } from '../../src/resource/entity-tags.js';
+import { parseEntityTags } from '../../src/serve/entity-tags.js';
 import { getAddressKey } from '../../src/serve/http/admit.js';
 import { FixedBody } from '../../src/serve/http/descriptions.js';
 import { chooseEncoding } from '../../src/serve/http/encodings.js';

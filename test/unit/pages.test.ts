@@ -7,15 +7,10 @@ import type { CompiledWrite } from '../../src/resource/compiled.js';
 import { type FieldType, getType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
+import { decodeCursor, encodeParts, type PageEnd } from '../../src/serve/read/cursor.js';
 import { composeUrl } from '../../src/serve/read/list.js';
 import { type Chunks, chunkByIds } from '../../src/serve/read/page.js';
-import {
-  decodeCursor,
-  encodeParts,
-  type PageEnd,
-  PageMemory,
-  type PageSeries,
-} from '../../src/serve/read/page-ends.js';
+import { PageMemory, type PageSeries } from '../../src/serve/read/page-memory.js';
 import { parseQuery } from '../../src/serve/read/parse.js';
 import { decodePlace, decodeToken, Pass, type SyncPosition, watchTimeline } from '../../src/serve/sync/pass.js';
 import { makeTokenSeal } from '../../src/serve/sync/token-seal.js';

@@ -12,7 +12,6 @@ import {
 } from './codec.js';
 import { decodeWith, encodings } from './encodings.js';
 import { isUtf8Between } from './json-bytes.js';
-import { parseSealLayout, type SealLayout, type SealSegment } from './seal-layout.js';
 
 type PieceText = (present: PresentRow, column: string) => string | null;
 
@@ -138,4 +137,37 @@ class Opener {
 function copySegment(sealed: Buffer, { at, behindData }: SealSegment, dataBytes: number, into: Buffer): void {
   const start = at + behindData * dataBytes;
   for (let i = 0; i < into.length; i++) into[i] = sealed[start + i] as number;
+}
+
+interface SealSegment {
+  /** Size; 0 for the ciphertext. */
+  readonly bytes: number;
+  /** Position without the ciphertext before it. */
+  readonly at: number;
+  /** 1 if the ciphertext is before the segment. */
+  readonly behindData: 0 | 1;
+}
+
+interface SealLayout {
+  readonly nonce: SealSegment;
+  readonly data: SealSegment;
+  readonly tag: SealSegment;
+  readonly overheadBytes: number;
+}
+
+const segmentPattern = /^(nonce|data|tag)(\d*)$/;
+
+/** Turns ["tag16", "nonce12", "data"] into positions; null unless each part occurs once. */
+function parseSealLayout(layout: readonly string[]): SealLayout | null {
+  const segments = new Map<string, SealSegment>();
+  let at = 0;
+  for (const text of layout) {
+    const [, name = '', size = ''] = segmentPattern.exec(text) ?? [];
+    const bytes = Number(size);
+    if (name === '' || segments.has(name) || (name === 'data') !== (bytes === 0)) return null;
+    segments.set(name, { bytes, at, behindData: segments.has('data') ? 1 : 0 });
+    at += bytes;
+  }
+  const [nonce, data, tag] = ['nonce', 'data', 'tag'].map((name) => segments.get(name));
+  return nonce && data && tag ? { nonce, data, tag, overheadBytes: at } : null;
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Resource } from '../../resource/definition/resource.js';
-import { matchesWeakly, parseEntityTags } from '../../resource/entity-tags.js';
+import { matchesWeakly, parseEntityTags } from '../entity-tags.js';
 import { makeOpenApi } from '../openapi/openapi.js';
 import { makeDocsPage } from '../openapi/page.js';
 import { makeApiIndex, type OpenApiOptions } from '../openapi/values.js';

@@ -2,13 +2,7 @@ import { makeNotFound, Problem } from '../../base/errors.js';
 import type { Caller, Statement } from '../../postgres/statement.js';
 import type { CompiledResource } from '../../resource/compiled.js';
 import { getType } from '../../resource/definition/field-types.js';
-import {
-  type EntityTag,
-  makeEtag,
-  matchesStrongly,
-  matchesWeakly,
-  parseEntityTags,
-} from '../../resource/entity-tags.js';
+import { type EntityTag, makeEtag, matchesStrongly, matchesWeakly, parseEntityTags } from '../entity-tags.js';
 import { makeDataAsOf, type Reply } from '../reply.js';
 import { type ReadDeps, runOnReadTarget } from './routing.js';
 

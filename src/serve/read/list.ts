@@ -1,7 +1,7 @@
 import { makeInvalid } from '../../base/errors.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import { encodeCursor, type PageEnd } from './cursor.js';
 import { bindRange, chunkByKeys, type PageEnding, type PageStart, type Plan } from './page.js';
-import { encodeCursor, type PageEnd } from './page-ends.js';
 import type { ListRequest, Parameters } from './parse.js';
 import { type ReadDeps, Reader } from './routing.js';
 

@@ -6,7 +6,8 @@ import { getKind, listValuesMax, parseFilter, splitValues } from '../../resource
 import type { Direction } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/definition/row-serializer.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
-import { decodeCursor, makeCursorContext, type PageEnd, type PageSeries } from './page-ends.js';
+import { decodeCursor, makeCursorContext, type PageEnd } from './cursor.js';
+import type { PageSeries } from './page-memory.js';
 
 export interface RawRequest {
   readonly compiled: CompiledRows;

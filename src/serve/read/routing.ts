@@ -9,7 +9,7 @@ import { isSameHistory, type WritePosition } from '../../postgres/wal-position.j
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
 import type { Settings } from '../../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
-import type { PageMemory } from './page-ends.js';
+import type { PageMemory } from './page-memory.js';
 import type { RawRequest } from './parse.js';
 
 // `runOnReadTarget` adds what a read requires of its server; postgres/choice finds the server.

@@ -4,7 +4,7 @@ import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
 import type { OrderColumn } from '../../resource/definition/resource.js';
 import type { OrderKey } from '../../resource/definition/row-serializer.js';
-import { isKeyOf, isMoment, isWholeNumber } from '../read/page-ends.js';
+import { isKeyOf, isMoment, isWholeNumber } from '../read/cursor.js';
 import { makeExpired, type TokenSeal } from './token-seal.js';
 
 /** Repeats the read on another replica. */

@@ -2,7 +2,7 @@ import { type FieldError, makeInvalid } from '../../base/errors.js';
 import type { CompiledSelection } from '../../resource/compiled.js';
 import { syncParameters } from '../../resource/definition/filter-kinds.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
-import { makeCursorContext } from '../read/page-ends.js';
+import { makeCursorContext } from '../read/cursor.js';
 import {
   type ListLimits,
   parseFields,

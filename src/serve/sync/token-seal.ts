@@ -5,7 +5,7 @@ import { deriveKey } from '../../base/wall-key.js';
 import { runOnServer } from '../../postgres/choice.js';
 import type { Replica } from '../../postgres/replica.js';
 import { prepareSql } from '../../postgres/statement.js';
-import { decodeBytes, encodeBytes } from '../read/page-ends.js';
+import { decodeBytes, encodeBytes } from '../read/cursor.js';
 
 /** Seals WAL positions and transaction ids, so that no client can read or forge them. */
 export interface TokenSeal {

@@ -3,7 +3,7 @@ import { makeInvalid, Problem } from '../../base/errors.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledWrite } from '../../resource/compiled.js';
 import { formatText, getType } from '../../resource/definition/field-types.js';
-import { type EntityTag, parseEntityTags } from '../../resource/entity-tags.js';
+import { type EntityTag, parseEntityTags } from '../entity-tags.js';
 import { bodyDepthMax, parseStrictJson } from './strict-json.js';
 
 export interface WriteRequest {

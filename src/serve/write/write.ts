@@ -11,8 +11,8 @@ import type { Values } from '../../postgres/statement.js';
 import { type Committed, committing, dryRun, type Step, type Transaction } from '../../postgres/transaction.js';
 import type { CompiledWrite, WritableMember } from '../../resource/compiled.js';
 import { type FieldType, getType } from '../../resource/definition/field-types.js';
-import { makeEtag, matchesStrongly } from '../../resource/entity-tags.js';
 import { composeDiff, type NewChange } from '../../resource/projection/audit-diff.js';
+import { makeEtag, matchesStrongly } from '../entity-tags.js';
 import type { Reply } from '../reply.js';
 import type { Target, WriteRequest } from './request.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { makeToken } from '../../../src/serve/http/token-format.js';
-import { encodeCursor, makeCursorContext } from '../../../src/serve/read/page-ends.js';
+import { encodeCursor, makeCursorContext } from '../../../src/serve/read/cursor.js';
 import { listNames } from '../lists.js';
 import { words } from '../words.js';
 import type { Harvest } from './harvest.js';

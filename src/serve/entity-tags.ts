@@ -1,19 +1,5 @@
 import { hash } from 'node:crypto';
-import { getColumns, listLeaves, type Resource } from './definition/resource.js';
-
-export type TagColumns = NonNullable<ReturnType<typeof findTagColumns>>;
-
-/** Finds the columns that make the tag of a record; null without a version. */
-export function findTagColumns(resource: Resource) {
-  if (resource.version === undefined) return null;
-  const columns = getColumns(resource);
-  const documents = listLeaves(resource).filter(({ field }) => field.type === 'json');
-  return {
-    versionAt: columns.indexOf(resource.version),
-    /** Columns with JSON can show rows of other tables, which change without the version. */
-    documentsAt: [...new Set(documents.map(({ field }) => columns.indexOf(field.column)))],
-  };
-}
+import type { TagColumns } from '../resource/compiled.js';
 
 export interface EntityTag {
   readonly weak: boolean;
