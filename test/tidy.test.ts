@@ -224,6 +224,17 @@ test('no line of a comment is longer than 140 characters', (t) => {
   t.deepEqual(long, []);
 });
 
+test('a name of the code that a comment of src quotes exists', (t) => {
+  const known = new Set([...all, ...sql].flatMap(({ code }) => code.match(/\w+/g) ?? []));
+  const unknown = src.flatMap(({ path, text }) =>
+    (text.match(/(?:^ *(?:\/\*\*|\*)|\/\/) .*/gm) ?? [])
+      .flatMap((comment) => [...comment.matchAll(/`#?(\w+\.)*([a-z]+[A-Z]\w*|\w+(?=\(\)))(?:\(\))?`/g)])
+      .filter(([, , name = '']) => !known.has(name))
+      .map(([quoted]) => `${path}: ${quoted}`),
+  );
+  t.deepEqual(unknown, []);
+});
+
 test('files that a rule leaves out exist', (t) => {
   const paths = [...all, ...sql].map(({ path }) => path);
   const gone = [

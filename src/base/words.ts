@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { StringDecoder } from 'node:string_decoder';
 import type words from '../../config/adopt/words.json';
 import { readProject } from './paths.js';
 
@@ -26,12 +24,4 @@ export function toSnakeCase(name: string): string {
     .replace(/[^a-z0-9]+/g, '_')
     .replace(/^_+|_+$/g, '');
   return /^[a-z]/.test(words) ? words.slice(0, 50) : `x_${words}`.slice(0, 50);
-}
-
-/** Shortens a name that PostgreSQL would cut, at 63 bytes: its end becomes a digest of the whole. */
-export function shortenName(name: string, bytesMax = 63, digits = 6): string {
-  if (Buffer.byteLength(name) <= bytesMax) return name;
-  const digest = createHash('sha256').update(name).digest('hex').slice(0, digits);
-  const start = Buffer.from(name).subarray(0, bytesMax - digits - 1);
-  return `${new StringDecoder('utf8').write(start)}_${digest}`; // which leaves out a letter that is cut
 }

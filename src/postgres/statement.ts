@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { StringDecoder } from 'node:string_decoder';
 
 /** Is made by `prepareSql`. */
 export interface Statement {
@@ -29,6 +30,14 @@ export function prepareSql(
   const digest = hash('sha256', JSON.stringify([text, inTableOrder]), 'base64url').slice(0, digestMax);
   const name = `${label.replace(/[^\x21-\x7e]/g, '?').slice(0, labelMax)}_${digest}`;
   return { label, name, text, parameters, ...(inTableOrder && { inTableOrder }) };
+}
+
+/** Shortens a name that PostgreSQL would cut, at 63 bytes: its end becomes a digest of the whole. */
+export function shortenName(name: string, bytesMax = 63, digits = 6): string {
+  if (Buffer.byteLength(name) <= bytesMax) return name;
+  const digest = hash('sha256', name).slice(0, digits);
+  const start = Buffer.from(name).subarray(0, bytesMax - digits - 1);
+  return `${new StringDecoder('utf8').write(start)}_${digest}`; // leaves out a letter that was cut in two
 }
 
 /** Values are in PostgreSQL's text form; a Buffer is bound as bytea. */

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { shortenName } from '../../base/words.js';
 import { readCheckSql } from '../../doctor/finding.js';
+import { shortenName } from '../../postgres/statement.js';
 import { holdMigrationLock, type LockOptions } from './migrations.js';
 import { defaultViewsDir, listSqlNames, MigrationFailed, readSqlText } from './sql-files.js';
 

@@ -1,5 +1,5 @@
 import { toPointer } from '../../base/members.js';
-import { shortenName } from '../../base/words.js';
+import { shortenName } from '../../postgres/statement.js';
 import type { DiffMemberNames, DiffShape } from '../projection/audit-diff.js';
 import { type Codec, listCodecColumns } from '../projection/codec.js';
 import type { FieldType, IdType, JsonSchema } from './field-types.js';

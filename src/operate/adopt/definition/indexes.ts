@@ -1,4 +1,4 @@
-import { shortenName } from '../../../base/words.js';
+import { shortenName } from '../../../postgres/statement.js';
 import { listIndexConditions, listPrintedConditions } from '../columns/marks.js';
 import { countBytes, type IndexKey, isPlain } from '../columns/types.js';
 import type { Column, Index, Table } from '../schema.js';

@@ -1,4 +1,5 @@
-import { shortenName, toSnakeCase } from '../../../base/words.js';
+import { toSnakeCase } from '../../../base/words.js';
+import { shortenName } from '../../../postgres/statement.js';
 import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../columns/marks.js';
 import {
   describeLeftOut,
