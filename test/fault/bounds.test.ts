@@ -52,6 +52,24 @@ test('with every connection asleep a single record gets 503 soon', async (t) => 
   await gateway.stop();
 });
 
+test('lists that wait for a connection hold no buffer', async (t) => {
+  const gateway = await setUp.gateway({ ...one, quietMs: 60_000, queueWaitMs: 60_000 });
+  const short = gateway.gateway.replicas[0]?.short;
+  const read = () => readPage(gateway.url('/klanten?perPage=1'), { token: other });
+  await read();
+  await setUp.pace(50);
+  const sleeper = readPage(gateway.url('/installaties?perPage=100'), { token });
+  t.true(await until(() => short?.inFlight === 1, 20_000, 1));
+  const before = process.memoryUsage().arrayBuffers;
+  const lists = Array.from({ length: 60 }, read);
+  t.true(await until(() => short?.waiting === lists.length, 20_000, 1));
+  const bytesEach = (process.memoryUsage().arrayBuffers - before) / lists.length;
+  t.true(bytesEach < 32_768, `each waits with ${bytesEach} bytes`);
+  await setUp.pace(0);
+  for (const { status } of await Promise.all([sleeper, ...lists])) t.is(status, 200);
+  await gateway.stop();
+});
+
 test('forty clients that begin a walk at once wait for each other, and none gets 503', async (t) => {
   const gateway = await setUp.gateway();
   const tokens = await Promise.all(Array.from({ length: 40 }, () => setUp.token({ workspace: 1 })));
