@@ -417,11 +417,16 @@ test('a token that is looked up while its rows are hidden is 503, never 401, and
       `drop policy own on app.${table}; drop policy gateway on app.${table}; alter table app.${table} disable row level security`,
     );
   }
-  for (const name of ['token_owners', 'workspaces', 'api_tokens'])
+  const never = await clientOf(unhurried);
+  await setUp.caughtUp();
+  for (const name of ['token_owners', 'workspaces', 'api_tokens']) {
     await meets(
       refused,
       `do $$ begin execute 'create or replace view gateway.${name} as ' || rtrim(pg_get_viewdef('gateway.${name}'), ';') || ' limit 0'; end $$`,
     );
+    t.is(await statusOf('/klanten', never), refused, 'a token that was never looked up');
+  }
+  never.close();
   await run(t, again);
   await setUp.caughtUp();
   await setUp.sql(
