@@ -28,7 +28,7 @@ const sealed = (head = ''): string[] =>
 
 test('values are recognized by their form: plain, base64, sealed, digests, images', (t) => {
   const png = `iVBORw0KGgo${'A'.repeat(2000)}`;
-  const cases: [string, readonly string[], boolean, Form['kind']][] = [
+  const cases: [string, readonly string[], boolean, Form][] = [
     ['words', ['Utrecht', 'Den Haag', 'abcd'], false, 'plain'],
     ['numbers', ['10000001', '10000002'], false, 'plain'],
     ['nothing', [], false, 'plain'],
@@ -41,7 +41,7 @@ test('values are recognized by their form: plain, base64, sealed, digests, image
     ['one image among texts', [png, 'a', 'b', 'c'], false, 'plain'],
     ['empty bytea', [], true, 'unknown bytes'],
   ];
-  for (const [name, values, isBytea, kind] of cases) t.is(guessForm(values, isBytea).kind, kind, name);
+  for (const [name, values, isBytea, kind] of cases) t.is(guessForm(values, isBytea), kind, name);
 });
 
 test('a type of the app can have the name of a member that every object inherits', (t) => {

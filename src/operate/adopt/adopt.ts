@@ -29,12 +29,37 @@ export const resourcesFolder = 'config/resources';
  * Writes new files into a folder; changes nothing in the database. Throws AdoptRefused when the schema allows no draft, or a file exists.
  */
 export async function adopt(adminUrl: string, options: AdoptOptions) {
-  const surveyed = await runAsAdmin(adminUrl, (client) => survey(client, { ...options, keep: options.write }));
-  const { subjects, leftOut, tenant } = surveyed;
-  const { schema, out, write } = options;
-  const reasons = leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
+  const { out, write } = options;
+  const surveyed = await runAsAdmin(adminUrl, (client) => survey(client, { ...options, keep: write }));
+  const leftOut = surveyed.leftOut.map(({ table, reason }) => `${table.quoted}: ${reason}`);
+  requireSubjects(surveyed, options, leftOut);
+  const drafts = surveyed.subjects.map((subject) => makeDraft(subject, surveyed, write.includes(subject.table.name)));
+  const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
+  const printed = mergeSharedPoints(listDraftFiles(surveyed, drafts)).map((file) => printDraft(file, out));
+  const texts = new Map(printed.map(({ path, text }) => [path, text]));
+  texts.set('ledger.json', printJson(ledgers));
+  createFiles(out, texts);
+  const { ownerless, tenant } = surveyed;
+  const owned = ownerless
+    ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
+    : [];
+  return {
+    rows: [...owned, ...ledgers.map((ledger) => `${ledger.resource}: ${formatLedger(ledger)}`)],
+    files: [...texts.keys()],
+    tenant: tenant.reason,
+    leftOut,
+    open: orderByRows(printed.flatMap(({ open }) => open)),
+    indexes: listIndexLines(drafts),
+  };
+}
+
+function requireSubjects(
+  { subjects }: Survey,
+  { schema, write }: Pick<AdoptOptions, 'schema' | 'write'>,
+  leftOut: readonly string[],
+): void {
   if (subjects.length === 0)
-    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listItems(reasons, 20, '; ')}.`);
+    throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listItems(leftOut, 20, '; ')}.`);
   if (subjects.length > draftsMax)
     throw new AdoptRefused(
       `--tables names ${subjects.length} tables; a gateway has at most ${draftsMax} resources: name those that clients read.`,
@@ -42,35 +67,6 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   const unknown = write.filter((name) => !subjects.some(({ table }) => table.name === name));
   if (unknown.length > 0)
     throw new AdoptRefused(`--write names no table that becomes a resource: ${unknown.join(', ')}.`);
-  const drafts = subjects.map((subject) => makeDraft(subject, surveyed, write.includes(subject.table.name)));
-  const files = new Map<string, string>();
-  const open: Point[] = [];
-  for (const file of mergeSharedPoints(listDraftFiles(surveyed, drafts))) {
-    const path = 'sql' in file ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
-    const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
-    files.set(path, 'sql' in file ? printFile(file) : `${JSON.stringify({ $schema, ...file.definition }, null, 2)}\n`);
-    const points =
-      'sql' in file
-        ? toPoints(file.open).filter(({ of }) => of === undefined)
-        : listOpenDescriptions(file.definition).map((text) => ({ text, rows: file.ledger.rows }));
-    open.push(...points.map(({ text, ...about }) => ({ text: `${path}: ${text}`, ...about })));
-  }
-  const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
-  files.set('ledger.json', `${JSON.stringify(ledgers, null, 2)}\n`);
-  createFiles(out, files);
-  const { ownerless } = surveyed;
-  const owned = ownerless
-    ? [`workspaces: ${ownerless.of}, ${ownerless.rows} without an owner who may have tokens made`]
-    : [];
-  const rows = [...owned, ...ledgers.map((ledger) => `${ledger.resource}: ${formatLedger(ledger)}`)];
-  return {
-    rows,
-    files: [...files.keys()],
-    tenant: tenant.reason,
-    leftOut: reasons,
-    open: orderByRows(open),
-    indexes: listIndexLines(drafts),
-  };
 }
 
 function listDraftFiles(found: Survey, drafts: readonly Draft[]): (DraftFile | Draft)[] {
@@ -82,6 +78,29 @@ function listDraftFiles(found: Survey, drafts: readonly Draft[]): (DraftFile | D
     ...drafts.flatMap((draft) => [...draft.files.slice(0, 1), draft, ...draft.files.slice(1)]),
   ];
 }
+
+interface PrintedFile {
+  readonly path: string;
+  readonly text: string;
+  /** The points of this file alone; the first file asks the shared ones. */
+  readonly open: readonly Point[];
+}
+
+function printDraft(file: DraftFile | Draft, out: string): PrintedFile {
+  const isSql = 'sql' in file;
+  const path = isSql ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
+  const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));
+  const points: Point[] = isSql
+    ? toPoints(file.open).filter(({ of }) => of === undefined)
+    : listOpenDescriptions(file.definition).map((text) => ({ text, rows: file.ledger.rows }));
+  return {
+    path,
+    text: isSql ? printFile(file) : printJson({ $schema, ...file.definition }),
+    open: points.map((point) => ({ ...point, text: `${path}: ${point.text}` })),
+  };
+}
+
+const printJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 const placesMax = 3; // the terminal has one line for a point, the file all of its tables
 const countPointRows = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
@@ -129,7 +148,7 @@ function listOpenDescriptions(value: unknown, at = ''): string[] {
   );
 }
 
-/** Throws AdoptRefused, and writes nothing, when one of them exists. */
+/** Throws AdoptRefused, and writes nothing, when one of the files exists. */
 function createFiles(out: string, files: ReadonlyMap<string, string>): void {
   const there = [...files.keys()].filter((path) => existsSync(join(out, path)));
   if (there.length > 0)

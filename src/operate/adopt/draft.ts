@@ -10,10 +10,10 @@ import { planLogWrite } from './files.js';
 import { describeAbove, listViewConditions } from './hiding/above.js';
 import { countEmptied, formatLedger, listOddities } from './hiding/ledger.js';
 import { getNames, toSingular } from './names.js';
-import { type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
+import { type Emptied, type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
 import { alias, composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, rowXid, toPoints } from './sql.js';
-import { listGuessPoints } from './tables/guesses.js';
+import { describeGuesses } from './tables/guesses.js';
 import { describeId } from './tables/keys.js';
 import { describePath } from './tables/paths.js';
 
@@ -31,58 +31,67 @@ export interface Draft {
   readonly unindexed: readonly string[];
 }
 
-/** Throws AdoptRefused when it is to be written and cannot be. */
+/** Throws AdoptRefused when the table is to be written and cannot be. */
 export function makeDraft(subject: Subject, survey: Survey, isWritten: boolean): Draft {
-  const { table, log } = subject;
-  const fields = planFields(subject, survey, getMarkColumns(table));
-  const names = getNames(subject, survey);
-  const { view, name } = names;
-  const list = planListDraft(view, name, subject, survey, fields);
-  const inList = (column: ViewColumn): ViewColumn => list.order.find((each) => each.name === column.name) ?? column;
-  const drafted = { ...fields, columns: fields.columns.map(inList) };
-  const parts = draftParts(subject, survey, drafted);
-  // A log in the order of its times is only added to.
-  const ofLog = { sync: list.order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };
-  const sync = log ? ofLog : draftSync(view, subject, survey, parts);
-  const entity = log
-    ? undefined
-    : survey.subjects.flatMap((each) => each.log?.entities ?? []).find((word) => isSameThing(word, table.name));
-  // A version that a trigger of the app moves on every change.
-  const moved = drafted.columns.find((each) => isNamed('version', each.of.name) && isPlain(each) && each.of.moved);
-  const { audit } = planLogWrite(survey);
-  const write = isWritten
-    ? planWrite(`records.${view}`, subject, survey, drafted, entity === undefined ? undefined : audit)
-    : undefined;
-  const version = write?.version ?? (parts.length === 0 && !log ? moved?.name : undefined);
-  const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
-  const emptied = drafted.columns.flatMap(({ of, field: { show } }) =>
-    Array.isArray(show) ? [countEmptied(of.name, of.values, show as string[])] : [],
-  );
-  const ledger = { ...(subject.ledger as Ledger), emptied };
-  const shape = { subject, survey, names, list, drafted, parts, sync, entity, write, version, columns, ledger };
-  const isLogged = write !== undefined && write.write.audit !== false;
-  const indexes = dropPrefixes([...list.files, ...sync.files]);
+  const plan = planDraft(subject, survey, isWritten);
+  const { names, columns, ledger, list, sync, write } = plan;
   return {
-    ...{ subject, name, columns, isLogged, ledger, unindexed: list.unindexed },
-    definition: makeDefinition(shape),
-    files: [makeViewFile(shape), ...indexes],
+    subject,
+    name: names.name,
+    columns,
+    isLogged: write !== undefined && write.write.audit !== false,
+    ledger,
+    unindexed: list.unindexed,
+    definition: makeDefinition(plan),
+    files: [makeViewFile(plan), ...dropPrefixes([...list.files, ...sync.files])],
   };
 }
 
-/** The definition and the view of a draft are written from these decisions. */
-interface Shape extends Pick<Draft, 'subject' | 'columns' | 'ledger'> {
-  readonly survey: Survey;
-  readonly names: ReturnType<typeof getNames>;
-  readonly list: ReturnType<typeof planListDraft>;
-  readonly drafted: ReturnType<typeof planFields>;
-  readonly parts: ReturnType<typeof draftParts>;
-  readonly sync: { readonly sync?: object };
-  readonly entity: string | undefined;
-  readonly write: ReturnType<typeof planWrite> | undefined;
-  readonly version: string | undefined;
+type DraftPlan = ReturnType<typeof planDraft>;
+
+/** Decides what the definition and the view have in common. */
+function planDraft(subject: Subject, survey: Survey, isWritten: boolean) {
+  const { table, log } = subject;
+  const names = getNames(subject, survey);
+  const fields = planFields(subject, survey, getMarkColumns(table));
+  const list = planListDraft(names, subject, survey, fields);
+  // The order of the list can show a column in another form, which never is NULL.
+  const inList = (column: ViewColumn): ViewColumn => list.order.find(({ name }) => name === column.name) ?? column;
+  const drafted = { ...fields, columns: fields.columns.map(inList) };
+  const parts = draftParts(subject, survey, drafted);
+  const sync = log ? draftLogSync(list.order) : draftSync(names.view, subject, survey, parts);
+  const entity = log ? undefined : findEntity(table, survey);
+  const audit = entity === undefined ? undefined : planLogWrite(survey).audit;
+  const write = isWritten ? planWrite(`records.${names.view}`, subject, survey, drafted, audit) : undefined;
+  const version = write?.version ?? (parts.length === 0 && !log ? findMovedVersion(drafted.columns)?.name : undefined);
+  const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];
+  const ledger = { ...(subject.ledger as Ledger), emptied: listEmptied(drafted.columns) };
+  return { subject, survey, names, list, drafted, parts, sync, entity, write, version, columns, ledger };
 }
 
-function makeDefinition({ subject, names, list, sync, entity, write, version, columns }: Shape): Draft['definition'] {
+/** Rows of a log are never changed, so a log in the order of its times is synced from the last time on. */
+function draftLogSync(order: readonly ViewColumn[]): ReturnType<typeof draftSync> {
+  return { sync: order[0]?.field.type === 'timestamp' ? { appendOnly: {} } : {}, files: [] };
+}
+
+/** Finds the word by which the audit log names the records of the table. */
+function findEntity(table: Table, { subjects }: Survey): string | undefined {
+  return subjects.flatMap(({ log }) => log?.entities ?? []).find((word) => isSameThing(word, table.name));
+}
+
+/** Finds a version that a trigger of the app moves on every change. */
+function findMovedVersion(columns: readonly ViewColumn[]): ViewColumn | undefined {
+  return columns.find((column) => isNamed('version', column.of.name) && isPlain(column) && column.of.moved);
+}
+
+function listEmptied(columns: readonly ViewColumn[]): Emptied[] {
+  return columns.flatMap(({ of, field: { show } }) =>
+    Array.isArray(show) ? [countEmptied(of.name, of.values, show as string[])] : [],
+  );
+}
+
+function makeDefinition(plan: DraftPlan): Draft['definition'] {
+  const { subject, names, list, sync, entity, write, version, columns } = plan;
   const { table, log } = subject;
   const { view, name, record } = names;
   return {
@@ -108,11 +117,13 @@ function makeDefinition({ subject, names, list, sync, entity, write, version, co
   };
 }
 
-function makeViewFile(shape: Shape): DraftFile {
-  const { subject, names, list, sync, write, columns } = shape;
+function makeViewFile(plan: DraftPlan): DraftFile {
+  const { subject, names, list, sync, write, columns } = plan;
   const { view } = names;
   const { table, steps, shown } = subject;
-  const conditions = listViewConditions(subject.shown);
+  const title = `${view.charAt(0).toUpperCase()}${view.slice(1).replaceAll('_', ' ')}`;
+  const keys = [getLead(subject), ...list.order].map((column) => column.name).join(', ');
+  const where = composeWhere(listViewConditions(shown), '\n    and ');
   const items = [
     nameAs(joinWorkspace(shown.way), 'workspace_id'),
     ...columns.map((column) => nameAs(column.select, column.name)),
@@ -124,18 +135,18 @@ function makeViewFile(shape: Shape): DraftFile {
   return {
     path: `${view}.sql`,
     about: [
-      `${view.charAt(0).toUpperCase()}${view.slice(1).replaceAll('_', ' ')}: drafted from ${table.quoted} by \`adopt\`.`,
-      `Relies on an index on ${table.quoted} (${[getLead(subject).name, ...list.order.map((column) => column.name)].join(', ')}) for lists and on the primary key for details.`,
-      `Rows on the day of the draft: ${formatLedger(shape.ledger)}.`,
+      `${title}: drafted from ${table.quoted} by \`adopt\`.`,
+      `Relies on an index on ${table.quoted} (${keys}) for lists and on the primary key for details.`,
+      `Rows on the day of the draft: ${formatLedger(plan.ledger)}.`,
       ...(list.unindexed.length > 0 ? [`Filters without an index, not drafted: ${list.unindexed.join(', ')}.`] : []),
     ],
     open: toPoints([
-      ...listViewPoints(shape),
+      ...listViewPoints(plan),
       ...hidden.map(describeRowSecurity),
       ...hidden.flatMap(describeRestrictingPolicies),
-    ]).map((point) => ({ rows: shape.ledger.rows, ...point })),
+    ]).map((point) => ({ rows: plan.ledger.rows, ...point })),
     sql: [
-      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${joinFrom(table.quoted, shown.way)}${composeWhere(conditions, '\n    and ')};`,
+      `create view records.${view} as\n  select\n    ${items.join(',\n    ')}\n${joinFrom(table.quoted, shown.way)}${where};`,
       ...(write?.sql ?? []),
       ...composePolicies(read, ['select']),
       ...(write ? composePolicies([table], ['insert', 'update']) : []),
@@ -143,25 +154,22 @@ function makeViewFile(shape: Shape): DraftFile {
   };
 }
 
-function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }: Shape): Points {
+function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }: DraftPlan): Points {
   const { table, id, tenant } = subject;
   return [
     describeId(table, id, survey.tenant),
     ...describeLeftOut(table, drafted.leftOut),
-    table.rowSecurity &&
-      table.rows > 0 &&
-      table.columns.every(({ values }) => values.length === 0) &&
-      `the sample of ${table.quoted} had no row, because its row-level security binds the role of ADMIN_URL: nothing is known of the values of ${drafted.columns.flatMap(({ of }) => (isTextual(of) || isDocument(of) ? of.name : [])).join(', ')}. Draft again as a role with BYPASSRLS, or look for secrets there.`,
+    describeEmptySample(table, drafted.columns),
     tenant.name !== survey.tenant.column &&
       sharePoint('The workspace is in a column of another name: is that the workspace of the row?', table, tenant.name),
     !tenant.notNull &&
       sharePoint('Rows with NULL in the column of the workspace belong to none and are not shown.', table, tenant.name),
     ...describePath(subject),
-    ...listGuessPoints(table, survey.tenant),
+    describeGuesses(table, survey.tenant),
     describeCrossings(subject),
     ...drafted.open,
     ...listDeletedPoints(table),
-    ...describeAbove(table, subject.shown),
+    describeAbove(table, subject.shown),
     ...listOddities(ledger),
     ...parts.flatMap((part) => part.open),
     ...(write?.open ?? []),
@@ -171,7 +179,13 @@ function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }
   ];
 }
 
-/** The view has an expression in place of NULL, and an index over it; neither is needed where the app always sets the time. */
+function describeEmptySample({ quoted, rows, rowSecurity, columns }: Table, drafted: readonly ViewColumn[]) {
+  if (!rowSecurity || rows === 0 || columns.some(({ values }) => values.length > 0)) return false;
+  const names = drafted.flatMap(({ of }) => (isTextual(of) || isDocument(of) ? of.name : [])).join(', ');
+  return `the sample of ${quoted} had no row, because its row-level security binds the role of ADMIN_URL: nothing is known of the values of ${names}. Draft again as a role with BYPASSRLS, or look for secrets there.`;
+}
+
+/** Where the time can be NULL, the view orders by an expression that needs an index over it: NOT NULL saves both. */
 function suggestNotNull({ table, id }: Subject, first: ViewColumn | undefined): Point | false {
   if (first === undefined || first.of.notNull || id.values.length === 0) return false;
   const text =
@@ -197,14 +211,14 @@ function describeRowSecurity(table: Table): Point {
   return sharePoint(text, table);
 }
 
-/** Another index of the table begins with their keys. */
+/** Drops each index whose keys begin another index of the table: the longer one serves both, and its comments name both uses. */
 function dropPrefixes(files: readonly DraftFile[]): DraftFile[] {
-  const keysOf = ({ sql }: DraftFile): string => sql.replace(/^.*\n/, '').replace(/\)(?: where .*)?;$/s, '');
-  const rest = ({ sql }: DraftFile): string => /\)( where .*)?;$/s.exec(sql)?.[1] ?? '';
-  const isServedBy = (file: DraftFile, other: DraftFile): boolean =>
-    other.index !== undefined && rest(other) === rest(file) && `${keysOf(other)},`.startsWith(`${keysOf(file)},`);
+  const isServedBy = ({ index: short }: DraftFile, { index: long }: DraftFile): boolean =>
+    short?.table === long?.table &&
+    short?.where === long?.where &&
+    short?.keys.every((key, i) => long?.keys[i] === key) === true;
+  // Of two indexes with the same keys the first stays.
   const servedBy = (file: DraftFile, i: number): DraftFile | undefined =>
-    file.index &&
     files.find((other, at) => at !== i && isServedBy(file, other) && (at < i || !isServedBy(other, file)));
   return files.flatMap((file, i) => {
     if (servedBy(file, i)) return [];
@@ -213,7 +227,7 @@ function dropPrefixes(files: readonly DraftFile[]): DraftFile[] {
   });
 }
 
-/** "WorkOrder", "work_order" and "werkbon" of the log, and the names of their tables. */
+/** Matches "WorkOrder", "work_order" and "werkbon", as a log names records, with the names of their tables. */
 function isSameThing(word: string, table: string): boolean {
   const [thing, name] = [toSnakeCase(word), toSnakeCase(table)];
   return thing === name || thing === toSingular(name) || toSingular(thing) === toSingular(name);

@@ -5,16 +5,8 @@ import { isMoments, isTextual } from './columns/types.js';
 import type { ViewColumn } from './definition/fields.js';
 import type { AuditEntry } from './definition/write.js';
 import type { Column, Subject, Survey } from './schema.js';
-import {
-  composePolicies,
-  composeSequenceGrant,
-  composeWhere,
-  type DraftFile,
-  nameAs,
-  type Points,
-  preset,
-  quoteLiteral,
-} from './sql.js';
+import type { DraftFile, Points } from './sql.js';
+import { composePolicies, composeSequenceGrant, composeWhere, nameAs, preset, quoteLiteral } from './sql.js';
 import { composeOwnersSql } from './tables/owners.js';
 
 /** Drafts tokens.sql: workspaces and owners are the app's. */
@@ -139,9 +131,7 @@ export function planLogWrite({ subjects }: Survey): LogWrite {
         ...(id.sequence ? [composeSequenceGrant(id.sequence)] : []),
         `create view ${view} as\n  select ${items.join(', ')}\n  from ${table.quoted};`,
         ...composePolicies([table], ['insert']),
-        ...[moment].flatMap((of) =>
-          of ? `alter view ${view} alter column ${of.quoted}\n  set default ${momentNow};` : [],
-        ),
+        ...(moment ? [`alter view ${view} alter column ${moment.quoted}\n  set default ${momentNow};`] : []),
       ].join('\n'),
     },
   };

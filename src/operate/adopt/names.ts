@@ -38,7 +38,7 @@ const taken = {
   recordEnd: /(Page|Create|Patch|Written)$/,
 };
 
-type ApiNames = ReturnType<typeof makeNamesFrom>;
+export type ApiNames = ReturnType<typeof makeNamesFrom>;
 
 /** A number distinguishes tables with the same names. */
 export function getNames(

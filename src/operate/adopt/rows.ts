@@ -12,7 +12,9 @@ import { findMostFrequent } from './tables/tenant.js';
 
 export type ResourceLedger = Ledger & { readonly resource: string };
 
+/** The table from which a view has its rows. */
 interface Source {
+  readonly resource: Resource;
   readonly schema: string;
   readonly table: string;
   readonly tenantColumn?: string | undefined;
@@ -20,43 +22,49 @@ interface Source {
 }
 
 /** Compares the rows of each view, also one that a person wrote, with those that a draft would show today. */
-export function countShown(
-  adminUrl: string,
-  resources: readonly Resource[],
-): Promise<{ ledgers: ResourceLedger[]; items: Item[] }> {
+export function countShown(adminUrl: string, resources: readonly Resource[]) {
   return runAsAdmin(adminUrl, async (client) => {
-    const sources = new Map<Resource, Source | undefined>();
-    for (const resource of resources) sources.set(resource, await readSource(client, nameRecords(resource.view)));
+    const sources: Source[] = [];
+    for (const resource of resources) sources.push(...(await readSource(client, resource)));
+    const tenantColumn = findMostFrequent(sources.flatMap((source) => source.tenantColumn ?? []));
     const ledgers: ResourceLedger[] = [];
-    for (const schema of new Set([...sources.values()].flatMap((source) => source?.schema ?? []))) {
-      const names = [...sources.values()].flatMap((source) => (source?.schema === schema ? [source.table] : []));
-      const columns = [...sources.values()].flatMap((source) => source?.tenantColumn ?? []);
-      const surveyed = await surveyOf(client, { schema, keep: names, tenantColumn: findMostFrequent(columns) });
-      const isOf = (source: Source | undefined, { name }: Table): boolean =>
-        source?.schema === schema && source.table === name;
-      const viewsOf = (table: Table) =>
-        [...sources.values()].flatMap((source) => (isOf(source, table) ? (source?.view ?? []) : []));
-      for (const [resource, source] of sources) {
-        const subject = surveyed?.subjects.find(({ table }) => isOf(source, table));
-        if (source === undefined || subject === undefined || surveyed === undefined) continue;
-        const view = { ...source.view, ...listFollowed(subject, surveyed, viewsOf) };
-        const counted = await countLedger(client, subject, surveyed.subjects, view);
-        ledgers.push({ resource: resource.name, ...counted, emptied: await readEmptied(client, resource) });
-      }
+    for (const schema of new Set(sources.map((source) => source.schema))) {
+      const ofSchema = sources.filter((source) => source.schema === schema);
+      const options = { schema, keep: ofSchema.map(({ table }) => table), tenantColumn };
+      const surveyed = await surveyOrNone(client, options);
+      if (surveyed !== undefined) ledgers.push(...(await countSources(client, ofSchema, surveyed)));
     }
-    const uncounted = 'They are not counted: its id comes from no columns of a table that `adopt` would draft.';
-    const items = resources.map(({ name }): Item => {
-      const ledger = ledgers.find((each) => each.resource === name);
-      if (ledger === undefined) return warn('rows', uncounted, name);
-      const faults = listOddities(ledger).map(({ text, of }) => (of ? `not shown: ${of}` : text.replace(/[.]$/, '')));
-      return sumUp('rows', faults, `${formatLedger(ledger)}.`, name, 'warning');
-    });
-    return { ledgers, items };
+    return { ledgers, items: resources.map(({ name }) => makeItem(name, ledgers)) };
   });
 }
 
+async function countSources(
+  client: pg.Client,
+  sources: readonly Source[],
+  surveyed: Survey,
+): Promise<ResourceLedger[]> {
+  const viewsOf = ({ name }: Table): ViewId[] => sources.flatMap(({ table, view }) => (table === name ? [view] : []));
+  const ledgers: ResourceLedger[] = [];
+  for (const { resource, table, view } of sources) {
+    const subject = surveyed.subjects.find((each) => each.table.name === table);
+    if (subject === undefined) continue;
+    const followed = listFollowed(subject, surveyed, viewsOf);
+    const counted = await countLedger(client, subject, surveyed.subjects, { ...view, ...followed });
+    ledgers.push({ resource: resource.name, ...counted, emptied: await readEmptied(client, resource) });
+  }
+  return ledgers;
+}
+
+function makeItem(name: string, ledgers: readonly ResourceLedger[]): Item {
+  const uncounted = 'They are not counted: its id comes from no columns of a table that `adopt` would draft.';
+  const ledger = ledgers.find(({ resource }) => resource === name);
+  if (ledger === undefined) return warn('rows', uncounted, name);
+  const faults = listOddities(ledger).map(({ text, of }) => (of ? `not shown: ${of}` : text.replace(/[.]$/, '')));
+  return sumUp('rows', faults, `${formatLedger(ledger)}.`, name, 'warning');
+}
+
 /** A person can have written the views, such as for an app of one company, which `adopt` cannot draft. */
-async function surveyOf(client: pg.Client, options: SurveyOptions): Promise<Survey | undefined> {
+async function surveyOrNone(client: pg.Client, options: SurveyOptions): Promise<Survey | undefined> {
   try {
     return await survey(client, options);
   } catch (error) {
@@ -73,7 +81,8 @@ const isOfSeveralRows = (node: QueryPlan): boolean => /Agg|ProjectSet/.test(node
 const unquote = (name = ''): string => name.replace(/^"|"$/g, '').replaceAll('""', '"');
 
 /** Asks the plan from which columns of a table the view has its id: one, or the texts of several. */
-async function readSource(client: pg.Client, name: string): Promise<Source | undefined> {
+async function readSource(client: pg.Client, resource: Resource): Promise<Source[]> {
+  const name = nameRecords(resource.view);
   const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(
     `explain (verbose, costs off, format json) select id, workspace_id from ${name}`,
   );
@@ -83,7 +92,7 @@ async function readSource(client: pg.Client, name: string): Promise<Source | und
   const source = listNodes(plan).find((node) => node['Relation Name'] !== undefined && node.Alias === unquote(alias));
   const { Schema: schema, 'Relation Name': table } = source ?? {};
   const isOfRow = !/SubPlan/.test(id) && !(/\w\(/.test(id) && listNodes(plan).some(isOfSeveralRows));
-  if (others.length > 0 || !isOfRow || schema === undefined || table === undefined) return undefined;
+  if (others.length > 0 || !isOfRow || schema === undefined || table === undefined) return [];
   const asked = [name, schema, table];
   const { rows: facts } = await client.query<{ type: string; policies: string | null }>(
     readProject('sql/adopt/source.sql'),
@@ -93,12 +102,8 @@ async function readSource(client: pg.Client, name: string): Promise<Source | und
   const viewName = name.replace(/^records\./, '"records".'); // not one that the ledger replaces by its draft
   const ofTable = id.replace(aliases, (text: string, before?: string) => (before === undefined ? text : 't.'));
   const [, of, column] = /^\(*("(?:[^"]|"")+"|\w+)\.("(?:[^"]|"")+"|\w+)/.exec(workspace) ?? [];
-  return {
-    schema,
-    table,
-    tenantColumn: of === alias ? unquote(column) : undefined,
-    view: { name: viewName, id: `(${ofTable})::${type}`, policies },
-  };
+  const tenantColumn = of === alias ? unquote(column) : undefined;
+  return [{ resource, schema, table, tenantColumn, view: { name: viewName, id: `(${ofTable})::${type}`, policies } }];
 }
 
 const valuesMax = 1000; // a member that `show` lacks is in many values, or the operator left it out

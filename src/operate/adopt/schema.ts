@@ -281,6 +281,9 @@ export interface Survey {
   readonly allFilters: boolean;
 }
 
+/** The survey knows this before it chooses the resources. */
+export type Known = Pick<Survey, 'tables' | 'tenant' | 'users' | 'owners' | 'workspaces'>;
+
 /** A guess that can hurt is put before the operator. */
 export interface Point {
   readonly text: string;
@@ -295,4 +298,9 @@ export interface Point {
 /** Makes a point that many tables decide alike; `names` are the columns or tables in this one. */
 export function sharePoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
   return { text, rows, of: names === '' ? name : `${name} (${names})` };
+}
+
+/** Makes such a point if there are names to make it about. */
+export function shareNames(text: string, table: Pick<Table, 'name' | 'rows'>, names: readonly string[]): Point | false {
+  return names.length > 0 && sharePoint(text, table, names.join(', '));
 }

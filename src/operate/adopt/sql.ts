@@ -20,7 +20,7 @@ export interface DraftFile {
   /** Writes comments that `grep -rn OPEN:` finds. */
   readonly open?: Points;
   readonly sql: string;
-  readonly index?: { readonly table: string; readonly bytes: number };
+  readonly index?: Readonly<{ table: string; where: string; keys: readonly string[]; bytes: number }>;
 }
 
 export function printFile({ about, open = [], sql }: DraftFile): string {

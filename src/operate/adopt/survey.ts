@@ -3,10 +3,11 @@ import { countCrossings } from './definition/fields.js';
 import { findReasonWithoutColumns } from './definition/parts.js';
 import { addHidings } from './hiding/above.js';
 import { countLedger } from './hiding/ledger.js';
-import { AdoptRefused, type Column, type Subject, type Survey, type Table, type WorkspaceOf } from './schema.js';
+import type { Column, Known, Subject, Survey, Table, WorkspaceOf } from './schema.js';
+import { AdoptRefused } from './schema.js';
 import { findAuditLog, listDocuments } from './tables/audit-log.js';
 import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
-import { chooseTables, readOtherRelations } from './tables/choice.js';
+import { type Choice, chooseTables, readOtherRelations } from './tables/choice.js';
 import { addGuessedKeys, findOpenReferences } from './tables/guesses.js';
 import { findIdColumn } from './tables/keys.js';
 import { countOwnerless, findOwners, findUsers } from './tables/owners.js';
@@ -25,60 +26,30 @@ export interface SurveyOptions {
   readonly allFilters?: boolean | undefined;
 }
 
-/** Changes nothing. Throws AdoptRefused. */
-export async function survey(
-  client: pg.Client,
-  { schema, tenantColumn, only, keep = [], show = [], allFilters = false }: SurveyOptions,
-): Promise<Survey> {
+/** Reads the catalog and samples of the app; changes nothing. Throws AdoptRefused when the schema allows no draft. */
+export async function survey(client: pg.Client, options: SurveyOptions): Promise<Survey> {
+  const { schema, tenantColumn, only, keep = [], show = [], allFilters = false } = options;
   const all = await addGuessedKeys(client, addWanted(await readCatalog(client, schema), show));
   const tables = all.filter(({ isUnlogged }) => !isUnlogged);
   const twins = await describeTwins(client, schema, all);
   const tenant = findTenant(schema, tables, tenantColumn, twins);
   const users = findUsers(tables, tenant);
   const workspaces = findWorkspaces(tables, tenant);
-  const owners = findOwners(tables, tenant, users, workspaces);
+  const owners = findOwners({ tables, tenant, users, workspaces });
   const open = await findOpenReferences(client, tables);
   const shared = await readSharedTables(client, tables, tenant);
   const choice = chooseTables({ schema, all, tenant, users, workspaces, only, keep, open, shared });
-  const { chosen, partsIn } = choice;
-  const leftOut = [...choice.leftOut, ...(only ? [] : await readOtherRelations(client, schema))];
-  const above = new Set([
-    ...chosen,
-    ...chosen.flatMap((table) => workspaces.get(table)?.steps.map((step) => step.table) ?? []),
-  ]);
-  for (const { foreignKeys } of above)
-    for (const table of tables) if (foreignKeys.some((key) => key.table === table.name)) above.add(table);
-  const ofUsers = [users, owners?.table, owners?.role?.table, tenant.root];
-  for (const table of new Set([...above, ...chosen.flatMap(partsIn), ...ofUsers]))
-    if (table) {
-      await sample(client, table);
-      await countValues(client, table);
-    }
-  const partsOf = new Map(chosen.map((table) => [table, [] as Table[]]));
-  for (const [table, parts] of partsOf)
-    for (const part of partsIn(table)) {
-      const reason = findReasonWithoutColumns(part, table, tenant);
-      if (reason === undefined) parts.push(part);
-      else leftOut.push({ table: part, reason });
-    }
-  const subjects = chosen.map((table): Omit<Subject, 'shown'> => {
-    const [workspace, id] = [workspaces.get(table) as WorkspaceOf, findIdColumn(table, tenant) as Column];
-    const log = findAuditLog(table);
-    const [parts, documents] = [partsOf.get(table) ?? [], listDocuments(table, log)];
-    return { table, ...workspace, id, parts, documents, crossings: new Set(), ...(log && { log }) };
-  });
-  const kept: Subject[] = [];
-  const drafted = addHidings(subjects, { tables, tenant, workspaces });
-  for (const subject of drafted)
-    kept.push({
-      ...subject,
-      crossings: await countCrossings(client, subject, { subjects: drafted }),
-      ledger: await countLedger(client, subject, drafted),
-    });
-  const found = { tenant, twins, subjects: kept, tables, leftOut, users, owners, workspaces, allFilters };
+  const others = only ? [] : await readOtherRelations(client, schema);
+  const known = { tables, tenant, users, owners, workspaces };
+  await sampleTables(client, choice, known);
+  const leftOut = [...choice.leftOut, ...others, ...listEmptyParts(choice, known)];
+  const drafted = choice.chosen.map((table) => makeSubject(table, choice, known));
+  const subjects = await countSubjects(client, addHidings(drafted, known));
+  const found = { ...known, twins, subjects, leftOut, allFilters };
   return { ...found, ownerless: await countOwnerless(client, found) };
 }
 
+/** Marks the columns that the operator wants to be shown. */
 function addWanted(tables: readonly Table[], show: readonly string[]): Table[] {
   const unknown = new Set(show);
   const wanted = ({ name, columns }: Table): Column[] =>
@@ -86,4 +57,52 @@ function addWanted(tables: readonly Table[], show: readonly string[]): Table[] {
   const marked = tables.map((table) => ({ ...table, columns: wanted(table) }));
   if (unknown.size > 0) throw new AdoptRefused(`--show names what is no TABLE.COLUMN: ${[...unknown].join(', ')}.`);
   return marked;
+}
+
+/** Samples the chosen tables, their parts, the tables above them, which can hide their rows, and the tables of workspaces and users. */
+async function sampleTables(client: pg.Client, { chosen, partsIn }: Choice, known: Known): Promise<void> {
+  const { tables, tenant, users, owners, workspaces } = known;
+  const onWay = chosen.flatMap((table) => workspaces.get(table)?.steps.map((step) => step.table) ?? []);
+  const above = new Set([...chosen, ...onWay]);
+  // A set also visits what is added to it meanwhile, so this follows references to their end.
+  for (const { foreignKeys } of above)
+    for (const table of tables) if (foreignKeys.some((key) => key.table === table.name)) above.add(table);
+  const ofUsers = [users, owners?.table, owners?.role?.table, tenant.root].flatMap((table) => table ?? []);
+  for (const table of new Set([...above, ...chosen.flatMap(partsIn), ...ofUsers])) {
+    await sample(client, table);
+    await countValues(client, table);
+  }
+}
+
+/** Has no part of which clients would see no column. */
+function makeSubject(table: Table, { partsIn }: Choice, { tenant, workspaces }: Known): Omit<Subject, 'shown'> {
+  const log = findAuditLog(table);
+  return {
+    table,
+    ...(workspaces.get(table) as WorkspaceOf),
+    id: findIdColumn(table, tenant) as Column,
+    parts: partsIn(table).filter((part) => findReasonWithoutColumns(part, table, tenant) === undefined),
+    documents: listDocuments(table, log),
+    crossings: new Set(),
+    ...(log && { log }),
+  };
+}
+
+function listEmptyParts({ chosen, partsIn }: Choice, { tenant }: Known): Survey['leftOut'] {
+  return chosen.flatMap((table) =>
+    partsIn(table).flatMap((part) => {
+      const reason = findReasonWithoutColumns(part, table, tenant);
+      return reason === undefined ? [] : [{ table: part, reason }];
+    }),
+  );
+}
+
+/** Adds what only the rows tell: references to other workspaces, and how many rows each reason hides. */
+async function countSubjects(client: pg.Client, subjects: readonly Subject[]): Promise<Subject[]> {
+  const counted: Subject[] = [];
+  for (const subject of subjects) {
+    const crossings = await countCrossings(client, subject, { subjects });
+    counted.push({ ...subject, crossings, ledger: await countLedger(client, subject, subjects) });
+  }
+  return counted;
 }

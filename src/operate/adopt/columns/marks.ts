@@ -1,7 +1,6 @@
 import { isNamed } from '../../../base/words.js';
-import { type Column, sharePoint, type Table, type ValueCount } from '../schema.js';
-import type { Points } from '../sql.js';
-import { alias } from '../sql.js';
+import { type Column, shareNames, sharePoint, type Table, type ValueCount } from '../schema.js';
+import { alias, type Points } from '../sql.js';
 import { isDocument, isMoments, isTextual } from './types.js';
 
 // Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
@@ -55,9 +54,8 @@ function findMark(column: Column): Mark[] {
 
 /** The time of a deletion can be to come, or mean that there is none. */
 function isPlanned({ name, values }: Column): boolean {
-  return (
-    /delete_|deletion/i.test(name) || values.some((value) => /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/.test(value))
-  );
+  const meansNone = /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/;
+  return /delete_|deletion/i.test(name) || values.some((value) => meansNone.test(value));
 }
 
 export function listMarks({ columns }: Table): Mark[] {
@@ -136,11 +134,8 @@ export function mayMark(column: Column): boolean {
 
 function hasFewWords(column: Column): boolean {
   const words = listWords(column);
-  return (
-    (isTextual(column) || column.type === 'enum') &&
-    words.length <= fewMax &&
-    words.every(({ length }) => length <= shortMax)
-  );
+  const isText = isTextual(column) || column.type === 'enum';
+  return isText && words.length <= fewMax && words.every(({ length }) => length <= shortMax);
 }
 
 /** Finds columns that may mark rows and hide none, and counts their rows among those that no mark hides. */
@@ -175,9 +170,8 @@ function formatCounts(column: Column): string {
   if (sampled === 0) return labels.length > 0 ? `no row yet, of ${labels.join(', ')}` : `${type}, no row yet`;
   if (!isFew || isTime(column)) return `set in ${sumRows(withValue)} of ${sampled} rows`;
   const rare = labels.filter((label) => isNamed('goneValue', label) && !withValue.some(({ value }) => value === label));
-  return [...counts.map(({ value, rows }) => `${value ?? 'NULL'} ${rows}`), ...rare.map((label) => `${label} 0`)].join(
-    ', ',
-  );
+  const texts = counts.map(({ value, rows }) => `${value ?? 'NULL'} ${rows}`);
+  return [...texts, ...rare.map((label) => `${label} 0`)].join(', ');
 }
 
 /** A number such as 6 can mean deleted, which only the app's code tells. */
@@ -191,11 +185,10 @@ const doubtText =
   'Rows are shown whatever these columns say: leave out by a condition those that clients must not see. `check --rows` then names the rows that refer to them.';
 
 export function listDeletedPoints(table: Table): Points {
-  const marks = listMarks(table);
-  const names = marks.map(({ column }) => column.name).join(', ');
+  const names = listMarks(table).map(({ column }) => column.name);
   const numbered = describeNumberedStates(table);
   return [
-    names !== '' && sharePoint('Rows with these marks count as deleted and are not shown.', table, names),
+    shareNames('Rows with these marks count as deleted and are not shown.', table, names),
     numbered !== '' && sharePoint(numberedText, table, numbered),
     ...listDoubts(table).map(({ column: { name }, says, rows }) =>
       sharePoint(doubtText, { ...table, rows }, `${name}: ${says}`),

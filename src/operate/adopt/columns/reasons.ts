@@ -6,7 +6,7 @@ import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumbe
 import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './values.js';
 
 /** The first reason that holds says why no field shows a column. */
-type Reasons = Readonly<Record<string, (column: Column, form: Form['kind']) => boolean>>;
+type Reasons = Readonly<Record<string, (column: Column, form: Form) => boolean>>;
 
 const reasonsByName: Reasons = {
   'search index of other columns, by the type': (column) => getTypeName(column) === 'tsvector',
@@ -14,7 +14,7 @@ const reasonsByName: Reasons = {
   'sealed values, by the name': (column) =>
     (isTextual(column) || column.type === 'bytea') &&
     /(^|_)(encrypted|cipher|ciphertext|cipher_text|sealed|enc)(_|$)/.test(toSnakeCase(column.name)) &&
-    guessColumnForm(column).kind === 'plain',
+    guessColumnForm(column) === 'plain',
   'unknown bytes, by the type': (column) => column.isArray && getTypeName(column) === 'bytea',
   // A count of tokens is no secret, but a PIN can be stored as a number.
   'secrets, by the name': (column) =>
@@ -44,9 +44,8 @@ function isReference({ name, refers }: Column): boolean {
 function isSecretInTable(column: Column): boolean {
   const name = `${toSingular(toSnakeCase(column.table))}_${toSnakeCase(column.name)}`;
   if (!isNamed('secretInTable', name)) return false;
-  return name.endsWith('_id')
-    ? isTextual(column)
-    : holdsValue(column) && (!isNumber(column) || isNamed('numericSecret', name));
+  if (name.endsWith('_id')) return isTextual(column);
+  return holdsValue(column) && (!isNumber(column) || isNamed('numericSecret', name));
 }
 
 /** The operator decides which codec opens them, and what clients may see. */
@@ -76,12 +75,12 @@ export function findReasonToLeaveOut(column: Column): string | undefined {
 /** Judges by name, type and values; undefined if a field shows the column. */
 export function findReasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
   if (column.isWanted) return undefined;
-  const { kind } = guessColumnForm(column);
+  const form = guessColumnForm(column);
   return (
     findReasonToLeaveOut(column) ??
     (documents.includes(column) ? 'documents of an audit log, which hold values of any field' : undefined) ??
-    Object.entries(reasonsByValues).find(([, holds]) => holds(column, kind))?.[0] ??
-    (['plain', 'base64', 'sealed'].includes(kind) ? undefined : `${kind}, by the values`)
+    Object.entries(reasonsByValues).find(([, holds]) => holds(column, form))?.[0] ??
+    (['plain', 'base64', 'sealed'].includes(form) ? undefined : `${form}, by the values`)
   );
 }
 

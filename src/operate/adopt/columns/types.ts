@@ -93,21 +93,11 @@ export function isMoments(values: readonly string[]): boolean {
   return values.length > 0 && values.every((value) => moment.test(value));
 }
 
-export function isTextual({ type }: Column): boolean {
-  return getFieldType(type) === 'text';
-}
-
-export function isInteger({ type }: Column): boolean {
-  return getFieldType(type) === 'integer';
-}
-
-export function isNumber(column: Column): boolean {
-  return isInteger(column) || /^(numeric|real|double precision|money)$/.test(column.type);
-}
-
-function isFreeText(column: Column): boolean {
-  return isTextual(column) || getTypeName(column) === 'citext';
-}
+export const isTextual = ({ type }: Column): boolean => getFieldType(type) === 'text';
+export const isInteger = ({ type }: Column): boolean => getFieldType(type) === 'integer';
+export const isNumber = (column: Column): boolean =>
+  isInteger(column) || /^(numeric|real|double precision|money)$/.test(column.type);
+const isFreeText = (column: Column): boolean => isTextual(column) || getTypeName(column) === 'citext';
 
 export function isDocument(column: Column): boolean {
   return column.isArray || ['json', 'jsonb', 'hstore', 'xml'].includes(getTypeName(column));

@@ -2,32 +2,33 @@ import { isNamed } from '../../../base/words.js';
 import { decodeWith, type EncodingName } from '../../../resource/projection/encodings.js';
 import { holdsImage } from '../../../resource/projection/images.js';
 import { toCamelCase } from '../names.js';
-import { type Column, type Point, sharePoint, type Table, type TypeMember } from '../schema.js';
+import { type Column, shareNames, type Table, type TypeMember } from '../schema.js';
+import type { Points } from '../sql.js';
 import { getFieldType, isDocument, isTextual } from './types.js';
 
-export type Form =
-  | { readonly kind: 'plain'; readonly isLong: boolean }
-  | { readonly kind: 'image' | 'digest' | 'unknown bytes' }
-  | { readonly kind: 'base64' }
-  /** Bytes without a form, also after a prefix such as "enc:v2:k1:". */
-  | { readonly kind: 'sealed' };
+/** Sealed values are bytes without a form, also after a prefix such as "enc:v2:k1:". */
+export type Form = 'plain' | 'image' | 'digest' | 'unknown bytes' | 'base64' | 'sealed';
 
 /** A tenth of the values can be damaged. */
 const shareMin = 0.9;
 const sealedBytesMin = 28; // a nonce of 12 bytes and a tag of 16
-const longCharacters = 80;
+
+/** Only text and bytea columns have a form; others are plain. */
+export function guessColumnForm(column: Column): Form {
+  if (!isTextual(column) && column.type !== 'bytea') return 'plain';
+  return guessForm(column.values, column.type === 'bytea');
+}
 
 export function guessForm(values: readonly string[], isBytea: boolean): Form {
-  if (values.length === 0) return isBytea ? { kind: 'unknown bytes' } : { kind: 'plain', isLong: false };
+  if (values.length === 0) return isBytea ? 'unknown bytes' : 'plain';
   const images = values.filter((value) => holdsImage(value)).length;
-  if (images > values.length / 2) return { kind: 'image' };
-  if (values.filter(isSealedDocument).length >= values.length * shareMin) return { kind: 'sealed' };
-  if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return { kind: 'sealed' };
-  if (isBytea) return { kind: isDigest(values) ? 'digest' : 'unknown bytes' };
+  if (images > values.length / 2) return 'image';
+  if (values.filter(isSealedDocument).length >= values.length * shareMin) return 'sealed';
+  if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return 'sealed';
+  if (isBytea) return isDigest(values) ? 'digest' : 'unknown bytes';
   const isBase64 = holdsMostly(values, 'base64', (bytes) => bytes.length > 3 && isPrintable(bytes));
-  if (isBase64 && values.some((value) => value.length >= 8 && /[A-Z].*[a-z]|[0-9=]/.test(value)))
-    return { kind: 'base64' };
-  return { kind: 'plain', isLong: images > 0 || values.some(({ length }) => length > longCharacters) };
+  const looksEncoded = values.some((value) => value.length >= 8 && /[A-Z].*[a-z]|[0-9=]/.test(value));
+  return isBase64 && looksEncoded ? 'base64' : 'plain';
 }
 
 /** Words before base64: "enc:v2:k1:…". */
@@ -50,12 +51,8 @@ const randomMin = 8;
 /** Returns false for codes, keys and links: texts of one word, each once and in no order. */
 export function areRandom(values: readonly string[]): boolean {
   const texts = values.map((value) => value.replaceAll(/[_=+/-]/g, ''));
-  if (
-    values.length < randomMin ||
-    new Set(values).size < values.length ||
-    !texts.every((text) => /^[a-z\d]{6,200}$/i.test(text))
-  )
-    return false;
+  const areDistinct = values.length >= randomMin && new Set(values).size === values.length;
+  if (!areDistinct || !texts.every((text) => /^[a-z\d]{6,200}$/i.test(text))) return false;
   const all = texts.join(' ');
   const share = (form: RegExp): number => (all.match(form)?.length ?? 0) / all.length;
   if (texts.every((text) => /^\d{6,8}$/.test(text))) {
@@ -92,12 +89,6 @@ function holdsMostly(values: readonly string[], encoding: EncodingName, holds: (
 function isPrintable(bytes: Buffer): boolean {
   const text = bytes.toString('utf8');
   return Buffer.from(text).equals(bytes) && !/[\p{Cc}\p{Cn}\p{Co}]/u.test(text.replace(/[\t\r\n]/g, ''));
-}
-
-/** Only text and bytea columns have a form; others are plain. */
-export function guessColumnForm(column: Column): Form {
-  if (!isTextual(column) && column.type !== 'bytea') return { kind: 'plain', isLong: false };
-  return guessForm(column.values, column.type === 'bytea');
 }
 
 export function isPreset(values: readonly string[]): boolean {
@@ -183,17 +174,13 @@ export function parseJson(text: string): unknown[] {
   }
 }
 
-/** Shows documents of texts, such as hstore, as they are, and of JSON the listed members. */
-export function describeDocuments(table: Table, columns: readonly Column[]): Point[] {
-  const free = columns.filter((column) => isDocument(column) && (!column.isArray || /json/.test(column.type)));
-  const isListed = ({ type }: Column): boolean => /json/.test(type);
-  const listed = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
-  const all = 'Clients see all of these documents, whatever the app writes.';
-  return [
-    { all: listed, of: free.filter(isListed) },
-    { all, of: free.filter((column) => !isListed(column)) },
-  ].flatMap(({ all, of }) => {
-    const names = of.map(({ name }) => name).join(', ');
-    return of.length === 0 ? [] : [sharePoint(all, table, names)];
-  });
+/** Clients see the listed members of JSON; other documents, such as hstore, they see as they are. */
+export function describeDocuments(table: Table, columns: readonly Column[]): Points {
+  const isJson = ({ type }: Column): boolean => /json/.test(type);
+  const documents = columns.filter((column) => isDocument(column) && (!column.isArray || isJson(column)));
+  const namesWhere = (isIt: boolean): string[] =>
+    documents.flatMap((column) => (isJson(column) === isIt ? [column.name] : []));
+  const ofJson = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
+  const ofOthers = 'Clients see all of these documents, whatever the app writes.';
+  return [shareNames(ofJson, table, namesWhere(true)), shareNames(ofOthers, table, namesWhere(false))];
 }

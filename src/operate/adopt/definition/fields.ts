@@ -1,19 +1,12 @@
 import type pg from 'pg';
 import type { Judged } from '../columns/reasons.js';
 import { findReasonNotToShow, findReasonToLeaveOut, isPersonal, judgeColumns } from '../columns/reasons.js';
-import {
-  composeMoment,
-  type IndexKey,
-  isMoments,
-  isTextual,
-  type ShownColumn,
-  showColumn,
-  showId,
-} from '../columns/types.js';
+import type { IndexKey, ShownColumn } from '../columns/types.js';
+import { composeMoment, isMoments, isTextual, showColumn, showId } from '../columns/types.js';
 import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
 import { chooseUntaken, getNames, toCamelCase } from '../names.js';
-import { type Column, listKeysTo, type Point, type Subject, type Survey, sharePoint } from '../schema.js';
-import { drawSample, joinFrom, joinWorkspace, preset } from '../sql.js';
+import { type Column, listKeysTo, type Point, type Subject, type Survey, shareNames, sharePoint } from '../schema.js';
+import { drawSample, joinFrom, joinWorkspace, type Points, preset } from '../sql.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
 
@@ -26,7 +19,7 @@ export interface ViewColumn extends IndexKey {
 /** The id comes first. */
 export interface Fields extends Pick<Judged, 'leftOut'> {
   readonly columns: readonly ViewColumn[];
-  readonly open: readonly (string | Point)[];
+  readonly open: Points;
 }
 
 export function planFields(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
@@ -34,7 +27,7 @@ export function planFields(subject: Subject, survey: Survey, skipped: readonly (
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
   const { shown: fit, leftOut } = judgeColumns(others, (column) => findReason(column, subject, survey));
   const members = new Set(['decodeErrors', 'syncVersion']); // the gateway's own
-  const open: (string | Point)[] = [];
+  const open: Points[number][] = [];
   const columns = [id, ...fit].map((source): ViewColumn => {
     const {
       select,
@@ -63,24 +56,23 @@ export function planFields(subject: Subject, survey: Survey, skipped: readonly (
       table,
       fit.filter((of) => of !== subject.log?.diff),
     ),
-    ...describeRandomId(subject, survey, fit),
+    describeRandomIds(subject, survey, fit),
   );
   return { columns, leftOut, open };
 }
 
 /** Warns of random values that no name and no form tells to be secrets; what other tables name is an id. */
-function describeRandomId({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point[] {
+function describeRandomIds({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point | false {
   const named = listKeysTo(table, tables).flatMap(({ key }) => key.references);
   const isText = (column: Column): boolean => isTextual(column) && !column.isArray && column !== log?.entityId;
   const names = columns
     .filter((column) => isText(column) && !column.isWanted && !column.refers && !isPersonal(column))
-    .filter((column) => !named.includes(column.name) && guessColumnForm(column).kind === 'plain')
+    .filter((column) => !named.includes(column.name) && guessColumnForm(column) === 'plain')
     .filter(({ values }) => areRandom(values))
-    .map(({ name }) => name)
-    .join(', ');
-  const all =
+    .map(({ name }) => name);
+  const text =
     'Texts look random, each is there once, and no other table names them: leave out those that open or sign something.';
-  return names === '' ? [] : [sharePoint(all, table, names)];
+  return shareNames(text, table, names);
 }
 
 /** Takes the labels of its type or of a CHECK. */
@@ -124,11 +116,11 @@ function chooseRule(column: Column, subject: Subject, survey: Survey): Rule {
     return { ...plain, open: sharePoint(text, subject.table, column.name) };
   }
   const form = guessColumnForm(column);
-  if (form.kind === 'sealed') {
+  if (form === 'sealed') {
     const description = `OPEN: it looks sealed by the codec ${preset}: may clients see it in plain?`;
     return { ...plain, json: { codec: preset, nullable: true, description } };
   }
-  if (form.kind === 'base64') {
+  if (form === 'base64') {
     const description = 'OPEN: its values look like base64 of texts; if they are not, remove codec.';
     return { ...plain, json: { codec: 'base64', description } };
   }
@@ -198,8 +190,7 @@ export async function countCrossings(
 }
 
 export function describeCrossings({ table, crossings }: Subject): Point | false {
-  const names = [...crossings].join(', ');
-  const remedy =
-    'is its workspace the right one? The field has no "references", because clients cannot read such a record.';
-  return crossings.size > 0 && sharePoint(`A row refers to a record of another workspace: ${remedy}`, table, names);
+  const text =
+    'A row refers to a record of another workspace: is its workspace the right one? The field has no "references", because clients cannot read such a record.';
+  return shareNames(text, table, [...crossings]);
 }

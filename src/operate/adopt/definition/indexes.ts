@@ -5,33 +5,39 @@ import type { Column, Index, Table } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { alias } from '../sql.js';
 
+interface IndexKeys {
+  readonly fixed: readonly IndexKey[];
+  readonly ordered: readonly IndexKey[];
+  readonly isOfKept?: boolean;
+}
+
 /**
- * Proposes an index whose first `fixed` keys have one value each; the others are an order. None if an index of the table, also of kept
- * rows, serves it.
+ * Proposes an index whose fixed keys have one value each; the others are an order. None if an index of the table, also of kept rows, serves
+ * it.
  */
 export function proposeIndex(
   table: Table,
   name: string,
   purpose: string,
-  ofFilter: readonly IndexKey[],
-  fixed: number,
-  isOfKept = true,
+  { fixed, ordered, isOfKept = true }: IndexKeys,
 ): DraftFile[] {
-  const keys = ofFilter.filter(({ select }, i) => ofFilter.findIndex((key) => key.select === select) === i);
+  const all = [...fixed, ...ordered];
+  const keys = all.filter(({ select }, i) => all.findIndex((key) => key.select === select) === i);
   const conditions = isOfKept ? listIndexConditions(table) : [];
   const usable = listUsableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);
-  if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed))) return [];
+  if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed.length))) return [];
   const listed = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${stripAlias(key.select)})`));
+  const where = conditions.length === 0 ? '' : ` where (${stripAlias(conditions.join(' and '))})`;
   const bytes = estimateIndexBytes(table, keys);
   const file = shortenName(name, 55); // PostgreSQL and the command `migrate --indexes` cut no name below 64 bytes
   return [
     {
       path: `indexes/${file}.sql`,
       about: [purpose, `About ${formatSize(bytes)}, by the estimate of ${count(table.rows)} rows.`],
-      index: { table: table.quoted, bytes },
+      index: { table: table.quoted, where, keys: listed, bytes },
       sql: `create index concurrently if not exists gateway_${file}
-  on ${table.quoted} (${listed.join(', ')})${conditions.length === 0 ? '' : ` where (${stripAlias(conditions.join(' and '))})`};`,
+  on ${table.quoted} (${listed.join(', ')})${where};`,
     },
   ];
 }

@@ -1,6 +1,7 @@
 import { isNamed } from '../../../base/words.js';
 import { isParameter } from '../../../resource/definition/filter-kinds.js';
 import { type IndexKey, isPlain, makePlainKey } from '../columns/types.js';
+import type { ApiNames } from '../names.js';
 import { type Column, type Index, provesAll, type Subject, type Survey } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
@@ -20,21 +21,20 @@ interface FilterDraft {
   readonly isUsual?: boolean;
 }
 
-export function planListDraft(view: string, name: string, subject: Subject, survey: Survey, { columns }: Fields) {
+export function planListDraft({ view, name }: ApiNames, subject: Subject, survey: Survey, { columns }: Fields) {
   const { table } = subject;
   // Encoded values cannot be compared, and no index can have a virtual column.
   const sortable = columns.filter(({ field, of }) => field.codec === undefined && !of.isVirtual);
   const order = chooseOrder(subject, sortable);
-  // A row has the key of the way to its workspace for itself, so the index of that key finds it.
+  const lead = makePlainKey(getLead(subject));
+  // If each row has a reference of its own to the record with the workspace, the index of that reference finds the row.
   const isAlone =
     subject.steps.length > 0 &&
-    table.indexes.some((index) => provesAll(index) && index.columns.join() === getLead(subject).name);
-  const propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number): DraftFile[] =>
-    isAlone ? [] : proposeIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys, fixed);
-  const allFilters = [
-    ...planSearches(subject, survey, sortable, order, propose),
-    ...planPeriods(subject, sortable, order, propose),
-  ].filter((filter) => !isParameter(filter.name, true));
+    table.indexes.some((index) => provesAll(index) && index.columns.join() === lead.of.name);
+  const propose: ListPlan['propose'] = (suffix, purpose, fixed, ordered) =>
+    isAlone ? [] : proposeIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, { fixed, ordered });
+  const plan = { subject, survey, columns: sortable, order, lead, propose };
+  const allFilters = [...planSearches(plan), ...planPeriods(plan)].filter((filter) => !isParameter(filter.name, true));
   const isDrafted = ({ files, isUsual }: FilterDraft): boolean => survey.allFilters || isUsual || files.length === 0;
   const filters = allFilters.filter(isDrafted).slice(0, filtersMax);
   return {
@@ -42,23 +42,29 @@ export function planListDraft(view: string, name: string, subject: Subject, surv
     filters: Object.fromEntries(filters.map(({ name, json }) => [name, json])),
     unindexed: allFilters.filter((filter) => !isDrafted(filter)).map((filter) => filter.name),
     files: [
-      ...propose('list', 'the order of the list', [makePlainKey(getLead(subject)), ...order], 1),
+      ...propose('list', 'the order of the list', [lead], order),
       ...new Map(filters.flatMap(({ files }) => files).map((file) => [file.path, file])).values(),
     ],
   };
 }
 
-type Propose = (suffix: string, purpose: string, keys: readonly IndexKey[], fixed: number) => DraftFile[];
+interface ListPlan {
+  readonly subject: Subject;
+  readonly survey: Survey;
+  readonly columns: readonly ViewColumn[];
+  readonly order: readonly ViewColumn[];
+  /** An index of a list begins with it: the workspace, or the reference that leads to it. */
+  readonly lead: IndexKey;
+  readonly propose: (
+    suffix: string,
+    purpose: string,
+    fixed: readonly IndexKey[],
+    ordered: readonly IndexKey[],
+  ) => DraftFile[];
+}
 
 /** Offers filters of unique columns, references, states, and the words of an audit log. */
-function planSearches(
-  subject: Subject,
-  survey: Survey,
-  columns: readonly ViewColumn[],
-  order: readonly ViewColumn[],
-  propose: Propose,
-): FilterDraft[] {
-  const lead = getLead(subject);
+function planSearches({ subject, survey, columns, order, lead, propose }: ListPlan): FilterDraft[] {
   const lookUps = columns.filter((column) => isLookUp(column, subject)).slice(0, lookUpsMax);
   return columns
     .filter((column) => isPlain(column) && (lookUps.includes(column) || isSearched(column, subject, survey)))
@@ -67,46 +73,36 @@ function planSearches(
       const isUnique = lookUps.includes(column);
       // A reference of a table without the workspace finds few rows, so no other column has to lead the index.
       const isNarrow = subject.steps.length > 0 && findReferenceOf(subject, survey, of) !== undefined;
-      const fixed = [...(isNarrow ? [] : [makePlainKey(lead)]), column];
       const json = {
         column: name,
         kind: 'equals',
         ...(isUnique && { nearlyUnique: true }),
         description: `Only ${isUnique ? 'the record' : 'records'} with this ${member}.`,
       };
-      const isServed = of === lead || field.type === 'enum'; // no index serves labels behind the wall
-      const files = isServed ? [] : propose(name, `${member}=…`, [...fixed, ...order], fixed.length);
+      const isServed = of === lead.of || field.type === 'enum'; // no index serves labels behind the wall
+      const files = isServed ? [] : propose(name, `${member}=…`, isNarrow ? [column] : [lead, column], order);
       return { name: member, column, json, files, isUsual: isUnique };
     });
 }
 
 /** Offers ranges of the business date, or the first column of the order, and of the last change. */
-function planPeriods(
-  { id, ...subject }: Subject,
-  columns: readonly ViewColumn[],
-  order: readonly ViewColumn[],
-  propose: Propose,
-): FilterDraft[] {
-  const keys = [makePlainKey(getLead({ id, ...subject })), ...order];
-  const draft = (
-    name: string,
-    column: ViewColumn,
-    kind: string,
-    description: string,
-    isUsual: boolean,
-  ): FilterDraft => {
-    const [suffix, purpose] = kind === 'since' ? ['changed', `${name}=…`] : [column.name, 'from=… and to=…'];
-    const files = order[0] === column ? [] : propose(suffix, purpose, [...keys, column], 1);
-    return { name, column, json: { column: column.name, kind, description }, files, isUsual };
+function planPeriods({ subject, columns, order, lead, propose }: ListPlan): FilterDraft[] {
+  const offer = (name: 'from' | 'to' | 'updatedSince', column: ViewColumn, description: string): FilterDraft => {
+    const isSince = name === 'updatedSince';
+    const [suffix, purpose] = isSince ? ['changed', 'updatedSince=…'] : [column.name, 'from=… and to=…'];
+    const files = order[0] === column ? [] : propose(suffix, purpose, [lead], [...order, column]);
+    const json = { column: column.name, kind: isSince ? 'since' : name, description };
+    return { name, column, json, files, isUsual: !isSince };
   };
   const [first] = order as [ViewColumn, ...ViewColumn[]];
   const times = columns.filter(({ field }) => ['timestamp', 'date'].includes(String(field.type)));
-  const day = times.find(({ of }) => isNamed('business', of.name)) ?? (first.of === id ? undefined : first);
+  const business = times.find(({ of }) => isNamed('business', of.name));
+  const day = business ?? (first.of === subject.id ? undefined : first);
   const updated = times.find(({ of, field }) => isNamed('updated', of.name) && field.type === 'timestamp');
   return [
-    ...(day ? [draft('from', day, 'from', `First day of ${day.member}, inclusive.`, true)] : []),
-    ...(day ? [draft('to', day, 'to', `Last day of ${day.member}, inclusive.`, true)] : []),
-    ...(updated ? [draft('updatedSince', updated, 'since', since, false)] : []),
+    ...(day ? [offer('from', day, `First day of ${day.member}, inclusive.`)] : []),
+    ...(day ? [offer('to', day, `Last day of ${day.member}, inclusive.`)] : []),
+    ...(updated ? [offer('updatedSince', updated, since)] : []),
   ];
 }
 

@@ -1,14 +1,8 @@
 import { toSnakeCase } from '../../../base/words.js';
 import { shortenName } from '../../../postgres/statement.js';
 import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../columns/marks.js';
-import {
-  describeLeftOut,
-  findReasonNotToShow,
-  isPersonal,
-  type Judged,
-  judgeColumns,
-  sealed,
-} from '../columns/reasons.js';
+import type { Judged } from '../columns/reasons.js';
+import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealed } from '../columns/reasons.js';
 import { makePlainKey, showId } from '../columns/types.js';
 import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
@@ -105,7 +99,7 @@ function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): Judg
   const hidden = [...getPartKeys(part, above, columnIn(part)), ...getMarkColumns(part)];
   const documents = listDocuments(part);
   // In a list nothing decodes sealed values and other bytes.
-  const isReadable = (column: Column): boolean => column.type !== 'bytea' && guessColumnForm(column).kind !== 'sealed';
+  const isReadable = (column: Column): boolean => column.type !== 'bytea' && guessColumnForm(column) !== 'sealed';
   return judgeColumns(
     part.columns.filter((column) => !hidden.includes(column)),
     (column) => findReasonNotToShow(column, documents) ?? (isReadable(column) ? undefined : sealed),
@@ -152,26 +146,32 @@ export interface SyncDraft {
 
 export function draftSync(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
   const { table, tenant, steps, id } = subject;
-  const index = (name: string, of: Table, fixed: readonly Column[], ordered: readonly Column[], isOfKept: boolean) =>
-    proposeIndex(
-      of,
-      name,
-      'For sync, which reads the rows of a workspace in this order.',
-      // Ids, which the view can show in another form, such as a number as a text.
-      [...fixed.map(makePlainKey), ...ordered.map((column) => ({ of: column, select: showId(column).select }))],
-      fixed.length,
-      isOfKept,
-    );
-  const files = steps.length > 0 ? [] : index(namePartView(view, ''), table, [tenant], [id], true);
+  const files = steps.length > 0 ? [] : proposeSyncIndex(namePartView(view, ''), table, [tenant], [id], true);
   const sync: Record<string, object> = {};
   for (const { name, part } of drafts) {
     const keys = choosePartKeys(part, subject, subject, survey.tenant) as PartKeys; // others are no parts
     const path = namePartView(view, name);
     sync[name] = { view: `records.${path}`, idType: showId(keys.id).type };
     const fixed = keys.steps.length > 0 ? [] : [keys.tenant];
-    files.push(makePartFile(view, path, part, keys), ...index(path, part, fixed, [keys.link, keys.id], false));
+    files.push(
+      makePartFile(view, path, part, keys),
+      ...proposeSyncIndex(path, part, fixed, [keys.link, keys.id], false),
+    );
   }
   return { sync: drafts.length === 0 ? {} : { parts: sync }, files };
+}
+
+function proposeSyncIndex(
+  name: string,
+  table: Table,
+  fixed: readonly Column[],
+  ids: readonly Column[],
+  isOfKept: boolean,
+): DraftFile[] {
+  // The view can show an id in another form, such as a number as a text.
+  const ordered = ids.map((of) => ({ of, select: showId(of).select }));
+  const purpose = 'For sync, which reads the rows of a workspace in this order.';
+  return proposeIndex(table, name, purpose, { fixed: fixed.map(makePlainKey), ordered, isOfKept });
 }
 
 function namePartView(view: string, name: string): string {

@@ -9,19 +9,7 @@ import type { FieldJson, Fields, ViewColumn } from './fields.js';
 /** The words and the view of an entry that the gateway adds to the app's log. */
 export type AuditEntry = Readonly<Record<'created' | 'changed' | 'actorType' | 'view', string>>;
 
-export interface WriteDraft {
-  readonly rules: ReadonlyMap<string, FieldJson>;
-  readonly write: Readonly<Record<string, unknown>>;
-  readonly version: string;
-  /** The column of the version, if no column of the table is one. */
-  readonly columns: readonly ViewColumn[];
-  /** No field shows them. */
-  readonly items: readonly string[];
-  readonly sql: readonly string[];
-  readonly open: Points;
-}
-
-/** A time, an id or an author that only the app sets: the view, or "onCreate", sets it in its place, as it is stored. */
+/** A time, an id or an author that only the app sets; for writes of clients the view sets it, or "onCreate" does. */
 interface Stamp {
   readonly name: string;
   readonly of: Column;
@@ -36,14 +24,14 @@ const charactersMax = 10_000; // a text without a length of its own gets some pa
 const uuidLength = 36;
 const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
 
-/** `audit` follows the app's log. Throws AdoptRefused when nothing of the table can be written. */
+/** Plans "write" of a definition, and what its view needs for it. Throws AdoptRefused when nothing of the table can be written. */
 export function planWrite(
   view: string,
   subject: Subject,
   survey: Survey,
   { columns }: Fields,
   audit: AuditEntry | undefined,
-): WriteDraft {
+) {
   const { table, id, tenant } = subject;
   requireId(subject);
   const takesUuid = canHoldUuid(id);

@@ -2,12 +2,13 @@ import { toSnakeCase } from '../../../base/words.js';
 import { listKeptConditions, listMarks } from '../columns/marks.js';
 import { isPlain, showId } from '../columns/types.js';
 import { getNames, toSingular } from '../names.js';
-import type { Column, ReferenceStep, ShownRows, Subject, Survey, Table, View, ViewId } from '../schema.js';
-import { sharePoint } from '../schema.js';
-import { alias, getAlias, isOptional, joinFrom, joinWorkspace, type Points } from '../sql.js';
+import type { Column, Known, Point, ReferenceStep, ShownRows, Subject, Table, View, ViewId } from '../schema.js';
+import { shareNames } from '../schema.js';
+import { alias, getAlias, isOptional, joinFrom, joinWorkspace } from '../sql.js';
 import { isPeople, listReferences } from '../tables/paths.js';
 
-// A row is shown if it is not deleted itself and the view of each record above it shows that record.
+// The public face of hiding/: `addHidings` finds the conditions of a row to be shown, and ledger.ts counts the rows that each of them
+// hides. A row is shown if it is not deleted itself and the view of each record above it shows that record.
 
 /** A row refers to this record. */
 interface Above {
@@ -20,9 +21,21 @@ interface Above {
 
 type RowConditions = Pick<ShownRows, 'way' | 'own' | 'above'>;
 type RowPath = { readonly table: Table; readonly steps: readonly ReferenceStep[] };
+type Unshown = Omit<Subject, 'shown'>;
+
+/** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
+export function addHidings(subjects: readonly Unshown[], known: Known): Subject[] {
+  const conditions = new Conditions(subjects, known);
+  return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
+}
+
+/** A joined view is a condition of the statement already. */
+export function listViewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
+  return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
+}
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
-function listRecordsAbove(table: Table, { tables, tenant }: Pick<Survey, 'tables' | 'tenant'>): Above[] {
+function listRecordsAbove(table: Table, { tables, tenant }: Pick<Known, 'tables' | 'tenant'>): Above[] {
   return listReferences(table, tables).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
     const isPart = isNamedAfter(table, above);
     if (above === tenant.root || key.survives || (isPeople(above) && !isPart)) return [];
@@ -35,31 +48,31 @@ function isNamedAfter(table: Table, above: Table): boolean {
   return toSnakeCase(table.name).startsWith(`${toSingular(toSnakeCase(above.name))}_`);
 }
 
-/** Ends before a person who is no record above: that person, and the records beyond, hide nothing. */
+/** Counts the steps before a person whose deletion takes nothing: neither this person nor a record beyond hides the row. */
 function countRecordSteps({ table, steps }: RowPath): number {
   const from = [table, ...steps.map((step) => step.table)];
   const person = steps.findIndex((step, i) => isPeople(step.table) && !isNamedAfter(from[i] as Table, step.table));
   return person < 0 ? steps.length : person;
 }
 
-type Unshown = Omit<Subject, 'shown'>;
-type Known = Pick<Survey, 'tables' | 'tenant' | 'workspaces'>;
-
-/** A view must follow the views that it reads, so references in a circle are left out, nullable ones first; a table may refer to itself. */
+/**
+ * A view is created after the views that it reads, so references in a circle are left out: those first that can be NULL. A table may refer
+ * to itself.
+ */
 function dropCycles(known: Known): ReadonlyMap<Table, readonly Above[]> {
   const { tables, workspaces } = known;
   const stepsOf = (table: Table): readonly ReferenceStep[] => workspaces.get(table)?.steps ?? [];
   const reads = new Map(tables.map((table) => [table, new Set(stepsOf(table).map((step) => step.table))]));
   const reaches = (from: Table, to: Table, seen = new Set([from])): boolean =>
     from === to || [...(reads.get(from) ?? [])].some((next) => !seen.has(next) && reaches(next, to, seen.add(next)));
-  const isOptional = ({ columns }: Above): number => Number(!columns.every(({ notNull }) => notNull));
+  const canBeNull = ({ columns }: Above): number => Number(!columns.every(({ notNull }) => notNull));
   const references = tables.flatMap((table) => {
     const [step] = stepsOf(table);
     const isStep = ({ columns }: Above): boolean => !step?.isBack && columns.includes(step?.from as Column);
     return listRecordsAbove(table, known).flatMap((above) => (isStep(above) ? [] : [{ table, above }]));
   });
   const kept = references
-    .sort((a, b) => isOptional(a.above) - isOptional(b.above))
+    .sort((a, b) => canBeNull(a.above) - canBeNull(b.above))
     .filter(({ table, above }) => {
       if (!above.takes || above.table === table) return true;
       if (reaches(above.table, table)) return false;
@@ -74,12 +87,6 @@ function pointStepTo(step: ReferenceStep, view: string): ReferenceStep {
   return { ...step, table: { ...step.table, quoted: view }, to: { ...step.to, quoted: 'id' } };
 }
 
-/** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
-export function addHidings(subjects: readonly Unshown[], known: Known): Subject[] {
-  const conditions = new Conditions(subjects, known);
-  return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
-}
-
 /** A subquery reads a record above here: in its view, which shows kept ones alone, or in its table. */
 interface RecordSource {
   readonly rows: string;
@@ -88,6 +95,11 @@ interface RecordSource {
   readonly kept: readonly string[];
 }
 
+/**
+ * Composes the conditions of the rows of each table. Example: `lines` have deleted_at, and a key to `orders` ON DELETE CASCADE; the view of
+ * orders hides deleted ones. Of `lines`, `own` is `t.deleted_at is null`, and `above` has one condition, by "public"."orders":
+ * `(select true from records.orders o where o.id = t.order_id)`.
+ */
 class Conditions {
   readonly #known: Known;
   readonly #above: ReadonlyMap<Table, readonly Above[]>;
@@ -125,35 +137,43 @@ class Conditions {
     return listViewConditions(this.#rowsOf(table), true).length > 0 ? view : undefined;
   }
 
+  /** Leads to the workspace through the tables `passed` and, from there, through the view of the first record that hides rows. */
+  #wayOf(table: Table): { way: ShownRows['way']; passed: readonly Table[]; viewed?: Table } {
+    const { tenant, steps = [] } = this.#known.workspaces.get(table) ?? {};
+    const records = steps.slice(0, countRecordSteps({ table, steps }));
+    for (const [at, step] of records.entries()) {
+      const view = isOptional(steps, at) ? undefined : this.#viewOf(step.table, [step.to]);
+      if (view === undefined) continue;
+      const way = {
+        steps: [...steps.slice(0, at), pointStepTo(step, view)],
+        tenant: { ...(tenant as Column), quoted: 'workspace_id' },
+      };
+      return { way, passed: records.slice(0, at).map((passed) => passed.table), viewed: step.table };
+    }
+    return { way: { steps, tenant }, passed: records.map((step) => step.table) };
+  }
+
+  /** In a subquery at this depth the row has another alias. */
   #rowsAt(table: Table, depth: number, isSelf = false): RowConditions {
     const row = depth === 0 ? alias : `o${depth}`;
-    const { tenant, steps: all = [] } = this.#known.workspaces.get(table) ?? {};
-    const records = all.slice(0, countRecordSteps({ table, steps: all }));
-    const views = records.map(({ table: on, to }, i) => (isOptional(all, i) ? undefined : this.#viewOf(on, [to])));
-    const at = views.findIndex((view) => view !== undefined);
-    const last = all[at];
-    const way = last
-      ? {
-          steps: [...all.slice(0, at), pointStepTo(last, views[at] as string)],
-          tenant: { ...(tenant as Column), quoted: 'workspace_id' },
-        }
-      : { steps: all, tenant };
-    const inTables = (last ? records.slice(0, at) : records).map((step) => step.table);
-    const orNone = (steps: number, sql: string): string =>
-      isOptional(all, steps - 1) ? `(${getAlias(steps, row)}.${all[steps - 1]?.to.quoted} is null or ${sql})` : sql;
-    const marked = inTables.flatMap((each, i) =>
-      listKeptConditions(each, getAlias(i + 1, row)).map((sql) => ({ by: each.quoted, kept: orNone(i + 1, sql) })),
+    const { way, passed, viewed } = this.#wayOf(table);
+    const orNoRow = (steps: number, sql: string): string =>
+      isOptional(way.steps, steps - 1)
+        ? `(${getAlias(steps, row)}.${way.steps[steps - 1]?.to.quoted} is null or ${sql})`
+        : sql;
+    const marked = passed.flatMap((record, i) =>
+      listKeptConditions(record, getAlias(i + 1, row)).map((sql) => ({ by: record.quoted, kept: orNoRow(i + 1, sql) })),
     );
-    const joined = last && {
-      by: last.table.quoted,
-      kept: `${getAlias(at + 1, row)}.workspace_id is not null`,
+    const joined = viewed && {
+      by: viewed.quoted,
+      kept: `${getAlias(way.steps.length, row)}.workspace_id is not null`,
       isJoined: true as const,
     };
-    const linked = [table, ...inTables].flatMap((each, i) =>
-      (this.#above.get(each) ?? []).flatMap((to) => {
+    const linked = [table, ...passed].flatMap((from, i) =>
+      (this.#above.get(from) ?? []).flatMap((to) => {
         const isAsked = to.takes && !(isSelf && to.table === table);
-        const kept = isAsked && this.#aboveSql(to, getAlias(i, row), tenant && joinWorkspace(way, row), depth);
-        return kept ? [{ by: to.table.quoted, kept: orNone(i, kept) }] : [];
+        const kept = isAsked && this.#aboveSql(to, getAlias(i, row), way.tenant && joinWorkspace(way, row), depth);
+        return kept ? [{ by: to.table.quoted, kept: orNoRow(i, kept) }] : [];
       }),
     );
     const marks = listMarks(table);
@@ -162,27 +182,31 @@ class Conditions {
   }
 
   /**
-   * Finds the record by its key alone: a deleted one takes its rows with it whatever its workspace is, and one without any does not.
-   * A subquery lets PostgreSQL read the list in its order; a join does not. Undefined: nothing hides such a record.
+   * Composes a subquery that is true if the record above is shown; undefined if no such record is ever hidden. The subquery finds the
+   * record by its key alone, because a deleted record takes its rows with it whatever its workspace is. It is no join, because
+   * PostgreSQL would then no longer read the list in its order.
    */
   #aboveSql(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
     const { table, columns } = to;
     const isSelf = (this.#above.get(table) ?? []).includes(to);
     const record = (isSelf ? undefined : this.#inView(to)) ?? this.#inTable(to, depth + 1, isSelf);
     if (record === undefined) return undefined;
-    // `check` follows foreign keys alone: behind a guess it needs the workspace.
+    // `check` follows foreign keys alone, so where the workspace rests on a guess it must be compared.
     const isGuess = this.#known.workspaces.get(table)?.steps.some((step) => step.isGuess);
-    const same = isGuess && workspace ? ` and ${record.workspace} = ${workspace}` : '';
-    const where = (value: (column: Column, i: number) => string): string =>
-      `where ${record.keys.map((key, i) => `${key} = ${value(columns[i] as Column, i)}`).join(' and ')}${same}`;
-    const isIt = where(({ quoted }) => `${from}.${quoted}`);
-    const isNone = columns.filter(({ notNull }) => !notNull).map(({ quoted }) => `${from}.${quoted} is null or `);
-    const orNone = (sql: string): string => (isNone.length === 0 ? sql : `(${isNone.join('')}${sql})`);
-    const kept = record.kept.join(' and ');
-    if (!isSelf) return orNone(`(select true${record.rows} ${isIt}${kept && ` and ${kept}`})`);
+    const sameWorkspace = isGuess && workspace ? [`${record.workspace} = ${workspace}`] : [];
+    const match = (values: readonly string[]): string =>
+      [...record.keys.map((key, i) => `${key} = ${values[i]}`), ...sameWorkspace].join(' and ');
+    const isRecord = match(columns.map(({ quoted }) => `${from}.${quoted}`));
+    const isKept = record.kept.join(' and ');
     const next = columns.map(({ quoted }, i) => `o${depth + 1}.${quoted} as k${i}`).join(', ');
-    return orNone(`(with recursive up as (select ${next}, ${kept} as kept${record.rows} ${isIt}
-      union select ${next}, ${kept}${record.rows} join up on ${where((_, i) => `up.k${i}`).slice('where '.length)}) select bool_and(kept is true) from up)`);
+    const isNext = match(columns.map((_, i) => `up.k${i}`));
+    // In a table that refers to itself all records above must be kept, up to the last.
+    const isShown = isSelf
+      ? `(with recursive up as (select ${next}, ${isKept} as kept${record.rows} where ${isRecord}
+      union select ${next}, ${isKept}${record.rows} join up on ${isNext}) select bool_and(kept is true) from up)`
+      : `(select true${record.rows} where ${[isRecord, ...record.kept].join(' and ')})`;
+    const isNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${from}.${quoted} is null`]));
+    return isNone.length === 0 ? isShown : `(${[...isNone, isShown].join(' or ')})`;
   }
 
   #inView({ table, references }: Above): RecordSource | undefined {
@@ -202,12 +226,10 @@ class Conditions {
   }
 }
 
-/** A joined view is a condition of the statement already. */
-export function listViewConditions({ own, above }: Pick<ShownRows, 'own' | 'above'>, withJoined = false): string[] {
-  return [...own, ...above].flatMap(({ kept, isJoined }) => (isJoined && !withJoined ? [] : [kept]));
-}
-
-/** Returns conditions that the views of the records above, as they are today, show these: a person may have edited them. */
+/**
+ * Returns conditions that the views of the records above show these, for `check --rows`: it goes by the views of today, which a person may
+ * have edited.
+ */
 export function listFollowed(
   { table, steps: [step] }: Subject,
   known: Known,
@@ -216,12 +238,10 @@ export function listFollowed(
   const conditions = listRecordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {
     const shows = viewsOf(to).map(({ name, id }) => `exists (select from ${name} v where v.id = ${id})`);
     if (shows.length === 0) return [];
-    const isNone = columns
-      .flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null or `]))
-      .join('');
+    const isNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null`]));
     const isIt = references.map(({ quoted }, i) => `o.${quoted} = ${alias}.${columns[i]?.quoted}`).join(' and ');
     const shown = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
-    const kept = `(${isNone}exists (select from (${shown}) o where ${isIt}))`;
+    const kept = `(${[...isNone, `exists (select from (${shown}) o where ${isIt})`].join(' or ')})`;
     const isTaken = takes || (!step?.isBack && columns.includes(step?.from as Column));
     return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : nameOpen(to, columns), kept }];
   });
@@ -230,9 +250,7 @@ export function listFollowed(
 
 const nameOpen = ({ quoted }: Table, columns: readonly Column[]): string => `${columns[0]?.name} (${quoted})`;
 
-export function describeAbove(table: Table, { above }: ShownRows): Points {
-  const names = [...new Set(above.map(({ by }) => by))].join(', ');
-  return [
-    names !== '' && sharePoint('Rows whose record in these tables counts as deleted are not shown.', table, names),
-  ];
+export function describeAbove(table: Table, { above }: ShownRows): Point | false {
+  const names = [...new Set(above.map(({ by }) => by))];
+  return shareNames('Rows whose record in these tables counts as deleted are not shown.', table, names);
 }

@@ -39,14 +39,8 @@ function findShape(texts: readonly string[]): DiffShape | undefined {
     .filter((value): value is object => Object.keys(Object(value)).length > 0 && typeof value === 'object');
   const isList = isMost(diffs.filter(Array.isArray), diffs);
   const changes: unknown[] = diffs.flatMap((diff) => (Array.isArray(diff) === isList ? Object.values(diff) : []));
-  if (
-    !isList &&
-    isMost(
-      changes.filter((change) => Array.isArray(change) && change.length === 2),
-      changes,
-    )
-  )
-    return { old: 0, new: 1 };
+  const pairs = changes.filter((change) => Array.isArray(change) && change.length === 2);
+  if (!isList && isMost(pairs, changes)) return { old: 0, new: 1 };
   const objects = changes.filter((change) => typeof change === 'object' && change !== null && !Array.isArray(change));
   const names = [...new Set((objects as object[]).flatMap(Object.keys))];
   const named = (purpose: 'changedField' | 'before' | 'after'): string | undefined =>

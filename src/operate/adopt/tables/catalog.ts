@@ -31,11 +31,9 @@ export async function describeTwins(client: pg.Client, schema: string, tables: r
     `select schemaname as name from pg_tables where schemaname <> $1 and tablename = any ($2) group by 1 having count(*) * 5 > $3 * 4 order by 1`,
     [schema, tables.map(({ name }) => name), Math.max(tables.length, 3)],
   );
+  if (rows.length === 0) return '';
   const names = listItems(rows.map(({ name }) => name));
-  return (
-    names &&
-    ` The same tables are in ${names}: an app with a schema for each company does not fit, for one draft shows one schema.`
-  );
+  return ` The same tables are in ${names}: an app with a schema for each company does not fit, for one draft shows one schema.`;
 }
 
 /** In a name they could add to a draft what its reader does not see. */
@@ -66,7 +64,11 @@ function addViewNames({ name: table, columns }: Table): Column[] {
   }
   return columns.map((column) => ({
     ...column,
-    ...{ table, inView: names.get(column.name) as string, labels: listLabels(column), values: [], counts: [] },
+    table,
+    inView: names.get(column.name) as string,
+    labels: listLabels(column),
+    values: [],
+    counts: [],
   }));
 }
 
@@ -84,7 +86,6 @@ const charactersMax = 20_000; // the beginning of a value shows its form
 /** Reads evenly chosen rows of a small table, and some pages of a large one. Values are cut at 20,000 characters. */
 export async function sample(client: pg.Client, table: Table): Promise<void> {
   const { columns, primaryKey } = table;
-  if (columns.length === 0) return;
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
   const query = {
     text: `select ${columns.map(cut).join(', ')} from ${drawSample(table)}

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { findReasonToLeaveOut } from '../columns/reasons.js';
-import { AdoptRefused, listKeysTo, type Survey, type Table, type Tenant, type WorkspaceOf } from '../schema.js';
+import { AdoptRefused, listKeysTo, type Survey, type Table } from '../schema.js';
 import type { OpenReference } from './guesses.js';
 import { choosePartKeys, findIdColumn } from './keys.js';
 import { isPeople, listReferences, type Reference } from './paths.js';
@@ -12,12 +12,9 @@ import { isPeople, listReferences, type Reference } from './paths.js';
 const partsMax = 8;
 export const draftsMax = 100; // `serve` starts within two seconds with so many resources
 
-interface ChoiceInput {
+interface ChoiceInput extends Pick<Survey, 'tenant' | 'users' | 'workspaces'> {
   readonly schema: string;
   readonly all: readonly Table[];
-  readonly tenant: Tenant;
-  readonly users: Table | undefined;
-  readonly workspaces: ReadonlyMap<Table, WorkspaceOf>;
   readonly only: readonly string[] | undefined;
   readonly keep: readonly string[];
   readonly open: readonly OpenReference[];
@@ -25,7 +22,7 @@ interface ChoiceInput {
   readonly shared: ReadonlySet<Table>;
 }
 
-interface Choice extends Pick<Survey, 'leftOut'> {
+export interface Choice extends Pick<Survey, 'leftOut'> {
   readonly chosen: readonly Table[];
   readonly partsIn: (table: Table) => readonly Table[];
 }
@@ -135,12 +132,10 @@ function suggestRemedyForNull({ columns: [from], table: { quoted } }: Reference)
 function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> {
   const { all, tenant, users, workspaces, only, shared } = choosing;
   const isPart = (part: Table, above: Table): boolean => {
-    const [workspace, id] = [workspaces.get(above), findIdColumn(above, tenant)];
     // A record without a workspace is shown nowhere, and would take rows with it that have their own.
     if (shared.has(above) && tenant.columnIn(part)) return false;
-    return (
-      workspace !== undefined && id !== undefined && !!choosePartKeys(part, { table: above, id }, workspace, tenant)
-    );
+    const [workspace, id] = [workspaces.get(above), findIdColumn(above, tenant)];
+    return workspace && id ? choosePartKeys(part, { table: above, id }, workspace, tenant) !== undefined : false;
   };
   const partsOfTables = new Map<Table, Table[]>();
   for (const table of all.filter(({ isUnlogged }) => !isUnlogged)) {

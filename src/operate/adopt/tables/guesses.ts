@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { toSnakeCase } from '../../../base/words.js';
 import { toSingular } from '../names.js';
 import type { Column, ForeignKey, Point, Table, Tenant } from '../schema.js';
-import { findColumn, listKeysTo, provesAll, sharePoint } from '../schema.js';
+import { findColumn, listKeysTo, provesAll, shareNames } from '../schema.js';
 import { drawSample } from '../sql.js';
 import { findMostFrequent, isSameKind } from './tenant.js';
 
@@ -71,17 +71,10 @@ function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
   const columns = new Set(table.columns.map((column) => toSnakeCase(column.name)));
   return table.columns.flatMap((from): Guess[] => {
     const [, whole, name] = /^((.+?)(?:_record)?)_(?:id|uuid)$/.exec(toSnakeCase(from.name)) ?? [];
-    if (
-      name === undefined ||
-      columns.has(`${whole}_type`) ||
-      from.refers ||
-      from.isArray ||
-      table.primaryKey.join() === from.name
-    )
-      return [];
-    const [target, ...others] = tables.filter((each) =>
-      [name, toSingular(name)].includes(toSingular(toSnakeCase(each.name))),
-    );
+    const isKey = from.refers || table.primaryKey.join() === from.name;
+    if (name === undefined || columns.has(`${whole}_type`) || isKey || from.isArray) return [];
+    const isNamedSo = (other: Table): boolean => [name, toSingular(name)].includes(toSingular(toSnakeCase(other.name)));
+    const [target, ...others] = tables.filter(isNamedSo);
     if (!target || others.length > 0 || target.primaryKey.length !== 1) return [];
     const unique = target.indexes.flatMap((index) =>
       provesAll(index) && index.columns.length === 1 ? index.columns : [],
@@ -137,11 +130,11 @@ export async function findOpenReferences(client: pg.Client, tables: readonly Tab
 }
 
 /** Leaves out the columns of the workspace, which have their own point. */
-export function listGuessPoints(table: Table, { columnIn }: Tenant): Point[] {
+export function describeGuesses(table: Table, { columnIn }: Tenant): Point | false {
   const guessed = table.foreignKeys.flatMap(({ isGuess, columns: [column], table: to }) =>
     isGuess && column !== columnIn(table)?.name ? `${column} to ${to}` : [],
   );
   const text =
     'No foreign key proves these references, which their names alone tell: remove "references" and the filter where a name means something else.';
-  return guessed.length === 0 ? [] : [sharePoint(text, table, guessed.join(', '))];
+  return shareNames(text, table, guessed);
 }

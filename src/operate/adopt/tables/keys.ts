@@ -1,6 +1,6 @@
 import { findReasonToLeaveOut } from '../columns/reasons.js';
 import { describeTextInKey, isInteger } from '../columns/types.js';
-import type { Column, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
+import type { Column, Index, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
 import { findColumn, provesAll } from '../schema.js';
 import { listReferences, type Reference } from './paths.js';
 
@@ -32,10 +32,10 @@ function isIdentity(table: Table, column: Column | undefined, beside: readonly s
 
 /** The columns `beside` are the same for all rows to distinguish. */
 function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
-  const isSame = (each: string | null): boolean => each === name || (each !== null && beside.includes(each));
-  return (
-    notNull && indexes.some((each) => provesAll(each) && each.columns.includes(name) && each.columns.every(isSame))
-  );
+  const isSame = (key: string | null): boolean => key === name || (key !== null && beside.includes(key));
+  const isProof = (index: Index): boolean =>
+    provesAll(index) && index.columns.includes(name) && index.columns.every(isSame);
+  return notNull && indexes.some(isProof);
 }
 
 /** Clients may see such a column, and an index can have its text. */
@@ -45,11 +45,8 @@ function isFitForId(column: Column): boolean {
 
 /** Says that PostgreSQL proves an id for each partition alone. */
 export function describeId(table: Table, id: Column, tenant: Tenant): string | false {
-  return (
-    id.composedOf === undefined &&
-    !isUnique(table, id, [tenant.columnIn(table)?.name ?? '']) &&
-    `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`
-  );
+  if (id.composedOf || isUnique(table, id, [tenant.columnIn(table)?.name ?? ''])) return false;
+  return `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`;
 }
 
 /** Composes the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
@@ -74,9 +71,14 @@ function composeColumns(columns: readonly Column[]): Column {
   const [first] = columns as [Column, ...Column[]];
   return {
     ...first,
-    ...{ name: names, quoted: names, inView: 'id', type: 'text', enumOfDomain: null, length: null, notNull: true },
-    ...{ made: false, computed: true, madeOf: [], refers: false, moved: false, filled: false, sequence: null },
-    ...{ comment: null, labels: [], values: [], counts: [], composedOf: columns },
+    name: names,
+    quoted: names,
+    inView: 'id',
+    type: 'text',
+    notNull: true,
+    made: false,
+    values: [],
+    composedOf: columns,
     isVirtual: columns.some((column) => column.isVirtual),
   };
 }

@@ -3,7 +3,7 @@ import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { listPresentConditions } from '../columns/marks.js';
 import { isTextual } from '../columns/types.js';
 import { toSingular } from '../names.js';
-import type { Column, Owners, ReferenceStep, Survey, Table, Tenant, WorkspaceOf } from '../schema.js';
+import type { Column, Known, Owners, ReferenceStep, Survey, Table, Tenant } from '../schema.js';
 import { findColumn } from '../schema.js';
 import { alias, composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
 import { findIdColumn } from './keys.js';
@@ -17,16 +17,12 @@ const persons = 'p';
 const roles = 'r';
 
 /** Prefers users with a workspace, then memberships, then workspaces with their owner. */
-export function findOwners(
-  tables: readonly Table[],
-  tenant: Tenant,
-  people: Table | undefined,
-  workspaces: ReadonlyMap<Table, WorkspaceOf>,
-): Owners | undefined {
+export function findOwners(known: Omit<Known, 'owners'>): Owners | undefined {
+  const { tables, tenant, users: people, workspaces } = known;
   if (people === undefined) return undefined;
   const peopleWorkspace = workspaces.get(people);
   const members = tables
-    .flatMap((table) => findMembers(table, people, tenant, workspaces))
+    .flatMap((table) => findMembers(table, people, known))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
   // Beside memberships with a role a column of the user can name the workspace that is open now.
   const isMember =
@@ -43,12 +39,8 @@ export function findOwners(
 }
 
 /** Recognizes memberships: each row names a user and a workspace, and a unique index or names tell that it is one. */
-function findMembers(
-  table: Table,
-  people: Table,
-  tenant: Tenant,
-  workspaces: ReadonlyMap<Table, WorkspaceOf>,
-): { owners: Owners; rank: number }[] {
+function findMembers(table: Table, people: Table, known: Omit<Known, 'owners'>): { owners: Owners; rank: number }[] {
+  const { tenant, workspaces } = known;
   const workspace = workspaces.get(table);
   const user = findReferenceToUser(table, people, tenant, 'member');
   const isOfUser = workspace?.steps.some((step) => step.table === people || step.from === user?.from);
@@ -77,12 +69,9 @@ function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpos
   const id = findUserId(people, tenant);
   const named = (name: string): string => toSnakeCase(name).replace(/_(id|uuid|key)$/, '');
   const keys = listSteps(table, [people]).map(({ from, to }) => ({ from, to }));
-  const guessed = table.columns
-    .filter(
-      ({ name, type }) =>
-        id && type === id.type && [toSingular(toSnakeCase(people.name)), 'user'].includes(named(name)),
-    )
-    .map((from) => ({ from, to: id as Column }));
+  const isNamedSo = ({ name, type }: Column): boolean =>
+    type === id?.type && [toSingular(toSnakeCase(people.name)), 'user'].includes(named(name));
+  const guessed = table.columns.filter(isNamedSo).map((from) => ({ from, to: id as Column }));
   const found = keys.length > 0 ? keys : guessed;
   const isFit = ({ from }: { from: Column }): boolean => isNamed(purpose, named(from.name));
   const others = purpose === 'member' ? found.filter(({ from }) => !isOfAuthor(named(from.name))) : found;
@@ -205,13 +194,11 @@ function composeOwnerCondition({ table, role }: Owners): string | undefined {
   if (flag) return `${alias}.${flag.quoted}`;
   const column = table.columns.find((each) => isNamed('role', each.name) && listOwnerWords(each).length > 0);
   const roleColumn = column ?? role?.name;
-  const words = roleColumn ? listOwnerWords(roleColumn) : [];
+  const words = roleColumn ? listOwnerWords(roleColumn).map(quoteLiteral) : [];
   if (roleColumn === undefined || words.length === 0) return undefined;
   const sql = `${column ? alias : roles}.${roleColumn.quoted}`;
-  if (roleColumn.isArray) return `(${words.map((word) => `${quoteLiteral(word)} = any (${sql})`).join(' or ')})`;
-  return words.length === 1
-    ? `${sql} = ${quoteLiteral(words[0] as string)}`
-    : `${sql} in (${words.map(quoteLiteral).join(', ')})`;
+  if (roleColumn.isArray) return `(${words.map((word) => `${word} = any (${sql})`).join(' or ')})`;
+  return words.length === 1 ? `${sql} = ${words[0]}` : `${sql} in (${words.join(', ')})`;
 }
 
 /** Collects words that mean an owner from values, items of lists, and labels that no row may have today. */

@@ -1,6 +1,6 @@
 import { isNamed } from '../../../base/words.js';
 import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
-import { findColumn, listKeysTo, provesAll, sharePoint } from '../schema.js';
+import { findColumn, listKeysTo, provesAll, shareNames, sharePoint } from '../schema.js';
 import type { Points } from '../sql.js';
 
 // How rows of a table without a column of the workspace belong to one: by required references.
@@ -143,11 +143,10 @@ export function describePath({ table, steps, rivals }: Subject): Points {
         table,
         [steps, ...rivals.map((rival) => rival.steps)].map(said).join(' before '),
       ),
-    guessed.length > 0 &&
-      sharePoint(
-        'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
-        table,
-        guessed.join(', '),
-      ),
+    shareNames(
+      'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
+      table,
+      guessed,
+    ),
   ];
 }
