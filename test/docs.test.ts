@@ -199,6 +199,15 @@ test('files that the documentation names exist', (t) => {
   }
 });
 
+test('what the commands of the demo and of the tutorial write into a checkout is ignored by git', (t) => {
+  const [tutorial = ''] = read('docs/start/tutorial.md').split('cd shop-api');
+  const text = read('demo/demo.txt') + read('docs/start/demo.md') + tutorial;
+  const written = new Set([...text.matchAll(/(?: >|--to |-file |mkdir )([a-z][\w.-]*)/g)].map(([, name]) => name));
+  const ignored = read('.gitignore').replaceAll(/[/*]/g, '').split('\n');
+  t.deepEqual([...written].sort(), words('copy.duckdb ready.json shop-api token'));
+  for (const name of written) t.true(ignored.includes(name as string), name);
+});
+
 test('commands that the documentation shows are npm scripts, or commands of the program with options that their help has', (t) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const program =

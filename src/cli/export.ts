@@ -52,13 +52,14 @@ async function verifyAll(folder: string, key: KeyObject): Promise<number> {
   const settings = loadSettings(process.env);
   const compared = settings.replicaUrls === '' || settings.resourcesDir === '' ? null : settings;
   let sum = 0;
-  await verifyExports(folder, key, compared, ({ folder: path, sha256, manifest }, faults) => {
+  const unproved = await verifyExports(folder, key, compared, ({ folder: path, sha256, manifest }, faults) => {
     printLine(`${path}, of ${manifest.snapshot.takenAt}, manifest ${sha256}: ${faults.length || 'no'} faults`);
     for (const fault of faults) sayError(`${path}: ${fault}`);
     sum += faults.length;
   });
+  for (const path of unproved) sayError(`${path}: it has no manifest.json of an export, so nothing in it is proved.`);
   printLine(compared ? 'The records were compared with a replica.' : 'The records were compared with no database.');
-  return sum === 0 ? 0 : 1;
+  return sum + unproved.length === 0 ? 0 : 1;
 }
 
 function makeProgressLine() {

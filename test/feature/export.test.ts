@@ -185,8 +185,9 @@ test.serial('an export whose server ends the connection says so and leaves nothi
 /** Exports three days of the log, signed and chained. */
 async function signedDays(context: TestContext) {
   const evidence = join(folder, 'evidence');
-  mkdirSync(join(evidence, 'site'), { recursive: true });
-  for (const path of ['manifest.json', 'site/manifest.json']) writeFileSync(join(evidence, path), '{"name": "A site"}');
+  mkdirSync(evidence);
+  const stranger = join(evidence, 'manifest.json'); // an export passes it over, and a verification does not
+  writeFileSync(stranger, '{"name": "A site"}');
   const sql = `select to_char(tijdstip at time zone 'Europe/Amsterdam', 'YYYY-MM-DD') as day
     from app.logboeken where workspace_id = $1 group by day having count(*) > 2 order by day limit 3`;
   const { rows } = await context.database.primary.query<{ day: string }>(sql, [workspaceOf(context)]);
@@ -196,6 +197,7 @@ async function signedDays(context: TestContext) {
     const { code, stderr } = await exported(context, `evidence/${day}`, ...period, ...signed);
     if (code !== 0) throw new Error(stderr);
   }
+  rmSync(stranger);
   return { evidence, days, second: join(evidence, days[1] as string) };
 }
 
@@ -226,6 +228,11 @@ const damages: readonly Damage[] = [
   [(day) => rmSync(join(day, 'logboeken.ndjson')), /logboeken\.ndjson is missing/],
   [(day) => writeFileSync(join(day, 'manifest.json.old'), ''), /manifest\.json\.old is not in the manifest/],
   [(day) => rmSync(join(day, 'manifest.json.sig')), /manifest\.json\.sig is missing/],
+  [
+    (day) => writeFileSync(join(day, '../manifest.json'), '{"name": "A site"}'),
+    /damaged-\d+: it has no manifest\.json of an/,
+  ],
+  [(day) => ['', '.sig'].map((end) => rmSync(join(day, `manifest.json${end}`))), /so nothing in it is proved/],
   [
     (day) => writeFileSync(join(day, 'manifest.json'), ' ', { flag: 'a' }),
     /manifest\.json was changed, or another key/,

@@ -21,20 +21,33 @@ interface Export {
 function listExports(folder: string): Export[] {
   const itself = readExport(folder);
   if (itself !== null) return [itself];
-  return readdirSync(folder)
-    .flatMap((name) => (name.startsWith('.') ? [] : (readExport(join(folder, name)) ?? [])))
+  return listFolders(folder)
+    .flatMap((inner) => readExport(inner) ?? [])
     .sort((a, b) => (a.manifest.snapshot.takenAt < b.manifest.snapshot.takenAt ? -1 : 1));
 }
 
-/** Is null without a manifest. The manifest.json of another program has another form, and no signature. */
+/** Leaves out hidden folders, to which a running export writes. */
+function listFolders(folder: string): string[] {
+  const names = readdirSync(folder).filter((name) => !name.startsWith('.'));
+  return names.map((name) => join(folder, name)).filter((path) => statSync(path).isDirectory());
+}
+
+/** Is null if the folder has no manifest of an export; the manifest of another program has another form. */
 function readExport(folder: string): Export | null {
   const path = join(folder, manifestName);
   if (!existsSync(path)) return null;
   const text = readFileSync(path);
   const manifest = parseJsonOrNull(text.toString()) as Manifest | null | undefined;
-  if (Array.isArray(manifest?.files) && manifest.snapshot) return { folder, manifest, sha256: hashSha256(text) };
-  if (existsSync(join(folder, signatureName))) throw new ExportFailed(`${path} is broken.`);
-  return null;
+  if (!Array.isArray(manifest?.files) || !manifest.snapshot) return null;
+  return { folder, manifest, sha256: hashSha256(text) };
+}
+
+/** Lists folders that look like an export, and have no manifest of one: nothing in them is proved. */
+function listUnproved(folder: string): string[] {
+  const looksLikeExport = (name: string): boolean => name.startsWith(manifestName) || /\.ndjson(\.gz)?$/.test(name);
+  return [folder, ...listFolders(folder)].filter(
+    (path) => readExport(path) === null && readdirSync(path).some(looksLikeExport),
+  );
 }
 
 export const hashSha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
@@ -49,19 +62,23 @@ function parseJsonOrNull(text: string): unknown {
 
 /** Returns SHA-256 of the newest manifest of the workspace in the folder of `out`, or null. */
 export function findNewestManifest(workspace: string, out: string): string | null {
-  const chain = listExports(dirname(resolve(out))).filter(({ manifest }) => manifest.workspace === workspace);
+  const folder = dirname(resolve(out));
+  const broken = listUnproved(folder).find((path) => existsSync(join(path, signatureName)));
+  if (broken !== undefined) throw new ExportFailed(`${join(broken, manifestName)} is broken.`);
+  const chain = listExports(folder).filter(({ manifest }) => manifest.workspace === workspace);
   return chain.filter(({ manifest }) => manifest.previous !== undefined).at(-1)?.sha256 ?? null;
 }
 
-/** Returns faults as sentences: of signature, chain (in a folder of several) and files, and with settings of records. */
+/** Hands each export over with its faults as sentences; the records are compared if `settings` name a database. Returns unproved folders. */
 export async function verifyExports(
   folder: string,
   key: KeyObject,
   settings: Settings | null,
   onExport: (one: Export, faults: string[]) => void,
-) {
+): Promise<string[]> {
   const all = listExports(folder);
-  if (all.length === 0) throw new ExportFailed(`Neither ${folder} nor a folder in it has a ${manifestName}.`);
+  if (all.length === 0)
+    throw new ExportFailed(`Neither ${folder} nor a folder in it has a ${manifestName} of an export.`);
   for (const signedExport of all)
     onExport(signedExport, [
       ...listSignatureFaults(signedExport, key),
@@ -69,6 +86,7 @@ export async function verifyExports(
       ...(await listFileFaults(signedExport)),
       ...(settings ? await listRecordFaults(signedExport, settings) : []),
     ]);
+  return all[0]?.folder === folder ? [] : listUnproved(folder);
 }
 
 function listSignatureFaults({ folder }: Export, key: KeyObject): string[] {
