@@ -57,12 +57,10 @@ export async function verdictsOf({ serving }: World): Promise<{ readonly kind: V
   const response = await fetch(`${serving.opsUrl}/readyz`).catch(() => null);
   if (response === null) return [];
   const { replicas, primary, redis, refused, locked } = (await response.json()) as Readiness;
+  const unused = replicas.filter(({ state }) => state === 'not used');
   const named = (kind: Verdict, all: readonly object[]) => all.map((one) => ({ kind, text: JSON.stringify(one) }));
   return [
-    ...named(
-      'replica',
-      replicas.filter(({ state }) => state === 'not used'),
-    ),
+    ...named('replica', unused),
     ...named('primary', primary?.healthy === false ? [primary] : []),
     ...named('redis', redis?.healthy === false ? [redis] : []),
     ...named('refused', refused),
@@ -127,19 +125,8 @@ export async function startWorld(): Promise<World> {
     await setUp.stop();
     rmSync(folder, { recursive: true });
   };
-  return Object.assign(servers, {
-    setUp,
-    serving,
-    redis,
-    pooler,
-    keyFile,
-    clients,
-    violations,
-    reload,
-    sql,
-    released,
-    stop,
-  });
+  const parts = { setUp, serving, redis, pooler, keyFile, clients, violations, reload, sql, released, stop };
+  return Object.assign(servers, parts);
 }
 
 /** Every server as a replica, the first of them through PgBouncer where there is one. */
@@ -154,11 +141,6 @@ async function throughPooler({ cluster }: FaultCluster): Promise<{ pooler: Pgbou
 
 /** A client of one workspace that reads all the time and checks each answer. */
 export class Client {
-  readonly #sql: Sql;
-  readonly #url: string;
-  readonly #bearer: string;
-  readonly #workspaceId: string;
-  readonly #violations: Violations;
   readonly #ids: ReadonlySet<string>;
   readonly #customerId: string;
   readonly #name = `pairs ${randomUUID()}`;
@@ -167,18 +149,13 @@ export class Client {
   #isGone = false;
 
   constructor(
-    sql: Sql,
-    url: string,
-    bearer: string,
-    workspaceId: string,
+    private readonly sql: Sql,
+    private readonly url: string,
+    private readonly bearer: string,
+    private readonly workspaceId: string,
     rows: readonly { id: string; is_customer: boolean }[],
-    violations: Violations,
+    private readonly violations: Violations,
   ) {
-    this.#sql = sql;
-    this.#url = url;
-    this.#bearer = bearer;
-    this.#workspaceId = workspaceId;
-    this.#violations = violations;
     this.#ids = new Set(rows.map(({ id }) => id));
     this.#customerId = rows.find((row) => row.is_customer)?.id ?? '';
     const paths = ['/klanten?perPage=50', '/installaties?perPage=50', '/werkbonnen?perPage=50'];
@@ -217,7 +194,7 @@ export class Client {
     let next: string | null = first;
     for (const endMs = performance.now() + walkMsMax; next !== null; ) {
       const answer = await this.page(next);
-      if (performance.now() > endMs) return void this.#violations.add(`${path}: a walk that does not end`);
+      if (performance.now() > endMs) return void this.violations.add(`${path}: a walk that does not end`);
       if (answer === null) {
         await sleep(100);
         if (this.#isGone) [next, this.#isGone] = [first, false];
@@ -227,8 +204,8 @@ export class Client {
       next = /\/api\/v1(.*)$/.exec(answer.pagination.next ?? '')?.[1] ?? null;
     }
     const table = /klanten|werkbonnen/.exec(path)?.[0];
-    const count = await this.#count(`app.${table} where workspace_id = '${this.#workspaceId}'`);
-    if (seen.size !== count) this.#violations.add(`${path}: ${seen.size} of ${count} records`);
+    const count = await this.#count(`app.${table} where workspace_id = '${this.workspaceId}'`);
+    if (seen.size !== count) this.violations.add(`${path}: ${seen.size} of ${count} records`);
   }
 
   /** A create with one key until it is answered; then it is there once. */
@@ -242,11 +219,11 @@ export class Client {
       await response?.text().catch(() => null);
       const status = response?.status ?? 503;
       isAnswered = status === 201;
-      if (!isAnswered && status !== 409 && !repeated.has(status)) this.#violations.add(`a write: ${status}`);
+      if (!isAnswered && status !== 409 && !repeated.has(status)) this.violations.add(`a write: ${status}`);
       if (!isAnswered) await sleep(200);
     }
     const count = await this.#count(`app.installaties where naam = '${naam}'`);
-    if (count !== 1) this.#violations.add(`a write is there ${count} times`);
+    if (count !== 1) this.violations.add(`a write is there ${count} times`);
   }
 
   async stop(): Promise<void> {
@@ -255,17 +232,17 @@ export class Client {
   }
 
   async #count(rows: string): Promise<number> {
-    const [row] = (await this.#sql(`select count(*) as n from ${rows}`)) as { n: string }[];
+    const [row] = (await this.sql(`select count(*) as n from ${rows}`)) as { n: string }[];
     return Number(row?.n);
   }
 
   #report(path: string, violation: string): void {
-    this.#violations.add(`${path.replace(/\?.*/, '')}: ${violation}`);
+    this.violations.add(`${path.replace(/\?.*/, '')}: ${violation}`);
   }
 
   #send(path: string, init: RequestInit = {}): Promise<Response> {
-    const headers = { authorization: `Bearer ${this.#bearer}`, 'content-type': 'application/json', ...init.headers };
-    return fetch(`${this.#url}/api/v1${path}`, { ...init, headers });
+    const headers = { authorization: `Bearer ${this.bearer}`, 'content-type': 'application/json', ...init.headers };
+    return fetch(`${this.url}/api/v1${path}`, { ...init, headers });
   }
 }
 
