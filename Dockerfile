@@ -13,6 +13,7 @@ COPY src src
 COPY bundle bundle
 # The session of a login is that of the roles.
 COPY sql/core sql/core
+COPY sql/catalog sql/catalog
 COPY sql/check sql/check
 COPY sql/migrate sql/migrate
 RUN npm run bundle
@@ -33,6 +34,7 @@ COPY --from=build /build/config config
 COPY package.json LICENSE ./
 COPY sql/core sql/core
 COPY sql/views sql/views
+COPY sql/catalog sql/catalog
 COPY sql/check sql/check
 COPY sql/migrate sql/migrate
 COPY sql/adopt sql/adopt

@@ -6,7 +6,6 @@ import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { getPlainViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
-import { checkCreate } from './creates.js';
 import { type Finding, getTitle, type Item, placeItem, sumUp } from './finding.js';
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
@@ -14,7 +13,7 @@ import { checkEncryption, checkPooler, connectForCheck, describeConnectionError 
 import { checkProjection, checkWallKey, type Inspection } from './settings.js';
 import type { ThoroughChecks } from './thorough/check.js';
 import { type CheckedServer, judge, makeCheckResult, type ServerKind, stranger } from './verdicts.js';
-import { checkApplied, checkViews, getViewNeed, listWriteNeeds } from './views.js';
+import { checkApplied, checkCreate, checkViews, getViewNeed, listWriteNeeds } from './views.js';
 
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';

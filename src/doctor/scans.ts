@@ -22,6 +22,13 @@ export interface QueryPlan {
   readonly Plans?: readonly QueryPlan[];
 }
 
+/** Plans a statement without running it. The plan names schemas, and what each node gives. */
+export async function readPlan(client: pg.Client, statement: string): Promise<QueryPlan> {
+  const text = `explain (verbose, costs off, format json) ${statement}`;
+  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(text);
+  return rows[0]?.['QUERY PLAN'][0].Plan as QueryPlan;
+}
+
 /** With these settings plans name every scan, also of partitions, and the schemas of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
 
@@ -290,10 +297,8 @@ export async function scanItems(client: pg.Client, views: readonly string[]): Pr
   const items: Item[] = [];
   const { rows } = await client.query<{ name: string; columns: string }>(readableColumns, [views]);
   for (const { name, columns } of rows) {
-    const text = `explain (verbose, costs off, format json) select ${columns} from ${name}`;
     const plan = async (): Promise<Item[]> => {
-      const [row] = (await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(text)).rows;
-      scansOfViews.set(name, findScans(row?.['QUERY PLAN'][0].Plan as QueryPlan));
+      scansOfViews.set(name, findScans(await readPlan(client, `select ${columns} from ${name}`)));
       return [];
     };
     const refused = (error: Error): Item[] => [

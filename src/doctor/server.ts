@@ -76,12 +76,8 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
 
 /** Compares collations: a replica with another ICU or libc than the primary misses rows. */
 export function checkCollations(client: pg.Client): Promise<Item[]> {
-  return runReadOnly(
-    client,
-    {},
-    async () => (await client.query<Item>(readCheckSql('collations'))).rows,
-    () => [],
-  );
+  const compare = async () => (await client.query<Item>(readCheckSql('collations'))).rows;
+  return runReadOnly(client, {}, compare, () => []);
 }
 
 /** The look-up of an unknown token does not show that these grants are missing. */

@@ -36,7 +36,7 @@ const stateStatement = prepareSql(
       where (select not pg_is_in_recovery())) primary_side on true`,
 );
 
-export const catalogDigest = prepareSql('catalog-mark', readProject('sql/check/catalog-mark.sql'));
+export const catalogDigest = prepareSql('catalog-mark', readProject('sql/catalog/catalog-mark.sql'));
 
 function parseState([
   inRecovery,

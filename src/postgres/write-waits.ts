@@ -3,7 +3,7 @@ import { applicationName } from './connection.js';
 import type { TextRow } from './row.js';
 import { prepareSql } from './statement.js';
 
-const question = readProject('sql/check/write-waits.sql').replace('{application}', applicationName);
+const question = readProject('sql/catalog/write-waits.sql').replace('{application}', applicationName);
 export const waitsStatement = prepareSql('write-waits', question);
 
 /** The waits that the last look at the primary found. */

@@ -1,14 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { makeWorkspaceMac } from '../../postgres/workspace-mac.js';
 import { compileResource } from '../../resource/compiled.js';
-import type { Resource } from '../../resource/definition/resource.js';
+import { getPlace, listLeaves, openPrefix, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
-import { type Item, warn } from '../finding.js';
+import { type Item, nameFile, sumUp, warn } from '../finding.js';
 import type { Inspection } from '../settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
 import { checkReferences } from './references.js';
-import { checkOpenPoints, checkRedis } from './settings.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkUnique, checkWrites } from './writes.js';
 
@@ -27,6 +27,31 @@ async function checkIssuer(client: pg.Client): Promise<Item[]> {
     'Write into tokens.sql: grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner.';
   const detail = `gateway_owner lacks ${missing} on gateway.api_tokens, so the app cannot make tokens by gateway_issuer.`;
   return [{ ...warn('token_look_up', detail), advice }];
+}
+
+/** Waits for the first answer of Redis: it must accept the login and run the script. */
+async function checkRedis(settings: Settings): Promise<Item> {
+  const { connectRedisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
+  const peers = connectRedisPeers(settings, 1, () => undefined);
+  const deadlineMs = performance.now() + 5000;
+  const isOpen = (): boolean => (peers.redis() ?? { reason: 'no connection' }).reason === 'no connection';
+  while (isOpen() && performance.now() < deadlineMs) await sleep(20);
+  const reason = (peers.redis() ?? { reason: 'no answer' }).reason;
+  peers.close();
+  const faults = reason ? [`It does not answer as it must: ${reason}`] : [];
+  return sumUp('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');
+}
+
+export function checkOpenPoints(resource: Resource): Item[] {
+  const { description, name } = resource;
+  const described = [
+    ['/description', description] as const,
+    ...listLeaves(resource).map(({ field, path }) => [`${getPlace(path)}/description`, field.description] as const),
+  ];
+  const points = described
+    .filter(([, text]) => text.startsWith(openPrefix))
+    .map(([at, text]) => `${at}: ${text.slice(openPrefix.length).replace(/[.]$/, '')}`);
+  return points.length === 0 ? [] : [sumUp('open_points', nameFile(points, resource), '', name, 'warning')];
 }
 
 /** Decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */

@@ -5,19 +5,17 @@ import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
 import { fail, faultIf, type Item, readCheckSql, sumUp, warn } from '../finding.js';
-import type { QueryPlan } from '../scans.js';
+import { type QueryPlan, readPlan } from '../scans.js';
 import { runReadOnly } from '../session.js';
 
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
 async function explainPlan(client: pg.Client, { text, parameters }: Statement): Promise<QueryPlan> {
   const values = parameters.length === 0 ? '' : ` (${parameters.map(() => 'null').join(', ')})`;
   const name = `"${randomUUID()}"`; // after an error the statement stays prepared
-  const results: unknown = await client.query(
-    `prepare ${name} as ${text}; explain (format json) execute ${name}${values}; deallocate ${name}`,
-  );
-  const [, explained] = results as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>[];
-  return (explained as pg.QueryResult<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>).rows[0]?.['QUERY PLAN'][0]
-    .Plan as QueryPlan;
+  await client.query(`prepare ${name} as ${text}`);
+  const plan = await readPlan(client, `execute ${name}${values}`);
+  await client.query(`deallocate ${name}`);
+  return plan;
 }
 
 /** Recognizes a plan that makes a part of a row, and runs only for the rows of a page. */

@@ -4,6 +4,7 @@ import { getDatabaseErrorKind } from '../../postgres/database-errors.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { getPlace, type Leaf, listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { fail, type Item, nameFile, sumUp } from '../finding.js';
+import { readPlan } from '../scans.js';
 import { runReadOnly } from '../session.js';
 
 const rowsMax = 200;
@@ -78,9 +79,7 @@ function compare(
 
 /** Tells whether workspace and id come from one table. */
 async function isOwn(client: pg.Client, view: string): Promise<boolean> {
-  const text = `explain (verbose, costs off, format json) select workspace_id, id from ${view}`;
-  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: { Output: string[] } }] }>(text);
-  const [workspace, id] =
-    rows[0]?.['QUERY PLAN'][0].Plan.Output.map((sql) => /("(?:[^"]|"")+"|\w+)\./.exec(sql)?.[1]) ?? [];
+  const { Output = [] } = await readPlan(client, `select workspace_id, id from ${view}`);
+  const [workspace, id] = Output.map((sql) => /("(?:[^"]|"")+"|\w+)\./.exec(sql)?.[1]);
   return workspace === id;
 }

@@ -169,6 +169,6 @@ export function checkUnique(client: pg.Client, resource: Resource, view: string)
   const own = written.flatMap(({ write, column }) => (write?.references === undefined ? [] : [column]));
   const columns = written.map(({ column }) => column).filter((column) => !own.includes(column));
   const values = [resource.name, columns, ['workspace_id', ...own]];
-  const look = async () => (await client.query<Item>(addShown('unique', view), values)).rows;
+  const look = async () => (await client.query<Item>(addShown('sql/check/unique.sql', view), values)).rows;
   return runReadOnly(client, { object: resource.name }, look, () => []);
 }

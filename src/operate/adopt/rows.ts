@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { readProject } from '../../base/paths.js';
 import { type Item, sumUp, warn } from '../../doctor/finding.js';
-import { listNodes, type QueryPlan } from '../../doctor/scans.js';
+import { listNodes, type QueryPlan, readPlan } from '../../doctor/scans.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { listFollowed } from './hiding/above.js';
@@ -83,10 +83,7 @@ const unquote = (name = ''): string => name.replace(/^"|"$/g, '').replaceAll('""
 /** Asks the plan from which columns of a table the view has its id: one, or the texts of several. */
 async function readSource(client: pg.Client, resource: Resource): Promise<Source[]> {
   const name = nameRecords(resource.view);
-  const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: QueryPlan }] }>(
-    `explain (verbose, costs off, format json) select id, workspace_id from ${name}`,
-  );
-  const plan = rows[0]?.['QUERY PLAN'][0].Plan as QueryPlan;
+  const plan = await readPlan(client, `select id, workspace_id from ${name}`);
   const [id = '', workspace = ''] = plan.Output ?? [];
   const [alias, ...others] = new Set([...id.matchAll(aliases)].flatMap(([, before]) => before ?? []));
   const source = listNodes(plan).find((node) => node['Relation Name'] !== undefined && node.Alias === unquote(alias));

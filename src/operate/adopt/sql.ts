@@ -1,4 +1,4 @@
-import { type PolicyCommand, testPolicy } from '../../doctor/policies.js';
+import { type PolicyCommand, testPolicy } from '../../resource/statements/walls.js';
 import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './schema.js';
 
 // Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.

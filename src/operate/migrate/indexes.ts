@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { readCheckSql } from '../../doctor/finding.js';
+import { readProject } from '../../base/paths.js';
 import { shortenName } from '../../postgres/statement.js';
 import { holdMigrationLock, type LockOptions } from './migrations.js';
 import { defaultViewsDir, listSqlNames, MigrationFailed, readSqlText } from './sql-files.js';
@@ -65,7 +65,10 @@ async function createIndex(client: pg.Client, proposal: Proposal, note: (index: 
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
       );
-    const parts = await client.query<{ schema: string; table: string }>(readCheckSql('partitions'), [relation, path]);
+    const parts = await client.query<{ schema: string; table: string }>(readProject('sql/catalog/partitions.sql'), [
+      relation,
+      path,
+    ]);
     for (const part of parts.rows) {
       const own = pg.escapeIdentifier(shortenName(`${index}_${part.table}`.replaceAll('"', '')));
       await createIndex(client, { index: own, columns, ...part }, note);

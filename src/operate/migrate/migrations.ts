@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { projectRoot } from '../../base/paths.js';
-import { readCheckSql } from '../../doctor/finding.js';
+import { projectRoot, readProject } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { repairCore } from './repair.js';
@@ -169,7 +168,7 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
     if (refusal === null) return;
     await holder.query('rollback');
     if (refusal.code !== '55P03') throw refusal;
-    const [row] = (await holder.query<{ holder: string }>(readCheckSql('lock-holder'))).rows;
+    const [row] = (await holder.query<{ holder: string }>(readProject('sql/catalog/lock-holder.sql'))).rows;
     const otherHolder = row?.holder ?? 'a process that has just ended';
     if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${otherHolder}.`);
     if (performance.now() - startedMs >= waitMs)

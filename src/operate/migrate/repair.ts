@@ -26,13 +26,8 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
   );
   const objects = rows[0]?.objects ?? [];
   const statesNow = async (): Promise<States> => (await client.query(statesText, [objects])).rows[0].states;
-  const short = {
-    lockMs: 1000,
-    pauseMs: 500,
-    attempts: 30,
-    isPassing: ({ code = '' }) => /^(55P03|40P01|XX000)$/.test(code),
-  };
-  return runInTransaction(client, short, async () => {
+  const isPassing = ({ code = '' }) => /^(55P03|40P01|XX000)$/.test(code);
+  return runInTransaction(client, { lockMs: 1000, pauseMs: 500, attempts: 30, isPassing }, async () => {
     const statements = files.flatMap(({ sql }) => splitStatements(sql)).flatMap(makeRepeatable);
     const states = statements.filter((statement) => / function gateway[.]states_of/.test(statement));
     for (const statement of states) await client.query(statement); // the last run lists the changes of the others
@@ -45,11 +40,8 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
       const parts = (['text', 'owner', 'privileges'] as const).filter(
         (part) => JSON.stringify(before[object]?.[part]) !== JSON.stringify(after[object]?.[part]),
       );
-      return parts.length === 0
-        ? []
-        : [
-            `made again: ${object.replaceAll('pg_catalog.', '')} (${before[object] ? parts.join(', ') : 'it was gone'})`,
-          ];
+      const change = before[object] ? parts.join(', ') : 'it was gone';
+      return parts.length === 0 ? [] : [`made again: ${object.replaceAll('pg_catalog.', '')} (${change})`];
     });
   });
 }

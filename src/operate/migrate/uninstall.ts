@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { readCheckSql } from '../../doctor/finding.js';
+import { readProject } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { composeDrops, dropInOrder, readSchemaObjects, replace } from './views.js';
 
@@ -8,7 +8,8 @@ const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_iss
 /** Returns a sentence for each object to remove; the list is empty without a gateway. */
 export async function listInstalled(adminUrl: string): Promise<string[]> {
   return runAsAdmin(adminUrl, async (client) => {
-    if (!(await isInstalled(client))) return [];
+    const { rows: installed } = await client.query(`select from pg_class where oid = to_regclass('gateway.undo')`);
+    if (installed.length === 0) return [];
     const objects = await readSchemaObjects(client, []);
     const { rows: tables } = await client.query<{ name: string }>(
       `select c.oid::regclass::text as name from pg_class c where relkind = 'r' and relnamespace = 'gateway'::regnamespace`,
@@ -18,9 +19,6 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
       const { rows } = await client.query(`select count(*)::int as n from ${name}`);
       if (rows[0].n > 0) counted.push(`${name} (${rows[0].n} rows)`);
     }
-    const { rows: undone } = await client.query<{ statement: string }>(
-      'select statement from gateway.undo order by place',
-    );
     return [
       `the schemas gateway and records with ${objects.length} objects; with rows: ${counted.join(', ') || 'none'}`,
       ...(await readRoles(client)).map(({ name, isUsed, members }) => {
@@ -28,7 +26,7 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
         const logins = members.length > 0 ? `; its members stay: ${members.join(', ')}` : '';
         return `every privilege of the role ${name} in this database, and the role${kept}${logins}`;
       }),
-      ...undone.map(({ statement }) => statement),
+      ...(await readUndoStatements(client)),
     ];
   });
 }
@@ -50,16 +48,15 @@ export async function uninstall(adminUrl: string, note: (change: string) => void
   });
 }
 
-async function isInstalled(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query(`select to_regclass('gateway.undo') is not null as "isThere"`);
-  return rows[0].isThere;
-}
-
 const missingObjectCodes: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
 
-async function undo(client: pg.Client): Promise<void> {
+async function readUndoStatements(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ statement: string }>('select statement from gateway.undo order by place');
-  for (const { statement } of rows)
+  return rows.map(({ statement }) => statement);
+}
+
+async function undo(client: pg.Client): Promise<void> {
+  for (const statement of await readUndoStatements(client))
     await client.query(`savepoint undone; ${statement}`).catch(async (error: pg.DatabaseError) => {
       if (!missingObjectCodes.has(error.code)) throw error;
       await client.query('rollback to savepoint undone');
@@ -74,13 +71,16 @@ interface Role {
 
 /** `members` leaves out the admin. */
 async function readRoles(client: pg.Client): Promise<Role[]> {
-  return (await client.query<Role>(readCheckSql('roles'), [roles])).rows;
+  return (await client.query<Role>(readProject('sql/catalog/roles.sql'), [roles])).rows;
 }
 
 /** Grants privileges on other databases again, because DROP OWNED takes them too. */
 async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
   const role = pg.escapeIdentifier(name);
-  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(readCheckSql('role-elsewhere'), [name]);
+  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(
+    readProject('sql/catalog/role-elsewhere.sql'),
+    [name],
+  );
   const [{ isMember, others } = { isMember: true, others: [] }] = rows;
   if (!isMember) await client.query(`grant ${role} to current_user`);
   await client.query(`drop owned by ${role}`);

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { readCheckSql } from '../../doctor/finding.js';
+import { readProject } from '../../base/paths.js';
 import {
   createObjects,
   explainRefusal,
@@ -58,7 +58,7 @@ const noteNewPolicies = `insert into gateway.undo (statement)
 /** Drops the views that read these tables, or all (null). Returns their files, which stay noted: `serve` then expects a release. */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
   return replace(client, async () => {
-    const { rows } = await client.query<Applied>(readCheckSql('files-over'), [tables]);
+    const { rows } = await client.query<Applied>(readProject('sql/catalog/files-over.sql'), [tables]);
     const files = await addDependents(client, rows.map(getFileKey));
     await dropInOrder(client, composeDrops(listObjects(files)));
     return files.map(getFileKey);
@@ -191,5 +191,5 @@ interface SchemaObject {
 
 /** Returns objects in the order of their creation, without parts such as row types. */
 export async function readSchemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
-  return (await client.query<SchemaObject>(readCheckSql('schema-objects'), [known])).rows;
+  return (await client.query<SchemaObject>(readProject('sql/catalog/schema-objects.sql'), [known])).rows;
 }

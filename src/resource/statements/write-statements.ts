@@ -23,7 +23,7 @@ const moves: Readonly<Record<Move, (column: string) => Fragment>> = {
 const keys = 'gateway.idempotency';
 const composeKeyCondition = () => ({ token_id: new Parameter('claim.token'), key: new Parameter('claim.key') });
 
-/** $1 to $4 of sql/check/refused.sql. */
+/** $1 to $4 of sql/catalog/refused.sql. */
 const refusedParameters = ['column', 'constraint', 'schema', 'table'].map((each) => `refused.${each}`);
 
 /** Tests that this transaction claimed the key: a used key has a status. A replay must change nothing, and not wait for a row. */
@@ -78,7 +78,7 @@ export function compileWriteStatements(resource: WritableResource) {
   return {
     ...statements,
     /** Finds which columns of the write view PostgreSQL refused. */
-    refused: prepareSql(`${resource.name}.refused`, addShown('refused', view), refusedParameters),
+    refused: prepareSql(`${resource.name}.refused`, addShown('sql/catalog/refused.sql', view), refusedParameters),
     /** Names in the order of `recall`. */
     references: references.map(({ path }) => path[0] as string),
   };
@@ -169,8 +169,8 @@ function hashShape(resource: Resource): string {
   return hash('sha256', JSON.stringify([getColumns(resource), types])).slice(0, 16);
 }
 
-/** Reads sql/check/NAME.sql, with the CTE of the columns that a view shows. */
-export function addShown(name: string, view: string): string {
-  const shown = readProject('sql/check/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
-  return readProject(`sql/check/${name}.sql`).replace('{shown}', () => shown);
+/** Reads the file, with the CTE of the columns that a view shows. */
+export function addShown(file: string, view: string): string {
+  const shown = readProject('sql/catalog/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
+  return readProject(file).replace('{shown}', () => shown);
 }

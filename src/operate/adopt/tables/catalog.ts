@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { readProject } from '../../../base/paths.js';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
-import { readCheckSql } from '../../../doctor/finding.js';
 import { fewMax, getDeletedWords, isState, listMarks, mayMark } from '../columns/marks.js';
 import { chooseUntaken, listItems } from '../names.js';
 import { AdoptRefused, type Column, type Table, type Tenant } from '../schema.js';
@@ -10,7 +9,7 @@ import { alias, drawSample, quoteLiteral } from '../sql.js';
 /** Throws AdoptRefused when there are none. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(
-    readProject('sql/adopt/tables.sql').replace('{fills}', () => readCheckSql('fills')),
+    readProject('sql/adopt/tables.sql').replace('{fills}', () => readProject('sql/catalog/fills.sql')),
     [schema],
   );
   if (tables.length === 0) {
