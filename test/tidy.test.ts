@@ -17,7 +17,7 @@ const imports = src.flatMap(importsOf);
 const layers = words(`
   base/paths.ts base/cache-bound.ts base/nearest-name.ts base/members.ts base/errors.ts base/events.ts base/tracing.ts base/tuning.ts base/wall-key.ts base/words.ts
   base/flow postgres/database-errors.ts postgres/row.ts postgres/statement.ts postgres/wal-position.ts postgres/wire postgres
-  resource/projection resource/definition resource/statements resource settings.ts
+  resource/projection resource/definition resource/serializer resource/statements resource settings.ts
   serve/read-register.ts serve/reply.ts serve/entity-tags.ts serve/upkeep.ts serve/write serve/read serve/sync serve/peers doctor serve/openapi serve/http serve/ops serve/app.ts
   serve/gateway.ts serve/workers operate/export operate/migrate operate/adopt/schema.ts operate/adopt/names.ts operate/adopt/sql.ts
   operate/adopt/columns operate/adopt/tables operate/adopt/hiding operate/adopt/definition operate/adopt cli main.ts`);

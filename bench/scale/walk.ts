@@ -1,4 +1,4 @@
-import type { OrderKey } from '../../src/resource/definition/row-serializer.js';
+import type { OrderKey } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { decodeCursor, makeCursorContext } from '../../src/serve/read/cursor.js';
 import { psqlMs } from '../cases/pages.js';

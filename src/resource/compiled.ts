@@ -16,7 +16,6 @@ import {
   type Resource,
   type ResourceWrite,
 } from './definition/resource.js';
-import { compileSerializer, type RowSerializer } from './definition/row-serializer.js';
 import { compileBodyChecks } from './definition/write-validators.js';
 import { loadCodecModule } from './projection/codec.js';
 import { type Keyring, parseKeyring } from './projection/keyring.js';
@@ -27,6 +26,7 @@ import {
   type Redaction,
   type RedactionRules,
 } from './projection/redact.js';
+import { compileSerializer, type RowSerializer } from './serializer/row-serializer.js';
 import { compileStatements, type FieldSelection, type ResourceStatements } from './statements/statements.js';
 import { compileSyncStatements, type SyncStatements } from './statements/sync-statements.js';
 import { compileWriteStatements } from './statements/write-statements.js';
@@ -264,12 +264,8 @@ function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
 }
 
 /** Shows nothing of a text whose definition says no more. */
-function chooseLoggedForm({
-  type,
-  values,
-  schema,
-  log,
-}: Pick<Field, 'type' | 'values' | 'schema' | 'log'>): LoggedForm {
+function chooseLoggedForm(field: Pick<Field, 'type' | 'values' | 'schema' | 'log'>): LoggedForm {
+  const { type, values, schema, log } = field;
   if (log === 'text') return fieldTypes.enum.isLogged;
   if (type !== 'text') return getType(type).isLogged ?? (() => false);
   const states = new Set([values ?? [], schema?.enum ?? []].flat().map((state) => JSON.stringify(state)));

@@ -80,12 +80,8 @@ export async function startGateway(
       openings.add(await startTraces(startSettings.otelExporterOtlpEndpoint));
     // Alone: while something else holds the event loop, the checks would find each server late.
     const { settings, ...checked } = await fitSettings(startSettings, resources, observe, isSuccessor);
-    const compiled = await compileResources(
-      startSettings,
-      resources,
-      parseKeyring(startSettings.dataKeys || '{}'),
-      observe,
-    );
+    const keyring = parseKeyring(startSettings.dataKeys || '{}');
+    const compiled = await compileResources(startSettings, resources, keyring, observe);
     const reporting = { observe, logStuckMs: log.stuckMs, sinks, openings };
     const opening = { ...checked, resources, isSuccessor, compiled, readAgain, ...reporting };
     return await openGateway(settings, opening);
@@ -126,11 +122,8 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   const { databases, watch, recent } = parts;
   const pages = makeDescriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   const clientConnectionsMax = countRoomForClients(settings, databases.replicas.length, observe);
-  const api = makeApiServer(
-    makeApp(makeDeps(settings, opening, parts, pages)),
-    { ...settings, clientConnectionsMax },
-    observe,
-  );
+  const app = makeApp(makeDeps(settings, opening, parts, pages));
+  const api = makeApiServer(app, { ...settings, clientConnectionsMax }, observe);
   const sources = makeGaugeSources(settings, opening, parts, api);
   const metrics = makeMetrics(sources);
   sinks.push(watch.handle, recent.observe, metrics.observe);
@@ -310,27 +303,22 @@ async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings, 
 
 /** Picks the settings that bound the servers. */
 function pickBounds(settings: Settings, loop: EventLoop, names: StatementNames) {
-  const shared = { loop, ...pick(settings, 'statementTimeoutMs', 'quietMs', 'queueMax') };
   const probing = pick(settings, 'probeIntervalMs', 'probeDeadlineMs');
-  const connecting = {
-    loop,
-    names,
-    ...pick(settings, 'connectTimeoutMs'),
-    computeMac: makeWorkspaceMac(settings.wallKey),
-  };
+  const shared = { loop, ...probing, ...pick(settings, 'statementTimeoutMs', 'quietMs', 'queueMax') };
+  const computeMac = makeWorkspaceMac(settings.wallKey);
+  const connecting = { loop, names, computeMac, ...pick(settings, 'connectTimeoutMs') };
   return {
     connecting: { ...connecting, session: listSessionSettings('replica', settings) },
     ofReplicas: {
-      ...{
-        ...shared,
-        ...probing,
-        ...pick(settings, 'lagMaxMs', 'shortConnections', 'shortDepth', 'shortPerWorkspace'),
-      },
+      ...shared,
+      ...pick(settings, 'lagMaxMs', 'shortConnections', 'shortDepth', 'shortPerWorkspace'),
       ...pick(settings, 'longConnections', 'longPerWorkspace'),
       activeWorkspaces: new ActiveKeys(),
     },
     ofPrimary: {
-      ...{ ...connecting, ...shared, ...probing, session: listSessionSettings('primary', settings) },
+      ...connecting,
+      ...shared,
+      session: listSessionSettings('primary', settings),
       ...pick(settings, 'primaryConnections', 'writeWaitMs', 'writeTimeoutMs'),
     },
   };

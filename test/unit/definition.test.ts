@@ -11,10 +11,10 @@ import { fieldTypes } from '../../src/resource/definition/field-types.js';
 import { filterKinds, parameterNames, parseFilter } from '../../src/resource/definition/filter-kinds.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Field, Resource } from '../../src/resource/definition/resource.js';
-import { compileSerializer } from '../../src/resource/definition/row-serializer.js';
 import { compileBodyChecks } from '../../src/resource/definition/write-validators.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
 import { compileRedaction, type ProjectionOptions } from '../../src/resource/projection/redact.js';
+import { compileSerializer } from '../../src/resource/serializer/row-serializer.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
 import { altered, field, items, load, owners } from '../support/definitions.js';
 

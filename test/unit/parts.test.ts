@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { viewWords } from '../../src/postgres/row.js';
-import { makeShapeAppender } from '../../src/resource/definition/parts.js';
 import { makePartSchema } from '../../src/resource/definition/record-schema.js';
 import type { JsonShape } from '../../src/resource/definition/resource.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { makeShapeAppender } from '../../src/resource/serializer/shapes.js';
 
 function written(part: JsonShape, text: string, around = ['x', ','] as readonly [string, string]): string {
   const bytes = Buffer.from(around[0] + text + around[1]);

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import { viewWords } from '../../src/postgres/row.js';
-import { makeShapeAppender } from '../../src/resource/definition/parts.js';
 import { holdsImage } from '../../src/resource/projection/images.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
+import { makeShapeAppender } from '../../src/resource/serializer/shapes.js';
 import { limitMs } from '../support/patience.js';
 
 const heads: Readonly<Record<string, string>> = {

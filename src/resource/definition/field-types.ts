@@ -1,12 +1,8 @@
 import type { FieldErrorCode } from '../../base/errors.js';
-import type { Row } from '../../postgres/row.js';
 import { isImageJson } from '../projection/images.js';
-import { encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
-import { appendJsonInstant, type ScalarAppender } from '../projection/json-instants.js';
+import * as values from '../projection/value-appenders.js';
 
 export type JsonSchema = { readonly [keyword: string]: unknown };
-/** Appends the value of the column at `at`, which is never NULL. */
-export type ValueAppender = (row: Row, at: number, json: JsonBytes) => void;
 
 export interface FieldTypeRow {
   /** Names of the column types, as PostgreSQL prints them (format_type). */
@@ -22,9 +18,9 @@ export interface FieldTypeRow {
   readonly auditValue?: (text: string) => unknown;
   readonly example: unknown;
   /** Reads PostgreSQL's text form (ISO dates, UTC). */
-  readonly append: ValueAppender;
+  readonly append: values.ValueAppender;
   /** Reads to_json within a value; a value of another type becomes null. */
-  readonly fromJson: ScalarAppender;
+  readonly fromJson: values.ScalarAppender;
   /** Type to which comparisons cast; absent: the column's own. */
   readonly comparedAs?: string;
   /** Accepts the texts that PostgreSQL prints; only types with this test can order a list and stand in cursors. */
@@ -79,60 +75,6 @@ export const dateSchema: JsonSchema = {
 };
 
 const dateForm = 'a calendar date, YYYY-MM-DD';
-const trueJson = encodeJson('true');
-const falseJson = encodeJson('false');
-const digitNine = 0x39;
-const letterT = 0x74;
-const letterF = 0x66;
-const quote = 0x22;
-const hyphen = 0x2d;
-const openingList = 0x5b;
-const appendRaw: ValueAppender = (row, at, json) =>
-  json.appendSpan(row, row.starts[at] as number, row.ends[at] as number);
-const appendQuoted: ValueAppender = (row, at, json) =>
-  json.appendQuoted(row, row.starts[at] as number, row.ends[at] as number);
-const appendEscaped: ValueAppender = (row, at, json) =>
-  json.appendStringSpan(row, row.starts[at] as number, row.ends[at] as number);
-/** Appends null for NaN and Infinity, which alone end in a letter. */
-const appendFinite: ValueAppender = (row, at, json) => {
-  if ((row.bytes[(row.ends[at] as number) - 1] as number) <= digitNine) appendRaw(row, at, json);
-  else json.appendConstant(nullJson);
-};
-/** Appends null for infinite dates and years beyond 9999: all other dates are 10 bytes long. */
-const appendCalendarDate: ValueAppender = (row, at, json) => {
-  if ((row.ends[at] as number) - (row.starts[at] as number) === 10) appendQuoted(row, at, json);
-  else json.appendConstant(nullJson);
-};
-/** Appends null for infinite moments and years beyond 9999, which have no space after ten bytes, or no zone. */
-const appendInstant: ValueAppender = (row, at, json) => {
-  const { bytes } = row;
-  const start = row.starts[at] as number;
-  const zone = (row.ends[at] as number) - 3;
-  if (bytes[start + 10] === 0x20 && bytes[zone] === 0x2b) json.appendInstant(row, start, zone);
-  else json.appendConstant(nullJson);
-};
-
-const appendStored: ScalarAppender = (from, start, end, json) => json.appendSpan(from, start, end);
-/** Appends a number as a text, because ids are strings. */
-const appendJsonText: ScalarAppender = (from, start, end, json) => {
-  const first = from.bytes[start] as number;
-  if (first === quote) appendStored(from, start, end, json);
-  else if (first < openingList) json.appendQuoted(from, start, end);
-  else json.appendConstant(nullJson);
-};
-/** Appends null unless the test of the first byte, or of the value's ends, accepts it. */
-const appendIf =
-  (isOfType: (first: number, bytes: Buffer, start: number, end: number) => boolean): ScalarAppender =>
-  (from, start, end, json) => {
-    if (isOfType(from.bytes[start] as number, from.bytes, start, end)) appendStored(from, start, end, json);
-    else json.appendConstant(nullJson);
-  };
-/** PostgreSQL writes NaN and infinity as texts. */
-const numberFromJson = appendIf((first) => first <= digitNine && first !== quote);
-const booleanFromJson = appendIf((first) => first === letterT || first === letterF);
-const dateFromJson = appendIf(
-  (_, bytes, start, end) => end - start === 12 && bytes[start + 5] === hyphen && bytes[start + 8] === hyphen,
-);
 
 /** Table of the types, from which SQL, `check`, cursors, JSON Schema, examples and serializers derive. */
 export const fieldTypes = {
@@ -143,8 +85,8 @@ export const fieldTypes = {
     writeForm: 'a UUID in small letters',
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
     isLogged: (json) => uuid.test(json.slice(1, -1).toLowerCase()),
-    fromJson: appendJsonText,
-    append: appendQuoted,
+    fromJson: values.appendJsonText,
+    append: values.appendQuoted,
     isPrinted: isUuid,
     query: { schema: identifier, isValue: isUuid },
   },
@@ -155,8 +97,8 @@ export const fieldTypes = {
     writeForm: 'a whole number of at most 18 digits, as a string',
     example: '1042',
     isLogged: isLoggedId,
-    fromJson: appendJsonText,
-    append: appendQuoted,
+    fromJson: values.appendJsonText,
+    append: values.appendQuoted,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: { schema: identifier, isValue: isBigint },
@@ -166,8 +108,8 @@ export const fieldTypes = {
     schema: { type: 'string' },
     writeSchema: { type: 'string' },
     example: '5f0d7c1e-8a43-4c52-9b1d-3f6e2a9c7d10',
-    fromJson: appendJsonText,
-    append: appendEscaped,
+    fromJson: values.appendJsonText,
+    append: values.appendEscaped,
     isPrinted: hasNoNul,
     isMember: isString,
     query: { schema: identifier, isValue: hasNoNul },
@@ -178,8 +120,8 @@ export const fieldTypes = {
     writeSchema: { type: 'string' },
     example: 'open',
     isLogged: isLoggedText,
-    fromJson: appendJsonText,
-    append: appendEscaped,
+    fromJson: values.appendJsonText,
+    append: values.appendEscaped,
     query: { schema: identifier, isValue: hasNoNul },
   },
   integer: {
@@ -190,8 +132,8 @@ export const fieldTypes = {
     isMember: (json) => /^-?\d+$/.test(json),
     example: 3,
     isLogged: isLoggedNumber,
-    fromJson: numberFromJson,
-    append: appendRaw,
+    fromJson: values.appendJsonNumber,
+    append: values.appendPlain,
     comparedAs: 'bigint',
     isPrinted: isBigint,
     query: {
@@ -209,8 +151,8 @@ export const fieldTypes = {
     isMember: (json) => /^[-\d]/.test(json),
     example: 2.5,
     isLogged: isLoggedNumber,
-    fromJson: numberFromJson,
-    append: appendFinite,
+    fromJson: values.appendJsonNumber,
+    append: values.appendFinite,
   },
   boolean: {
     columnTypes: ['boolean'],
@@ -220,9 +162,8 @@ export const fieldTypes = {
     isMember: (json) => json === 'true' || json === 'false',
     example: true,
     isLogged: (json) => json === 'true' || json === 'false',
-    fromJson: booleanFromJson,
-    append: (row, at, json) =>
-      json.appendConstant(row.bytes[row.starts[at] as number] === letterT ? trueJson : falseJson),
+    fromJson: values.appendJsonBoolean,
+    append: values.appendBoolean,
     query: {
       schema: { type: 'boolean' },
       isValue: (text) => text === 'true' || text === 'false',
@@ -237,8 +178,8 @@ export const fieldTypes = {
     writeForm: dateForm,
     example: '2026-03-14',
     isLogged: isLoggedTime,
-    fromJson: dateFromJson,
-    append: appendCalendarDate,
+    fromJson: values.appendJsonDate,
+    append: values.appendCalendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
     query: {
@@ -253,8 +194,8 @@ export const fieldTypes = {
     hasValuesWithoutJson: true,
     example: '2026-03-14T09:26:53.589Z',
     isLogged: isLoggedTime,
-    fromJson: appendJsonInstant,
-    append: appendInstant,
+    fromJson: values.appendJsonInstant,
+    append: values.appendInstant,
     isPrinted: (text) => isPrinted(text, 'timestamp'),
     query: {
       schema: { type: 'string', format: 'date-time' },
@@ -269,8 +210,8 @@ export const fieldTypes = {
     columnTypes: ['json', 'jsonb'],
     schema: {},
     example: [],
-    fromJson: appendStored,
-    append: appendRaw,
+    fromJson: values.appendJson,
+    append: values.appendPlain,
     isMember: () => true,
   },
 } as const satisfies Readonly<Record<string, FieldTypeRow>>;

@@ -61,11 +61,13 @@ export type LoggedTypes = Readonly<Record<string, FieldType>>;
 
 export type Direction = 'asc' | 'desc';
 
-/** A cursor carries the column's text as PostgreSQL prints it. */
 export interface OrderColumn {
   readonly column: string;
   readonly type: FieldType;
 }
+
+/** Texts of the order columns of a row as PostgreSQL prints them, with microseconds; a cursor carries them. */
+export type OrderKey = readonly string[];
 
 export interface AuditRule {
   readonly created: string;

@@ -106,7 +106,6 @@ function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
 
 const partColumns = ['id', 'part_id', xidColumn];
 
-/** Names the view of parts in the order of a pass. */
 export function nameOrderedPart(view: string): string {
   return nameWalled(view, '_asc');
 }

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { getType } from '../../resource/definition/field-types.js';
 import type { ParameterText } from '../../resource/definition/filter-kinds.js';
-import type { OrderColumn } from '../../resource/definition/resource.js';
-import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import type { OrderColumn, OrderKey } from '../../resource/definition/resource.js';
 
 /** The end of a page: the next one starts after its key, on a server at least as current. */
 export interface PageEnd {

@@ -1,5 +1,5 @@
 import { makeInvalid } from '../../base/errors.js';
-import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/resource.js';
 import { encodeCursor, type PageEnd } from './cursor.js';
 import { bindRange, chunkByKeys, type PageEnding, type PageStart, type Plan } from './page.js';
 import type { ListRequest, Parameters } from './parse.js';

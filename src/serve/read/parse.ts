@@ -4,7 +4,7 @@ import type { Caller } from '../../postgres/statement.js';
 import type { CompiledRows, CompiledSelection } from '../../resource/compiled.js';
 import { getKind, listValuesMax, parseFilter, splitValues } from '../../resource/definition/filter-kinds.js';
 import type { Direction } from '../../resource/definition/resource.js';
-import type { RowSerializer } from '../../resource/definition/row-serializer.js';
+import type { RowSerializer } from '../../resource/serializer/row-serializer.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
 import { decodeCursor, makeCursorContext, type PageEnd } from './cursor.js';
 import type { PageSeries } from './page-memory.js';

@@ -6,7 +6,7 @@ import type { ReadableResource, Replica } from '../../postgres/replica.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { isSameHistory, type WritePosition } from '../../postgres/wal-position.js';
-import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
 import type { ChunkMemory } from './chunk-memory.js';
 import type { PageMemory } from './page-memory.js';

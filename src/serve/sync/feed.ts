@@ -2,7 +2,7 @@ import { makeInvalid } from '../../base/errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { formatArray } from '../../resource/definition/filter-kinds.js';
-import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/resource.js';
 import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section, SyncStatements } from '../../resource/statements/sync-statements.js';
 import { composeUrl } from '../read/list.js';
@@ -112,10 +112,8 @@ export async function readDigest(deps: SyncDeps, request: DigestRequest): Promis
       const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
       return sorted.map(([prefix, group]) => ({ prefix, ...showDigest(group) }));
     });
-    return {
-      ...reply,
-      content: { resource: request.compiled.resource.name, personal: '', records: 0, copy: 'digest' },
-    };
+    const { name } = request.compiled.resource;
+    return { ...reply, content: { resource: name, personal: '', records: 0, copy: 'digest' } };
   }
   const period = sync.period as NonNullable<SyncStatements['period']>;
   return hashReply(deps, request, async (read) => {

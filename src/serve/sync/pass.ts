@@ -2,8 +2,7 @@ import type { Requirement } from '../../postgres/choice.js';
 import { ServerFault } from '../../postgres/database-errors.js';
 import type { TextRow } from '../../postgres/row.js';
 import { type Lsn, parseMark, type WalHistory } from '../../postgres/wal-position.js';
-import type { OrderColumn } from '../../resource/definition/resource.js';
-import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import type { OrderColumn, OrderKey } from '../../resource/definition/resource.js';
 import { isKeyOf, isMoment, isWholeNumber } from '../read/cursor.js';
 import { makeExpired, type TokenSeal } from './token-seal.js';
 

@@ -129,14 +129,8 @@ export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
     const detail = 'The digest of a period has no prefixes: leave depth out.';
     faults.push({ parameter: 'depth', code: 'conflicting_parameters', detail });
   }
-  const { timeZone } = limits;
-  return {
-    ...parseHashRequest(call, single, faults),
-    values: { timeZone },
-    prefixes: [],
-    depth: Number(depth),
-    periods,
-  };
+  const values = { timeZone: limits.timeZone };
+  return { ...parseHashRequest(call, single, faults), values, prefixes: [], depth: Number(depth), periods };
 }
 
 function parseHashRequest(call: SyncCall, single: ReadonlyMap<string, string>, faults: FieldError[]) {

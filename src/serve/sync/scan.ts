@@ -1,5 +1,5 @@
 import type { Statement, Values } from '../../postgres/statement.js';
-import type { OrderKey } from '../../resource/definition/row-serializer.js';
+import type { OrderKey } from '../../resource/definition/resource.js';
 import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section } from '../../resource/statements/sync-statements.js';
 import { bindRange } from '../read/page.js';

@@ -89,10 +89,8 @@ async function createRecord(writing: Writing): Promise<Committed<Outcome>> {
   const entries = makeDiff(write, null, request.members);
   const values = { id: randomUUID(), ...members, ...bindStored(request), ...bindChanges(write, 'created', entries) };
   try {
-    const { outcome, position } = await transaction.commit(makeClaim(write, request), {
-      statement: write.statements.create,
-      values,
-    });
+    const create = { statement: write.statements.create, values };
+    const { outcome, position } = await transaction.commit(makeClaim(write, request), create);
     const [stored] = outcome[1];
     if (stored !== undefined) return { outcome: makeOutcome(201, stored, request), position };
   } catch (error) {
@@ -130,10 +128,9 @@ function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
   });
 }
 
-const bindStored = (request: WriteRequest): Values => ({
-  'may-read': request.mayRead ? 't' : 'f',
-  ...bindKey(request),
-});
+function bindStored(request: WriteRequest): Values {
+  return { 'may-read': request.mayRead ? 't' : 'f', ...bindKey(request) };
+}
 
 function makeOutcome(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {
   return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };

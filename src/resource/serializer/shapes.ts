@@ -1,4 +1,6 @@
 import { viewWords, type WordSource } from '../../postgres/row.js';
+import { getType } from '../definition/field-types.js';
+import type { JsonShape } from '../definition/resource.js';
 import { removeImage } from '../projection/images.js';
 import { type ConstantJson, encodeJson, type JsonBytes, nullJson } from '../projection/json-bytes.js';
 import {
@@ -11,14 +13,10 @@ import {
   visitEach,
 } from '../projection/json-walk.js';
 import { type JsonAppender, makeShownMembersAppender } from '../projection/shown-members.js';
-import { getType } from './field-types.js';
-import type { JsonShape } from './resource.js';
 
-const [openList, closeList, closeObject] = ['[', ']', '}'].map(encodeJson) as [
-  ConstantJson,
-  ConstantJson,
-  ConstantJson,
-];
+const openList = encodeJson('[');
+const closeList = encodeJson(']');
+const closeObject = encodeJson('}');
 const letterN = 0x6e;
 
 /** Appends all fields of the definition in their order, null when missing, and no others. */

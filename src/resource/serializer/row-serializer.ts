@@ -1,16 +1,8 @@
 import type { Observe } from '../../base/events.js';
 import { splitPointer, toPointer } from '../../base/members.js';
 import { Row } from '../../postgres/row.js';
-import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
-import { compileCodec } from '../projection/codecs.js';
-import { removeImage } from '../projection/images.js';
-import { type ConstantJson, encodeJson, JsonBytes, nullJson } from '../projection/json-bytes.js';
-import { listChildren, MalformedJson } from '../projection/json-scan.js';
-import { openingList, openingObject, skipBlanks } from '../projection/json-walk.js';
-import type { ProjectionOptions } from '../projection/redact.js';
-import { getType, type ValueAppender } from './field-types.js';
-import { appendShaped, makeShapeAppender } from './parts.js';
-import { canFail } from './record-schema.js';
+import { getType } from '../definition/field-types.js';
+import { canFail } from '../definition/record-schema.js';
 import {
   type Field,
   getColumns,
@@ -20,26 +12,16 @@ import {
   listLeaves,
   type Resource,
   versionColumn,
-} from './resource.js';
-
-/** Scans instead of parsing, so that numbers keep every digit. Returns "null" for a missing member; throws DecodeError. */
-function makeMemberReader({ pointer = '', type }: Field): (cell: string) => string {
-  const tokens = splitPointer(pointer);
-  return (cell) => {
-    let value: string | undefined = cell.trim();
-    try {
-      for (const token of tokens) value = listChildren(value ?? '').findLast(([name]) => name === token)?.[1];
-    } catch (error) {
-      throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
-    }
-    if (value === undefined || value === 'null') return 'null';
-    if (!getType(type).isMember?.(value)) throw new DecodeError('bad_format');
-    return value;
-  };
-}
-
-/** Texts of the order columns as PostgreSQL prints them, with microseconds. */
-export type OrderKey = readonly string[];
+} from '../definition/resource.js';
+import { type Codec, DecodeError, type PresentRow } from '../projection/codec.js';
+import { compileCodec } from '../projection/codecs.js';
+import { removeImage } from '../projection/images.js';
+import { type ConstantJson, encodeJson, JsonBytes, nullJson } from '../projection/json-bytes.js';
+import { listChildren, MalformedJson } from '../projection/json-scan.js';
+import { openingList, openingObject, skipBlanks } from '../projection/json-walk.js';
+import type { ProjectionOptions } from '../projection/redact.js';
+import type { ValueAppender } from '../projection/value-appenders.js';
+import { appendShaped, makeShapeAppender } from './shapes.js';
 
 /** Appends rows by position, and builds no objects or strings. */
 export interface RowSerializer {
@@ -51,9 +33,23 @@ export interface RowSerializer {
   readonly personal: string;
 }
 
-/** Bytes that the buffer of single records keeps; most records have some 500. */
-const recordBytesKept = 262_144;
-const brace = encodeJson('}');
+/** The appenders of a serializer share it. Appending is synchronous, so all rows use one state. */
+interface RowState extends PresentRow {
+  /** Pointers of the values that could not be decoded. */
+  readonly failed: string[];
+  /** JSON cells by position: each is decoded once, for all members that it has. */
+  readonly cells: Map<number, string>;
+}
+
+/** The steps of the compilation share it. */
+interface Compiling {
+  readonly resource: Resource;
+  readonly options: ProjectionOptions;
+  readonly observe: Observe;
+  readonly members: readonly Leaf[];
+  readonly columns: readonly string[];
+  readonly state: RowState;
+}
 
 /** Decides once what does not depend on a row. Rows have the `columns`; the record shows the `members`. */
 export function compileSerializer(
@@ -63,39 +59,50 @@ export function compileSerializer(
   members: readonly Leaf[] = listLeaves(resource),
   columns: readonly string[] = getColumns(resource),
 ): RowSerializer {
+  const state: RowState = { row: new Row(), workspace: '', id: '', failed: [], cells: new Map() };
+  const compiling: Compiling = { resource, options, observe, members, columns, state };
+  const decoders = compileDecoders(compiling);
+  const appenders = members.map((member) => compileMember(compiling, member, decoders));
+  const append = joinMembers(compiling, appenders, decoders.size > 0);
+  return {
+    append,
+    toJson: makeSingleRecord(append),
+    keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
+    personal: members.flatMap(({ path, field }) => listPersonal(field, path)).join(','),
+  };
+}
+
+type Decoders = ReadonlyMap<string, ValueAppender>;
+
+function compileMember(compiling: Compiling, { field, path }: Leaf, decoders: Decoders): ValueAppender {
+  const append = canFail(field)
+    ? guardUndecodable(makeDecodedValue(compiling, field, decoders), compiling, path)
+    : makePlainValue(compiling, field);
+  return field.type === 'text' && field.column !== 'id' ? stripImage(append) : append;
+}
+
+function makeDecodedValue({ state }: Compiling, field: Field, decoders: Decoders): ValueAppender {
+  const decoded = decoders.get(field.column) as ValueAppender;
+  const isWhole = field.pointer === undefined && field.type !== 'json';
+  return isWhole ? decoded : makeMemberOfCell(field, decoded, state.cells);
+}
+
+const brace = encodeJson('}');
+
+/** Appends `{"id":`, the first value, `,"naam":`, the second one, and so on, then what a record has beside its members. */
+function joinMembers(
+  { resource: { versionSeed }, members, columns, state }: Compiling,
+  appenders: readonly ValueAppender[],
+  hasDecoders: boolean,
+): RowSerializer['append'] {
+  const { prefixes, suffix } = makePunctuation(members);
   const positions = members.map(({ field }) => columns.indexOf(field.column));
   const idAt = columns.indexOf('id');
-  const { versionSeed } = resource;
   const versionAt = columns.indexOf(versionColumn);
-  let failed: string[] = []; // pointers of the row being appended; appending is synchronous, so one list serves
-  const cells = new Map<number, string>(); // JSON cells of that row by position: each is decoded once
-  const present = { row: new Row(), workspace: '', id: '' };
-  const cellAppenders = compileDecoders(resource, options, members, columns, present);
-  const noteFailure = (path: readonly string[], row: Row, reason: string): void => {
-    const place = { resource: resource.name, row: row.text(idAt) as string, pointer: toPointer(path) };
-    failed.push(place.pointer);
-    observe({ type: 'decode_failed', ...place, reason });
-  };
-  const decoding = ({ field, path }: Leaf): ValueAppender => {
-    const decoded = cellAppenders.get(field.column) as ValueAppender;
-    const isWhole = field.pointer === undefined && field.type !== 'json';
-    const append = isWhole ? decoded : makeMemberOfCell(field, decoded, cells);
-    return guardUndecodable(append, (row, reason) => noteFailure(path, row, reason));
-  };
-  const appenders = members.map((member): ValueAppender => {
-    const { field } = member;
-    const append = canFail(field) ? decoding(member) : makePlainValue(resource, columns, field, options);
-    return field.type === 'text' && field.column !== 'id' ? stripImage(append) : append;
-  });
-  const { prefixes, suffix } = makePunctuation(members);
-  /** Runs also before a row: our own code may have failed in the row before. */
-  const forget = (): void => {
-    if (cells.size > 0) cells.clear();
-    if (failed.length > 0) failed = [];
-  };
-  const append = (row: Row, workspace: string, json: JsonBytes): void => {
-    forget();
-    if (cellAppenders.size > 0) Object.assign(present, { row, workspace, id: row.text(idAt) });
+  const { failed } = state;
+  return (row, workspace, json) => {
+    dropRow(state); // our own code may have failed in the row before
+    if (hasDecoders) Object.assign(state, { row, workspace, id: row.text(idAt) });
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
       json.appendConstant(prefixes[i] as ConstantJson);
@@ -107,15 +114,17 @@ export function compileSerializer(
     if (versionSeed !== undefined)
       json.appendText(`,"syncVersion":"${formatHexVersion(row.text(versionAt) as string, versionSeed)}"`);
     json.appendConstant(brace);
-    forget();
-  };
-  return {
-    append,
-    toJson: makeSingleRecord(append),
-    keyAt: resource.order.map(({ column }) => columns.indexOf(column)),
-    personal: members.flatMap(({ path, field }) => listPersonal(field, path)).join(','),
+    dropRow(state);
   };
 }
+
+function dropRow({ cells, failed }: RowState): void {
+  if (cells.size > 0) cells.clear();
+  if (failed.length > 0) failed.length = 0;
+}
+
+/** Bytes that the buffer of single records keeps; most records have some 500. */
+const recordBytesKept = 262_144;
 
 /** Makes texts of records in one shared buffer. */
 function makeSingleRecord(append: RowSerializer['append']): RowSerializer['toJson'] {
@@ -130,16 +139,25 @@ function makeSingleRecord(append: RowSerializer['append']): RowSerializer['toJso
   };
 }
 
-/** Replaces a value that cannot be decoded, and the bytes of it that were written before the error, by null. */
-function guardUndecodable(append: ValueAppender, note: (row: Row, reason: string) => void): ValueAppender {
+/** Replaces a value that cannot be decoded, and the bytes of it that were appended before the error, by null. */
+function guardUndecodable(
+  append: ValueAppender,
+  { resource, observe, columns, state }: Compiling,
+  path: readonly string[],
+): ValueAppender {
+  const pointer = toPointer(path);
+  const idAt = columns.indexOf('id');
   return (row, at, json) => {
     const before = json.length;
     try {
       append(row, at, json);
     } catch (error) {
       json.truncate(before);
-      note(row, error instanceof DecodeError ? error.reason : 'unexpected');
       json.appendConstant(nullJson);
+      state.failed.push(pointer);
+      const reason = error instanceof DecodeError ? error.reason : 'unexpected';
+      const id = row.text(idAt) as string;
+      observe({ type: 'decode_failed', resource: resource.name, row: id, pointer, reason });
     }
   };
 }
@@ -155,6 +173,22 @@ function makeMemberOfCell(field: Field, decoded: ValueAppender, cells: Map<numbe
     const member = readMember(cell);
     if (append === null || member === 'null') json.appendText(member);
     else appendShaped(append, member, json);
+  };
+}
+
+/** Scans instead of parsing, so that numbers keep every digit. Returns "null" for a missing member; throws DecodeError. */
+function makeMemberReader({ pointer = '', type }: Field): (cell: string) => string {
+  const tokens = splitPointer(pointer);
+  return (cell) => {
+    let value: string | undefined = cell.trim();
+    try {
+      for (const token of tokens) value = listChildren(value ?? '').findLast(([name]) => name === token)?.[1];
+    } catch (error) {
+      throw error instanceof MalformedJson ? new DecodeError('bad_format') : error;
+    }
+    if (value === undefined || value === 'null') return 'null';
+    if (!getType(type).isMember?.(value)) throw new DecodeError('bad_format');
+    return value;
   };
 }
 
@@ -183,40 +217,27 @@ function decodeCell(decoded: ValueAppender, row: Row, at: number): string {
   }
 }
 
-/** Compiles appenders of the encoded columns of the `present` row, by name. */
-function compileDecoders(
-  { codecs, table }: Resource,
-  options: ProjectionOptions,
-  members: readonly Leaf[],
-  columns: readonly string[],
-  present: PresentRow,
-): ReadonlyMap<string, ValueAppender> {
+/** Compiles appenders of the encoded columns, by name. */
+function compileDecoders({ resource, options, members, columns, state }: Compiling): Decoders {
+  const { codecs, table } = resource;
   const others = new Map(columns.map((column, at) => [column, at]));
   const used = [...new Set(members.flatMap(({ field }) => field.codec ?? []))];
   return new Map(
     used.flatMap((codec) => {
       const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
       const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
-      const appendCell = compileCodec(codecs[codec] as Codec, options, {
-        table,
-        columns: encoded,
-        otherColumns: others,
-      });
-      return encoded.map((column) => [column.name, (_, __, json) => appendCell(json, column, present)] as const);
+      const rows = { table, columns: encoded, otherColumns: others };
+      const appendCell = compileCodec(codecs[codec] as Codec, options, rows);
+      return encoded.map((column) => [column.name, (_, __, json) => appendCell(json, column, state)] as const);
     }),
   );
 }
 
-function makePlainValue(
-  resource: Resource,
-  columns: readonly string[],
-  field: Field,
-  { redaction }: ProjectionOptions,
-): ValueAppender {
+function makePlainValue({ resource, columns, options }: Compiling, field: Field): ValueAppender {
   const { type, clean, diff, words } = field;
   if (clean === 'audit-diff') {
     const entityAt = columns.indexOf(getEntityColumn(resource));
-    const redactDiff = redaction(diff, words);
+    const redactDiff = options.redaction(diff, words);
     return (row, at, json) => json.appendText(redactDiff(row.text(entityAt), row.text(at) as string));
   }
   if (type !== 'json') return getType(type).append;
