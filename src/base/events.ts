@@ -32,7 +32,7 @@ export interface EventMetric<E> {
   /** The metric's name without the prefix `gateway_` and the suffix `_total`. */
   readonly name: string;
   readonly help: string;
-  /** Known values of a label, which count from 0 on; null: any value. */
+  /** The values of a label, each of which counts from 0 on; null: its values are not known here. */
   readonly labels?: Readonly<Partial<Record<keyof E, readonly string[] | null>>> | undefined;
   readonly seconds?: (event: E) => number;
   readonly amount?: (event: E) => number;

@@ -7,7 +7,14 @@ import { getDatabaseErrorKind, getHelp, StatementEnded } from './database-errors
 import type { ReadableResource, Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
-// `choose` picks a replica that meets the requirement; `runOnServer` runs the read there, and repeats it elsewhere or on the primary.
+// Which server answers a read. `choose` picks a replica that meets the requirement, `runOnServer` runs the read there, and repeats it
+// elsewhere after a failure. A read that must show the workspace's last write can go to the primary.
+//
+// Example: the last write has position 80, and the page began on B.
+//   A has replayed 70 and has no statement in flight: it is left out, because it does not show the write.
+//   B has replayed 90 and has 3 statements in flight: its rank is 2 × 3 = 6, so the read goes to B.
+//   C has replayed 85 and has 3 statements in flight: its rank is 2 × 3 + 1 = 7, because the page did not begin there.
+// If B fails the read, its rank is 1,000,000,006, and the read is repeated on C.
 
 export interface Servers {
   readonly replicas: readonly Replica[];
@@ -30,8 +37,8 @@ export interface ReadTarget {
 }
 
 export interface Requirement {
-  /** Identifies the replica that the page began on; a page that changed it with each chunk would fail with any of them. */
-  readonly ofPage?: object;
+  /** The server on which the page began; a page that changed it with each chunk would fail if any of them fails. */
+  readonly pageServer?: ReadTarget | Candidate;
   readonly resource?: ReadableResource;
   readonly replayed?: Lsn;
   readonly asOfMs?: number | null;
@@ -64,7 +71,7 @@ export interface Candidate {
 /** Ranks a failed replica behind any number of statements in flight. */
 const failedRank = 1e9;
 
-/** Prefers healthy replicas with the fewest statements in flight, then the page's replica, then chance; a failed one comes last. */
+/** Takes the replica with the lowest rank; among equals chance decides. Null if no healthy replica meets the requirement. */
 export function choose<R extends Candidate>(
   replicas: readonly R[],
   requirement: Requirement,
@@ -78,8 +85,8 @@ export function choose<R extends Candidate>(
     if (!healthy || (requirement.resource && !replica.mayRead(requirement.resource))) continue;
     if (requirement.replayed !== undefined && replayed < requirement.replayed) continue;
     if (requirement.asOfMs != null && (asOfMs ?? 0) < requirement.asOfMs) continue;
-    const hasFailed = failed?.has(replica) ?? false;
-    const rank = Number(hasFailed) * failedRank + 2 * replica.inFlight + Number(replica !== requirement.ofPage);
+    const failedPart = failed?.has(replica) ? failedRank : 0;
+    const rank = failedPart + 2 * replica.inFlight + Number(replica !== requirement.pageServer);
     if (rank > bestRank) continue;
     equals = rank === bestRank ? equals + 1 : 1;
     bestRank = rank;
@@ -88,16 +95,16 @@ export function choose<R extends Candidate>(
   return best;
 }
 
-/** A vacuum can conflict with a read on two replicas at once. More replicas get one attempt each, and one a second. */
+/** A vacuum can cancel a read on two replicas at once, so a third attempt follows. Each of more replicas gets one, and one of them two. */
 const attemptsMax = 3;
 /** Pause before the next search; a longer one follows a failure of the primary, because all its few reads share it. */
 const pauseMs = 20;
 const primaryPauseMs = 100;
 
 /**
- * Repeats `work` when the replica fails: twice, or for a begun page until `resumeMs` have passed. The probe precedes the read, because in
- * one statement both see the older snapshot. `now` returns the requirement after the `first` look. Throws `replica_unavailable`, or
- * `late()` for a slow statement.
+ * Repeats `work` when the replica fails: twice, or for a begun page until `resumeMs` have passed. The moment of an attempt comes from a
+ * probe before the read, so the read sees at least what the probe saw. `now` gives the requirement of each later search, because it can
+ * change meanwhile. Throws `replica_unavailable`, or `late()` for a slow statement.
  */
 export async function runOnServer<T>(
   servers: Servers,
@@ -131,16 +138,8 @@ interface Search {
 /** Finds a replica that has not failed this read; null: the read must wait. */
 function chooseServerNow({ replicas }: Servers, requirement: Requirement, search: Search): Attempt | null {
   const replica = choose(replicas, requirement, search.failed);
-  return replica === null || search.failed?.has(replica) ? null : startAttempt(replica, replica, requirement, search);
-}
-
-function startAttempt(
-  target: ReadTarget,
-  replica: Replica | null,
-  requirement: Requirement,
-  { failures }: Search,
-): Attempt {
-  return { target, replica, asOfMs: target.state.asOfMs, failures, requirement };
+  if (replica === null || search.failed?.has(replica)) return null;
+  return { target: replica, replica, asOfMs: replica.state.asOfMs, failures: search.failures, requirement };
 }
 
 async function waitForServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
@@ -149,14 +148,15 @@ async function waitForServer(servers: Servers, required: () => Requirement, sear
     const requirement = required();
     let replica = choose(replicas, requirement, search.failed);
     if (replica !== null && search.failed?.has(replica)) {
-      await Promise.all([replica.probe(), requirement.resumeMs === undefined ? undefined : sleep(pauseMs)]); // its backend may be dead, its server alive
+      await Promise.all([replica.probe(), requirement.resumeMs === undefined ? undefined : sleep(pauseMs)]); // the backend may have ended although its server runs
       replica = choose(replicas, requirement, search.failed);
     }
     const waitedMs = search.obstacleMs === null ? 0 : performance.now() - search.obstacleMs;
     const target = replica ?? takePrimaryOrWait(servers, requirement, waitedMs);
-    if (target !== null) return startAttempt(target, replica, requirement, search);
+    const { failures } = search;
+    if (target !== null) return { target, replica, asOfMs: target.state.asOfMs, failures, requirement };
     const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
-    await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly one probe is enough
+    await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly the first probe shows that a replica has caught up
     search.obstacleMs ??= performance.now();
   }
 }
@@ -171,9 +171,9 @@ async function endAttempt(
 ): Promise<void> {
   const kind = error instanceof Problem ? 'permanent' : getDatabaseErrorKind(error);
   if (kind === 'permanent' || kind === 'unfit') throw error;
-  const [code, helps = 'repeat'] = [getErrorCode(error), getHelp(error)];
-  if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code, helps });
-  if (kind === 'timeout') await replica?.probe(); // a frozen server also lets statements time out
+  const helps = getHelp(error) ?? 'repeat';
+  if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code: getErrorCode(error), helps });
+  if (kind === 'timeout') await replica?.probe(); // a timeout can also come from a server that is frozen
   if (kind === 'timeout' && target.state.healthy) throw late();
   if (helps === 'new connection') {
     target.renew();
@@ -190,13 +190,14 @@ async function endAttempt(
   if (replica !== null) {
     search.failed ??= new Set();
     search.failed.add(replica);
-    void replica.probe(pauseMs); // ejects a dead replica before other reads choose it
+    void replica.probe(pauseMs); // a dead replica is ejected before other reads choose it
   } else {
     target.pause?.(primaryPauseMs);
     await sleep(primaryPauseMs + pauseMs);
   }
 }
 
+/** Returns null if the read must wait for longer. Throws when it has waited for long enough. */
 function takePrimaryOrWait(
   { replicas, primary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
   requirement: Requirement,
@@ -205,16 +206,15 @@ function takePrimaryOrWait(
   const hasHealthyReplica = choose(replicas, {}) !== null;
   const { showsWrite = false, replicasOnly = false, orPrimary = false } = requirement;
   const mayAskPrimary = hasHealthyReplica ? showsWrite && !replicasOnly && waitedMs >= freshnessWaitMs : orPrimary;
-  if (mayAskPrimary) {
-    const target = primary?.() ?? null;
-    if (target !== null) return target;
-  }
+  const target = mayAskPrimary ? (primary?.() ?? null) : null;
+  if (target !== null) return target;
   const waitMaxMs = !hasHealthyReplica ? 0 : showsWrite ? freshnessWaitMs : resumeMs;
   if (waitedMs < Math.max(waitMaxMs, requirement.resumeMs ?? 0)) return null;
   if (!hasHealthyReplica) throw new Shortage('no replica');
   throw new Shortage(showsWrite ? 'write not replayed' : 'page not replayed');
 }
 
+/** Makes the function that lends the primary to a read. It returns null while the primary rests, or has served its reads of this second. */
 export function usePrimary(
   pool: ConnectionPool,
   isReachable: () => boolean,

@@ -19,6 +19,7 @@ export interface PoolLimits extends ConnectionLimits {
   readonly sharing?: { readonly activeWorkspaces: ActiveKeys; readonly divisor: number };
   readonly queueMax: number;
   readonly statementTimeoutMs: number;
+  /** Silence after which a resource counts as slow (resource-health.ts). */
   readonly quietMs: number;
 }
 
@@ -31,9 +32,9 @@ export interface RunOptions {
   readonly waitMs: number;
   /** Aborts the wait and the statement. */
   readonly signal?: AbortSignal | undefined;
-  /** A full queue never refuses a begun page, because large pages have a bound of their own. */
+  /** The statement continues a page. A full queue does not refuse it, because large pages have a bound of their own. */
   readonly isContinuation?: boolean;
-  /** Few chunks of large pages run while single records are read. */
+  /** The statement reads a chunk of a large page. Few of them run while single records are read. */
   readonly isChunk?: boolean;
   /** A backend that is silent for longer counts as lost; absent: no bound. */
   readonly stallMsMax?: number | undefined;
@@ -58,19 +59,27 @@ type Begin<T> = (connection: Connection) => Promise<T>;
 
 /** Pause after a failed login, so that waiting statements do not try the next one at once. */
 const failedLoginPauseMs = 50;
-/** Chunks leave room for short statements this long after the last one. */
-const detailsMs = 1000;
-/** Longest wait for a first connection that is not reserved. */
+/** Chunks of large pages are capped for this long after the last short statement. */
+const cappedMs = 1000;
+/** While all connections are reserved, a statement waits at least this long for a new one. */
 const openingMsMax = 1000;
 
-/** An abandoned statement may run this long: most end sooner, and a new connection costs more. */
+/** A statement whose client left may run on for this long: most end sooner, and a new connection costs more. */
 const abandonedMsMax = 100;
-/** Exceeds lock_timeout, which ends a statement that looks for the end of a lock. */
+/** A trial statement ends by lock_timeout, which is shorter; this limit ends one whose server is silent. */
 const trialMsMax = 3000;
 
 /**
  * A bounded set of connections to one server, with a bounded, fair queue. Short statements share connections by pipelining
  * (depth > 1). A long statement has a connection to itself (depth 1), so that it can be ended when its client disconnects.
+ *
+ * The way of a statement:
+ * 1. `run` refuses it at once while a lock holds its resource on this server.
+ * 2. `#enter` admits it if its workspace has units left, its resource has room, and a connection has fewer statements than `depth`.
+ *    Otherwise it waits, for `waitMs` at most, in the lane of its resource and workspace (flow/gate.ts).
+ * 3. `#start` sends it behind the statements that the connection has in flight. Its rows go to `onRow`.
+ * 4. `#sweep` looks at it every 50 ms. After `quietMs` without a byte, the connection is reserved for its resource (resource-health.ts),
+ *    and the statements behind it move to other connections. At its end it gives its units back, and the gate begins the next one.
  */
 export class ConnectionPool {
   readonly #connections: ConnectionSet;
@@ -96,7 +105,7 @@ export class ConnectionPool {
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
       queueMax,
-      isOpen: () => this.#leastBusy() !== null,
+      isOpen: () => this.#findConnection() !== null,
       // Without a usable connection the server is at fault, and another can answer.
       refusal: (reason, resource) => {
         if (reason === 'late' && !this.#connections.isUsable) return new ConnectionLost('no connection in time');
@@ -147,21 +156,21 @@ export class ConnectionPool {
     });
   }
 
-  /** Begins at once or after a wait. */
+  /** Begins at once if the statement may start now, otherwise after a wait in the queue. */
   #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
-    // While all connections are reserved the pool opens another one: if that fails, the server is unreachable.
+    // While all connections are reserved the pool opens another one. If that takes too long, the server is unreachable.
     const waitMs =
       this.#connections.reserved > 0 && !this.#connections.isUsable
         ? Math.max(options.waitMs, openingMsMax)
         : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    // No statement is sent behind a slow one.
-    const free = () => this.#leastBusy(resource.state === 'slow' ? 1 : this.limits.depth);
+    // A statement of a slow resource gets an idle connection, so that no other statement waits behind it.
+    const free = () => this.#findConnection(resource.state === 'slow' ? 1 : this.limits.depth);
     const mayStart = () => this.#mayStart(workspace, resource, options);
     const connection = mayStart() ? free() : null;
     if (connection !== null) return begin(connection);
-    // A page that begins does not wait for all chunks of the workspace's other pages, and no resource waits for another one.
+    // Each resource has a lane, and so have begun pages: a page that begins does not wait for all chunks of the workspace's other pages.
     const lane = `${resource.name} ${workspace}${isContinuation ? ' continuations' : ''}`;
     const waiting = { lane, group: resource, waitMs, signal, isExempt: isContinuation };
     return this.#gate.wait(mayStart, () => begin(free() as Connection), waiting);
@@ -177,7 +186,7 @@ export class ConnectionPool {
     this.#resets++;
     for (const connection of this.#connections) connection.destroy();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
-    this.settle(new Set()); // another server is asked from now on
+    this.settle(new Set()); // what the old server holds counts no longer
   }
 
   /** Replaces the connections; statements in flight end on the old ones. */
@@ -198,7 +207,7 @@ export class ConnectionPool {
     return this.#connections.count(({ reservedFor, hasEnded }) => reservedFor !== null || hasEnded) > 0;
   }
 
-  /** Compares with a look at the server (connection-set.ts). Then waiting statements begin. */
+  /** Tells which backends the server holds (connection-set.ts). Then waiting statements begin. */
   settle(pids: ReadonlySet<number> | null): void {
     this.#connections.settle(pids);
     this.#gate.serve();
@@ -210,31 +219,31 @@ export class ConnectionPool {
     return known;
   }
 
-  /** Token look-ups have no workspace, and count against no share. */
+  /** A look-up of a token has no workspace, so it counts against no share. */
   #mayStart(workspace: string, resource: ResourceHealth, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#chunksAreCapped(options)) return false;
-    return this.#connections.roomFor(resource) > 0 && (resource.state !== 'slow' || this.#leastBusy(1) !== null);
+    return this.#connections.roomFor(resource) > 0 && (resource.state !== 'slow' || this.#findConnection(1) !== null);
   }
 
-  /** While single records are read, chunks of large pages get a quarter of the connections, and one more may begin a page. */
+  /** While single records are read, chunks of large pages get a quarter of the connections, and the first chunk of a page one more. */
   #chunksAreCapped({ isContinuation = false }: RunOptions): boolean {
     const { connections } = this.limits;
     const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
     const pool = this.shortPool;
-    const areRead = pool !== undefined && performance.now() - pool.#startedMs < detailsMs;
+    const areRead = pool !== undefined && performance.now() - pool.#startedMs < cappedMs;
     return areRead && this.#chunksRunning >= chunksMax;
   }
 
-  /** Opens another connection if none is idle. */
-  #leastBusy(depth = this.limits.depth): Connection | null {
+  /** Returns the connection with the fewest statements, below `depth`; opens another one if it is not idle, or there is none. */
+  #findConnection(depth = this.limits.depth): Connection | null {
     const connection = this.#connections.leastBusy(depth);
     if ((connection === null || connection.inFlight > 0) && this.#connections.counted < this.limits.connections)
       void this.#openOne();
     return connection;
   }
 
-  /** Returns the function to call at the end. */
+  /** Takes units for work that begins on the connection. The returned function ends it. */
   #begin(connection: Connection, resource: ResourceHealth, workspace: string, cost?: number): Release {
     const { loop } = this.server;
     const startedMs = loop.ranMs();
@@ -244,7 +253,7 @@ export class ConnectionPool {
       if (connection.isGivenUp && this.#connections.has(connection)) resource.reserve(connection);
       else if (connection.inFlight === 0 && connection.reservedFor !== null) {
         resource.release(connection, loop.ranMs() - startedMs > this.limits.quietMs);
-        if (this.#connections.counted > this.limits.connections) connection.close(); // one too many
+        if (this.#connections.counted > this.limits.connections) connection.close(); // a connection beyond the bound was opened meanwhile
       }
       release();
     };
@@ -267,7 +276,7 @@ export class ConnectionPool {
         resolve(false);
         connection.endOldest();
       };
-      // The connection is free only once the statement ended, so that aborts open no more than the bound.
+      // An aborted statement occupies its connection until it has ended, so that aborts open no connections beyond the bound.
       const abort = (): void => {
         connection.endIn(abandonedMsMax);
         reject(signal?.reason);
@@ -286,7 +295,7 @@ export class ConnectionPool {
     });
   }
 
-  /** pg_cancel_backend has the SQLSTATE of statement_timeout, which comes later: only a localized text differs. */
+  /** pg_cancel_backend and statement_timeout have one SQLSTATE, and texts are localized. A timeout comes later. */
   #wasCancelled(error: Error, startedMs: number): boolean {
     const isEarly = performance.now() - startedMs < this.limits.statementTimeoutMs / 2;
     return isEarly && getErrorCode(error) === queryCanceled;
@@ -316,7 +325,7 @@ export class ConnectionPool {
       const isOrphaned = connection.inFlight > 0 && connection.pid !== null && resets === this.#resets && !this.#closed;
       if (isOrphaned && onOrphan) onOrphan();
       else this.#connections.delete(connection);
-      if (this.#gate.waiting > 0) this.#leastBusy();
+      if (this.#gate.waiting > 0) this.#findConnection();
     };
     if (this.#closed || resets !== this.#resets) connection.close();
     return connection;
@@ -337,7 +346,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Repeats the statement on another connection, where lock_timeout cancels it: a row, or another error, means no lock. */
+  /** Repeats the statement on a connection of its own. It is locked if lock_timeout cancels it; a row, or another error, means no lock. */
   async #isLocked(run: CheckedRun, resource: ResourceHealth): Promise<boolean> {
     const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
     if (trial === null) return false;

@@ -13,9 +13,8 @@ export interface ConnectionLimits {
  * The connections of a pool, and the room that they leave to each resource. Connections that ended without an answer stay until the server
  * no longer holds their transactions.
  *
- * The connection of a quiet statement is reserved for its resource (resource-health.ts): it no longer counts against the bound, and the
- * statements behind it go elsewhere. Slow resources share as many reserved connections as the pool has; at most twice as many are reserved,
- * so that a resource that turns slow finds room.
+ * A connection that is reserved for a slow resource (resource-health.ts) does not count against the bound. At most twice as many as the
+ * bound are reserved, so that a resource that turns slow finds room.
  *
  * A transaction leases a connection. It is given up when no client awaits it, and orphaned when its connection ended without an answer:
  * the server may hold both. With `onOrphan` the bound counts them and reserved connections. Slow resources together have half of it, each
@@ -61,7 +60,7 @@ export class ConnectionSet extends Set<Connection> {
     return Math.min(part - reserved, 2 * connections - this.reserved);
   }
 
-  /** Some connection takes statements, now or later. */
+  /** Some connection takes statements, at once or when it has fewer in flight. */
   get isUsable(): boolean {
     return this.count(({ usable, reservedFor }) => usable && reservedFor === null) > 0;
   }

@@ -16,11 +16,11 @@ export interface Run {
   readonly statement: Statement;
   readonly workspace: WorkspaceId | null;
   readonly values: Values;
-  /** Receives a mark of the server (wal-position.ts) before the rows and after them. */
+  /** Receives a mark of the server (wal-position.ts) from before the rows and one from after them. */
   readonly marks?: TextRow[] | undefined;
 }
 
-/** Statements are prepared by name, once per connection. All connections share this state, because a pooler can begin to lose names. */
+/** All connections share this state: when one meets a pooler that loses names, no statement is prepared by name any more. */
 export class StatementNames {
   /** Listeners, called once. */
   readonly onLoss: (() => void)[] = [];
@@ -54,25 +54,27 @@ export type Connect = () => Promise<Connection>;
 /** The name that pg_stat_activity shows. */
 export const applicationName = 'workspace-data-gateway';
 
-/** A statement in flight is `isOverdue` once it has exceeded its time limit. A transaction cannot move. Times are by the loop's clock. */
+/** A statement in flight, or the leased work of a transaction. Times are by the loop's clock. */
 interface Started {
   readonly atMs: number;
   readonly stallMsMax?: number | undefined;
   readonly resource: string;
+  /** Makes the statement run on another connection. Absent: it is a transaction, which cannot move. */
   readonly move?: () => void;
-  /** End of the connection, because no client waits for the statement. */
+  /** When the connection ends, because no client waits for the statement; absent: it does not. */
   endsMs?: number;
-  /** Absent: only the end of the connection ends the statement. */
+  /** Rejects the work of a transaction, while the server may still hold it. Absent: it is a statement. */
   giveUp?: () => void;
+  /** The statement has exceeded its time limit. */
   isOverdue: boolean;
 }
 
-/** The error has statement_timeout's SQLSTATE, so it is not repeated, which would double the load. */
+/** Makes an error with the SQLSTATE of statement_timeout: such a statement is not repeated, because that would double the load. */
 function makeStatementTimeout(): Error {
   return Object.assign(new Error('the statement took too long'), { code: queryCanceled, severity: 'ERROR' });
 }
 
-/** After a read of this size the other sockets are read first: libuv reads up to 32 times from one socket. */
+/** After a read of this size the other sockets get their turn, because libuv reads up to 32 times from one socket. */
 const largeReadBytes = 12_288;
 /** Time for PostgreSQL to close a connection before the gateway destroys it. */
 const closeMsMax = 1000;
@@ -123,7 +125,7 @@ const transitions = {
   orphaned: { close: 'orphaned', giveUp: 'orphaned', end: 'orphaned' },
 } as const;
 
-/** Pipelines statements. After any error it takes no statement. */
+/** Sends statements without waiting for the answers of earlier ones. After any error it takes no further statement. */
 export class Connection {
   readonly #named: boolean;
   readonly #started = new Set<Started>();
@@ -131,10 +133,10 @@ export class Connection {
   #readAtMs = 0;
   #endedMs = 0;
   #state: keyof typeof transitions = 'open';
-  /** Only the resource changes its reservation; no other statement gets the connection. */
+  /** The slow resource that has this connection to itself; null: every statement may use it. Only `ResourceHealth` sets it. */
   reservedFor: ResourceHealth | null = null;
   #closing: NodeJS.Timeout | undefined;
-  /** Is called once. */
+  /** Is called once, when the socket has ended. */
   onEnd: () => void = () => undefined;
 
   private constructor(
@@ -157,11 +159,7 @@ export class Connection {
   }
 
   /** Rejects as `openClient` does. */
-  static async open(
-    url: string,
-    options: ConnectionOptions,
-    login: Login = new Login(options.session),
-  ): Promise<Connection> {
+  static async open(url: string, options: ConnectionOptions, login = new Login(options.session)): Promise<Connection> {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
@@ -203,9 +201,9 @@ export class Connection {
   }
 
   /**
-   * Passes each row to `onRow` as it arrives; calls `done` once, when PostgreSQL has reported the statement as complete or it has failed. A
-   * statement whose backend sends nothing for `stallMsMax` fails as lost. A statement that runs alone is sent at once, the statements of a
-   * turn of the event loop in one write: under load, writes to sockets were half the cost of a single record.
+   * Passes each row to `onRow` as it arrives. Calls `done` once, when PostgreSQL has reported the statement as complete, or it has failed.
+   * A statement whose backend sends nothing for `stallMsMax` fails as lost. Statements that start in one turn of the event loop are sent in
+   * one write, because writes to sockets were half the cost of a single record under load; a statement that runs alone is sent at once.
    */
   start(
     run: Run,
@@ -221,7 +219,7 @@ export class Connection {
     const resource = getResourceName(run.statement);
     const started: Started = { atMs: this.options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
     const ended = (error: Error | null): void => {
-      if (!this.#started.delete(started)) return; // another connection has it
+      if (!this.#started.delete(started)) return; // it was moved to another connection
       this.#endedMs = this.options.loop.ranMs();
       if (error || !this.usable) this.close();
       if (error instanceof StatementMixedUp) this.options.names.lose();
@@ -288,9 +286,9 @@ export class Connection {
   }
 
   /**
-   * Ends the oldest statement when it exceeds its limit, or its backend is stalled. If it waited half of its time behind another statement,
-   * it fails as lost. Leased work fails, but the connection lasts until the server has answered, because the transaction does. Returns
-   * whether the oldest statement has got no byte for `quietMs`.
+   * Looks at the oldest statement, which is the one that the server runs. A statement that exceeds its limit, or whose backend is stalled,
+   * ends with the connection; if it waited half of its time behind another statement, it fails as lost, so that it is repeated. Leased work
+   * fails, but its connection lasts until the server answers, because the transaction does. Returns whether no byte came for `quietMs`.
    */
   checkProgress(quietMs: number, statementMsMax: number): boolean {
     const [oldest] = this.#started;
@@ -308,12 +306,12 @@ export class Connection {
     return silentMs > quietMs;
   }
 
-  /** Is called when no client awaits the work any more. */
+  /** Marks the connection: no client awaits its work any more, but the server may still run it. */
   giveUp(): void {
     this.#change('giveUp');
   }
 
-  /** Also stops statements: PostgreSQL notices by client_connection_check_interval. */
+  /** Ends the socket. PostgreSQL then stops its statement, because client_connection_check_interval makes it look at the socket. */
   destroy(): void {
     this.#change('close');
     getStream(this.client).destroy();
@@ -327,7 +325,7 @@ export class Connection {
     this.client.end().catch(() => {});
   }
 
-  /** Adds the time of the login, which `isOfOlderConnection` reads. */
+  /** Adds the time of the login to the error, for `isOfOlderConnection`. */
   #withConnectionAge(error: Error): Error {
     return Object.assign(error, { connectionOpenedMs: this.#openedMs });
   }
@@ -344,7 +342,7 @@ export class Connection {
   }
 }
 
-/** The guard lasts for the parts' common transaction: no later user of the connection inherits the workspace, even through PgBouncer. */
+/** Puts the guard first. It lasts for the transaction of the parts, so no later user of the connection inherits the workspace. */
 function planParts(
   { statement, workspace, values, marks }: Run,
   computeMac: WorkspaceMac,
@@ -362,13 +360,13 @@ export function getErrorCode(error: unknown): string {
   return String((error as { code?: unknown }).code ?? 'connection');
 }
 
-/** The first failure, the end of a connection opened before `atMs`, uses up no attempt: it is no evidence against the server. */
+/** Returns whether a connection ended that is older than the first failure, at `atMs`: a restart ends all of them, and is one failure. */
 export function isOfOlderConnection(error: unknown, atMs: number): boolean {
   const { connectionOpenedMs = Number.POSITIVE_INFINITY } = error as { connectionOpenedMs?: number };
   return endsConnection(error) && connectionOpenedMs < atMs;
 }
 
-/** Reads the URL at each login; null while no server may be used. */
+/** Makes the function that logs in. It reads the URL each time, because the password can change; null: no server may be used now. */
 export function connectTo(url: () => string | null, options: ConnectionOptions): Connect {
   const login = new Login(options.session);
   return async () => {

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { limitEntries } from '../base/cache-bound.js';
 import { isLater, isSameHistory, type Lsn, type WalPosition, type WritePosition } from './wal-position.js';
 
-/** `lsn` is flushed, so that replicas can have replayed it. */
+/** A position of the primary. `lsn` is flushed, so replicas can have replayed it. */
 export interface PositionSample extends WalPosition {
   /** Everything visible at that moment lies before this position, flushed or not. */
   readonly insertLsn: Lsn;
@@ -52,7 +52,7 @@ export class Heartbeat {
   }
 }
 
-/** No call rejects, and each ends after about 250 ms. */
+/** The gateways that share write positions with this one. No call rejects, and each ends after about 250 ms. */
 export interface OtherGateways {
   /** Resolves when the other gateways know the write. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
@@ -76,16 +76,11 @@ export class WritePositions {
   /** A replica must have replayed this position for the workspace's next read. */
   lastWriteOf(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
     const asking = this.#others?.lastWrite(workspace);
-    return asking === undefined ? this.#lastKnown(workspace) : this.#afterAsking(workspace, asking);
-  }
-
-  async #afterAsking(
-    workspace: string,
-    asking: Promise<WritePosition | undefined>,
-  ): Promise<WritePosition | undefined> {
-    const published = await asking;
-    if (published !== undefined) this.learn(workspace, published);
-    return this.#lastKnown(workspace);
+    if (asking === undefined) return this.#lastKnown(workspace);
+    return asking.then((published) => {
+      if (published !== undefined) this.learn(workspace, published);
+      return this.#lastKnown(workspace);
+    });
   }
 
   #lastKnown(workspace: string): WritePosition | undefined {

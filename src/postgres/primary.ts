@@ -1,6 +1,5 @@
 import { Problem, Shortage } from '../base/errors.js';
 import type { Help, Observe } from '../base/events.js';
-import type { EventLoop } from '../base/flow/event-loop.js';
 import {
   type Connect,
   type Connection,
@@ -8,9 +7,8 @@ import {
   connectTo,
   getErrorCode,
   isOfOlderConnection,
-  type StatementNames,
 } from './connection.js';
-import { ConnectionPool, type Lease } from './connection-pool.js';
+import { ConnectionPool, type Lease, type PoolLimits } from './connection-pool.js';
 import { getDatabaseErrorKind, getHelp, getReason } from './database-errors.js';
 import type { Heartbeat, PositionSample } from './heartbeat.js';
 import { type LateCheck, Probe, type ProbeBounds } from './probe.js';
@@ -25,22 +23,17 @@ import {
   type TransactionResult,
   type Work,
 } from './transaction.js';
-import type { WorkspaceMac } from './workspace-mac.js';
 import { getWriteWaits, type WriteWaits, waitsStatement } from './write-waits.js';
 
 /** Times are in milliseconds. */
-export interface PrimaryBounds {
+export interface PrimaryBounds
+  extends Pick<PoolLimits, 'queueMax' | 'quietMs'>,
+    Pick<ConnectionOptions, 'loop' | 'names' | 'computeMac'> {
   readonly primaryConnections: number;
-  readonly queueMax: number;
   /** Longest wait of a write for a connection. */
   readonly writeWaitMs: number;
   /** Time limit of a write, repetitions included. */
   readonly writeTimeoutMs: number;
-  /** Silence after which a resource counts as slow (connection-pool.ts). */
-  readonly quietMs: number;
-  readonly loop: EventLoop;
-  readonly names: StatementNames;
-  readonly computeMac: WorkspaceMac;
 }
 
 /** A repetition mostly succeeds after a serialization failure, a deadlock or a lost connection. */
@@ -50,7 +43,7 @@ const nothingWaits: WriteWaits = { pids: null };
 /** The status names a refused login for this long. */
 const refusedLoginMs = 60_000;
 
-/** Connections for reads when no replica is fresh enough; the reads per second are capped. */
+/** Number of connections for the few reads that no replica can answer (`primaryReadsPerSecond`). */
 export const primaryReadConnections = 2;
 
 /** The server that takes writes, with a small pool and a deadline for each transaction. Decides which failures are repeated. */
@@ -84,7 +77,7 @@ export class Primary {
     this.#pool = new ConnectionPool(limits, connectNoting, new ServerHealth('primary', bounds.loop, observe));
   }
 
-  /** Names the cause for which writes wait, or have no connection. */
+  /** Says why writes wait, or why they get no connection; undefined if neither is known. */
   get obstacle(): string | undefined {
     const { reason = '', atMs = Number.NEGATIVE_INFINITY } = this.#refusedLogin ?? {};
     return this.#waits.sentence ?? (performance.now() - atMs < refusedLoginMs ? `no login: ${reason}` : undefined);
@@ -168,7 +161,7 @@ export class Primary {
     }
   }
 
-  /** Throws an error that no repetition mends. */
+  /** Returns what helps against the error. Throws it if no repetition can help. */
   #reportFailure(error: unknown): Help | undefined {
     if (error instanceof Problem) throw error;
     const kind = getDatabaseErrorKind(error);
@@ -182,12 +175,6 @@ export class Primary {
     this.observe({ type: 'primary_failed', code, ...(obstacle !== undefined && { obstacle }) });
   }
 }
-
-const reasons: Readonly<Record<string, string>> = {
-  in_recovery: 'it is in recovery',
-  old_timeline: 'it is on the timeline of before a promotion',
-  unchecked: 'it is not checked yet',
-};
 
 /** A server that is the primary, or can become it. */
 export interface PrimaryNode {
@@ -270,10 +257,10 @@ export class PrimaryNodes {
       // Taken before the statement, so that all commits until then lie at or before the position.
       const [atMs, tickMs] = [Date.now(), performance.now()];
       const state = await node.probe.ask(node === this.#current ? this.#show : undefined);
-      if (state.inRecovery) return this.#fail(node, 'in_recovery');
+      if (state.inRecovery) return this.#fail(node, 'in_recovery', 'it is in recovery');
       await node.check?.repeat();
       if (node.check?.isComplete === false)
-        return this.#fail(node, 'unchecked', node.check.result.refusal ?? undefined);
+        return this.#fail(node, 'unchecked', node.check.result.refusal ?? 'it is not checked yet');
       this.#accept(node, { ...state, atMs, tickMs });
     } catch (error) {
       this.#fail(node, getErrorCode(error), `it does not answer (${getReason(error as Error)})`);
@@ -286,7 +273,7 @@ export class PrimaryNodes {
     const isCurrent = node === this.#current;
     if (newest !== undefined && sample.systemIdentifier !== newest.systemIdentifier && !isCurrent) return;
     if (newest?.systemIdentifier === sample.systemIdentifier && sample.timeline < newest.timeline)
-      return this.#fail(node, 'old_timeline');
+      return this.#fail(node, 'old_timeline', 'it is on the timeline of before a promotion');
     if (!isCurrent && this.reachable && sample.timeline === newest?.timeline) return;
     this.heartbeat.add(sample);
     this.reason = null;
@@ -296,9 +283,9 @@ export class PrimaryNodes {
     for (const user of this.users) user.moveToNewPrimary();
   }
 
-  #fail(node: ProbedNode, code: string, reason = reasons[code]): void {
+  #fail(node: ProbedNode, code: string, reason: string): void {
     if (node !== this.#current) return;
     if (this.reachable && !node.probe.closed) this.observe({ type: 'primary_failed', code });
-    this.reason = reason ?? 'it cannot be checked';
+    this.reason = reason;
   }
 }

@@ -25,7 +25,7 @@ export interface ServerState {
   readonly receivesWal: boolean;
 }
 
-/** The functions of the sub-select fail in recovery; PostgreSQL evaluates its condition before them. */
+/** The functions of the sub-select fail in recovery. PostgreSQL evaluates its condition first, so they are not called there. */
 const stateStatement = prepareSql(
   'probe',
   `select pg_is_in_recovery(), system_identifier, coalesce(flushed, pg_last_wal_replay_lsn(), '0/0'), coalesce(lsn, '0/0'),
@@ -38,15 +38,8 @@ const stateStatement = prepareSql(
 
 export const catalogDigest = prepareSql('catalog-mark', readProject('sql/catalog/catalog-mark.sql'));
 
-function parseState([
-  inRecovery,
-  systemIdentifier,
-  lsn,
-  insertLsn,
-  timeline,
-  replayedAtMs,
-  receivesWal,
-]: TextRow): ServerState {
+function parseState(row: TextRow): ServerState {
+  const [inRecovery, systemIdentifier, lsn, insertLsn, timeline, replayedAtMs, receivesWal] = row;
   return {
     inRecovery: inRecovery === 't',
     systemIdentifier: systemIdentifier as string,
@@ -79,12 +72,10 @@ export class Probe {
   /** `also` gets the connection with the state, within the deadline. */
   async ask(also?: (connection: Connection) => Promise<unknown>): Promise<ServerState> {
     const { loop, probeDeadlineMs } = this.bounds;
-    let cancel = (): void => undefined;
-    const late = new Promise<never>((_, reject) => {
-      cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
-    });
+    const late = Promise.withResolvers<never>();
+    const cancel = loop.after(probeDeadlineMs, () => late.reject(new Error('probe deadline passed')));
     try {
-      return parseState(await Promise.race([this.#answer(also), late]));
+      return parseState(await Promise.race([this.#answer(also), late.promise]));
     } catch (error) {
       this.#drop();
       throw error;
@@ -118,10 +109,7 @@ export class Probe {
   }
 
   #drop(): void {
-    this.#connection?.then(
-      (connection) => connection.destroy(),
-      () => undefined,
-    );
+    this.#connection?.then((connection) => connection.destroy()).catch(() => undefined);
     this.#connection = null;
   }
 }
@@ -134,6 +122,7 @@ export interface CheckResult {
 
 const pauseMs = 5000;
 
+/** The check of a server that the start could not make, repeated until it passes. */
 export class LateCheck {
   #running: Promise<void> | null = null;
   #checkedMs = Number.NEGATIVE_INFINITY;

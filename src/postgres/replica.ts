@@ -74,19 +74,22 @@ export class Replica {
     private readonly check: LateCheck | null = null, // null if the check was part of the start
   ) {
     this.#probe = new Probe(connect, bounds);
-    const { shortConnections, shortDepth, shortPerWorkspace, longConnections, longPerWorkspace, activeWorkspaces } =
-      bounds;
-    const short = { connections: shortConnections, depth: shortDepth, perWorkspace: shortPerWorkspace };
-    const long = { connections: longConnections, depth: 1, perWorkspace: longPerWorkspace };
-    const sharing = (divisor: number) => ({ sharing: { activeWorkspaces, divisor } });
     this.#server = new ServerHealth(name, bounds.loop, observe);
-    this.short = new ConnectionPool({ ...bounds, ...short, ...sharing(activeDivisors.short) }, connect, this.#server);
-    this.long = new ConnectionPool(
-      { ...bounds, ...long, ...sharing(activeDivisors.long) },
-      connect,
-      this.#server,
-      this.short,
-    );
+    const { activeWorkspaces } = bounds;
+    const short = {
+      connections: bounds.shortConnections,
+      depth: bounds.shortDepth,
+      perWorkspace: bounds.shortPerWorkspace,
+      sharing: { activeWorkspaces, divisor: activeDivisors.short },
+    };
+    const long = {
+      connections: bounds.longConnections,
+      depth: 1,
+      perWorkspace: bounds.longPerWorkspace,
+      sharing: { activeWorkspaces, divisor: activeDivisors.long },
+    };
+    this.short = new ConnectionPool({ ...bounds, ...short }, connect, this.#server);
+    this.long = new ConnectionPool({ ...bounds, ...long }, connect, this.#server, this.short);
   }
 
   /** The view of the resource was checked on this replica, and no lock holds it. */
@@ -147,14 +150,8 @@ export class Replica {
     this.#catalogDigest = digest ?? this.#catalogDigest;
   }
 
-  async #update({
-    inRecovery,
-    systemIdentifier,
-    lsn: replayed,
-    replayedAtMs,
-    timeline,
-    receivesWal,
-  }: ServerState): Promise<void> {
+  async #update(answer: ServerState): Promise<void> {
+    const { inRecovery, systemIdentifier, lsn: replayed, replayedAtMs, timeline, receivesWal } = answer;
     const { newest } = this.heartbeat;
     if (!inRecovery) {
       // Each promotion begins a timeline: a server out of recovery on another one is a fault.

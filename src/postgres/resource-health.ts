@@ -3,8 +3,13 @@ import type { Observe } from '../base/events.js';
 import type { EventLoop } from '../base/flow/event-loop.js';
 import { lockNotAvailable, ServerFault } from './database-errors.js';
 
-// A resource has a state per server and pool; docs/contribute/health.md has the transitions. Short and long statements turn slow
-// separately, because a long one can be quiet while it counts or skips. A lock holds both.
+// A locked or slow resource must not take the connections of the others; docs/contribute/health.md has the states and transitions.
+//
+// Example: a pool has 8 connections. A statement of `klanten` gets no byte for 150 ms, so `klanten` is slow: its connection is reserved and
+// no longer counts, and the statements behind it move to others. Each further statement of `klanten` reserves a connection, up to 8. When
+// `werkbonnen` turns slow as well, each of the two may reserve 4. A second after the last quiet statement of `klanten` it is ok again.
+// Slowness is a state per pool, because a long statement can be quiet while it counts or skips. A lock holds for all pools of a server:
+// after a lock_timeout `outwait` refuses the statements of the resource there, and tries one every 100 ms.
 
 /** The statement was not sent, because a lock holds its resource on this server: another server can answer. */
 export class ResourceLocked extends ServerFault {
@@ -19,11 +24,11 @@ export interface LockedResource {
   readonly seconds: number;
 }
 
-/** A resource keeps separate connections this long after a quiet statement. */
+/** A resource stays slow for this long after its last quiet statement. */
 const slowMs = 1000;
-/** Pause before a statement looks for the end of a lock. */
 const pauseBeforeTrial = (): Promise<void> => sleep(100, undefined, { ref: false });
 
+/** The state of one resource in one pool. */
 export class ResourceHealth {
   /** Number of connections reserved for the resource. */
   reserved = 0;
@@ -39,7 +44,7 @@ export class ResourceHealth {
     return this.reserved > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
   }
 
-  /** Reserves the connection of a quiet statement, or of a statement that begins while the resource is slow. */
+  /** Reserves the connection of a quiet statement, or the connection on which a statement begins while the resource is slow. */
   reserve(connection: { reservedFor: ResourceHealth | null }): void {
     if (connection.reservedFor === null) this.reserved++;
     connection.reservedFor = this;
@@ -71,7 +76,7 @@ export class ServerHealth {
     return [...this.locks].map(([resource, foundMs]) => this.#describe(resource, foundMs));
   }
 
-  /** Waits until `isLocked` is false after a lock_timeout. Only one statement at a time looks for the end of a lock. */
+  /** Is called after a lock_timeout. Resolves when `isLocked` is false; only one call at a time asks, all others return. */
   async outwait(resource: string, isLocked: () => Promise<boolean>): Promise<void> {
     if (this.locks.has(resource)) return;
     const foundMs = performance.now();

@@ -3,7 +3,8 @@ import { EventLoop } from '../base/flow/event-loop.js';
 import { openClient } from './connection.js';
 import type { Row, TextRow } from './row.js';
 import { prepareSql, type Statement, type Values } from './statement.js';
-import { bindValues, guard, RoundTrip } from './wire/queries.js';
+import { makeGuardStep, runSteps, type Step } from './transaction.js';
+import { bindValues } from './wire/queries.js';
 import { RowCursor } from './wire/row-cursor.js';
 import type { SessionSetting } from './wire/session.js';
 import { Login } from './wire/wire.js';
@@ -44,14 +45,15 @@ export async function runWithSnapshot<T>(
   const loop = new EventLoop();
   const client = await openClient(url, { connectTimeoutMs, loop }, new Login(session)).finally(() => loop.close());
   try {
-    const [isReplica, position, takenAt] = (await readRow(client, originStatement)) as [string, string, string];
+    const row = await readRow(client, { statement: originStatement, values: {} });
+    const [isReplica, position, takenAt] = row as [string, string, string];
     await client.query(begin);
     const origin = { isReplica: isReplica === 't', position, takenAt };
     return await work({
       origin,
       cursor: (statement, values, onRow) => {
         // Each read computes the MAC again, because it holds for an hour. After a failure the cursor fails, too.
-        readRow(client, guard, { mac: computeMac() }).catch(() => undefined);
+        readRow(client, makeGuardStep(computeMac())).catch(() => undefined);
         return client.query(new RowCursor(statement.text, bindValues(statement, values), onRow));
       },
     });
@@ -60,11 +62,7 @@ export async function runWithSnapshot<T>(
   }
 }
 
-function readRow(client: pg.Client, statement: Statement, values: Values = {}): Promise<TextRow> {
-  const rows: TextRow[] = [];
-  const part = { statement, values: bindValues(statement, values), onRow: (row: Row) => rows.push(row.texts()) };
-  return new Promise((resolve, reject) => {
-    const done = (error: Error | null): void => (error ? reject(error) : resolve(rows[0] ?? []));
-    client.query(new RoundTrip([part as never], false, done));
-  });
+async function readRow(client: pg.Client, step: Step): Promise<TextRow> {
+  const [result] = await runSteps(client, false, [step]);
+  return result?.rows[0] ?? [];
 }

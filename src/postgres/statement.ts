@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { StringDecoder } from 'node:string_decoder';
 
-/** Is made by `prepareSql`. */
+/** `prepareSql` makes every statement, so that its name follows from its text. */
 export interface Statement {
   /** Name for people; several statements can share it. */
   readonly label: string;
@@ -14,11 +14,11 @@ export interface Statement {
   readonly inTableOrder?: true;
 }
 
-/** PostgreSQL keeps 63 bytes of a name; a digest has 22, which are 132 bits. */
+/** PostgreSQL keeps 63 bytes of a name: 40 of the label, an underscore, and 22 of the digest, which are 132 bits. */
 const labelMax = 40;
 export const digestMax = 22;
 
-/** A label begins with the resource, or with a purpose, whose underscore no resource has. */
+/** Returns the first part of the label: a resource, or a purpose such as "sync_keys", which has an underscore that no resource has. */
 export const getResourceName = ({ label }: Pick<Statement, 'label'>): string => label.split('.')[0] as string;
 
 export function prepareSql(

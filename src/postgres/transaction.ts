@@ -24,9 +24,9 @@ interface StepResult {
 }
 
 export interface Transaction {
-  /** Takes one round trip. After an error PostgreSQL skips the remaining steps. */
+  /** Runs the steps in one round trip. After an error PostgreSQL skips the remaining ones. */
   run<Steps extends readonly Step[]>(...steps: Steps): Promise<RowsOf<Steps>>;
-  /** Ends in the same round trip, by COMMIT, or by the ROLLBACK of a dry run. Later statements have another transaction. */
+  /** Runs the steps and ends in one round trip, by COMMIT, or by the ROLLBACK of a dry run. A later `run` begins another transaction. */
   commit<Steps extends readonly Step[]>(...steps: Steps): Promise<Committed<RowsOf<Steps>>>;
 }
 
@@ -60,9 +60,9 @@ export const committing: Commands = {
 };
 /** Runs the deferred constraints and triggers, which COMMIT would run. */
 const deferred = makeCommandStep('set constraints all immediate');
-/** Fails as COMMIT would, and keeps nothing. */
+/** A dry run fails as COMMIT would, and keeps nothing. */
 export const dryRun: Commands = { ...committing, end: [deferred, committing.undo] };
-/** Run within an open transaction of the client, which can undo them. */
+/** The commands within an open transaction of the caller, who can undo them all. */
 export const nested: Commands = {
   begin: makeCommandStep('savepoint gateway'),
   end: [deferred, makeCommandStep('release savepoint gateway')],
@@ -71,11 +71,19 @@ export const nested: Commands = {
 const position = makeCommandStep(walPositionStatement, 'wal-position');
 export const makeGuardStep = (mac: string): Step => ({ statement: guard, values: { mac } });
 
-/** Sends BEGIN and the guard with the first statements, the end with the last; without the guard no row is seen or changed. */
+/**
+ * A transaction that takes no round trip of its own: BEGIN and the guard travel with its first statements, COMMIT with its last ones.
+ * Without the guard, which names the workspace, no row can be seen or changed. Example of a change of a record, in two round trips:
+ *
+ *   `run(claim, lock)`     sends BEGIN, guard, claim, lock
+ *   `commit(change)`       sends change, COMMIT, and the question for the WAL position
+ *
+ * If the work throws a Problem instead of calling `commit`, the last round trip sends ROLLBACK and the same question.
+ */
 export class OpenTransaction implements Transaction {
   readonly #guard: Step;
   #opening: readonly Step[];
-  /** After a failure it is unknown which names the connection has. */
+  /** After a failure it is unknown which prepared statements the connection has, so it is not used again. */
   hasFailed = false;
 
   constructor(
@@ -170,8 +178,6 @@ export function runSteps(
       };
       sender.query(new RoundTrip(parts, named, done));
     });
-  return traceSql(
-    steps.map(({ statement }) => statement),
-    work,
-  );
+  const statements = steps.map(({ statement }) => statement);
+  return traceSql(statements, work);
 }

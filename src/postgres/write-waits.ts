@@ -16,7 +16,7 @@ export interface WriteWaits {
 
 type WaitKind = 'sync' | 'lock' | 'work';
 
-/** The order is by cause: an earlier kind causes the later ones. */
+/** The kinds are in the order of cause and effect: a wait of an earlier kind causes waits of the later ones. */
 const sentences: Readonly<Record<WaitKind, (relation: string | null, holder: string | null) => string>> = {
   sync: () => 'commits wait for a synchronous standby: start it, or take it out of synchronous_standby_names',
   lock: (relation, holder) =>

@@ -43,9 +43,9 @@ test('a replica is chosen that is healthy, current and calm, of equals the one o
     ['good', [late, good], { asOfMs: 1000 }],
     ['none', [late], { asOfMs: 1000 }],
     ['none', [own], { resource: { name: 'a', view: 'unchecked' } }],
-    ['good', [busy, good], { ofPage: busy }],
-    ['own', [replica('a'), own, replica('b')], { ofPage: own }],
-    ['busy', [own, busy], { ofPage: own }, new Set([own])],
+    ['good', [busy, good], { pageServer: busy }],
+    ['own', [replica('a'), own, replica('b')], { pageServer: own }],
+    ['busy', [own, busy], { pageServer: own }, new Set([own])],
     ['own', [own], {}, new Set([own])],
   ];
   for (const [name, replicas, requirement, failed] of cases)
@@ -192,7 +192,8 @@ test('when the clock was set back since the rows before, the most current replic
   } as unknown as ReadDeps;
   const read = (asOfMs: number, requirement: Requirement = {}): Promise<unknown> =>
     runOnReadTarget(deps, about, { asOfMs, resumeMs: 0, ...requirement }, async ({ target }) => target);
-  for (const requirement of [{}, { ofPage: {} }]) t.is(await read(Date.now() + 3_600_000, requirement), current);
+  for (const requirement of [{}, { pageServer: replica('page') }])
+    t.is(await read(Date.now() + 3_600_000, requirement), current);
   await t.throwsAsync(read(Date.now()), refusal, 'a moment in the past is waited for');
 });
 

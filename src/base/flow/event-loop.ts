@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Lets the loop read its sockets before timers act on missing answers: a turn reads, one resumes paused connections, one reads these. */
+/** Reads all sockets before a timer acts on a missing answer: a turn reads, the next resumes paused sockets, the third reads those. */
 export async function drainSocketReads(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
 const tickMs = 20;
-/** A longer gap between two ticks counts as this much: for the remainder the process did not run, or did not read its sockets. */
+/** A longer gap between two ticks counts as this long, because in the remainder the process did not read its sockets. */
 const gapMsMax = 2 * tickMs;
 const [slots, slotMs] = [12, 5000];
 

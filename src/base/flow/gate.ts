@@ -1,6 +1,6 @@
 import { drainSocketReads } from './event-loop.js';
 
-/** Must be called once. */
+/** Gives the units back. The holder must call it once. */
 export type Release = () => void;
 
 export interface GateBounds {
@@ -16,9 +16,11 @@ export interface GateBounds {
 export interface Waiting {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
+  /** Entries of a lane begin in the order in which they came. */
   readonly lane: string;
-  /** Lanes of a group can fail together. */
+  /** `failAll` can fail the entries of a group together. */
   readonly group?: unknown;
+  /** A full queue evicts no exempt entry. */
   readonly isExempt?: boolean;
 }
 
@@ -29,10 +31,17 @@ interface Waiter extends Pick<Waiting, 'group'> {
   readonly fail: (error: Error) => void;
 }
 
-/** Bounds the units that each key holds; other entries wait in a bounded queue, lanes in turn, until a deadline. */
+/**
+ * Bounds the units that each key holds. An entry without room waits, with a deadline, in the bounded queue of its lane. The lanes take
+ * turns, so a long lane delays another one by a single entry.
+ *
+ * Example: a workspace may hold two units, and the server has three connections. A sends five statements: A1 and A2 begin, A3 to A5 wait
+ * in the lane of A. B sends three: B1 takes the last connection, B2 and B3 wait. When A1 ends, A3 begins and the lane of A goes to the
+ * end; when the next connection is free, B2 begins, although A4 and A5 have waited for longer.
+ */
 export class Gate {
   readonly #held = new Map<string, number>();
-  /** Lanes in the order of their turns, so that a thousand waiters delay another lane by one. */
+  /** The lanes are in the order of their turns. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   waiting = 0;
 
@@ -69,8 +78,9 @@ export class Gate {
   }
 
   /**
-   * Waits in the queue; the caller has asked `mayBegin` already. The entry begins when that holds at its lane's turn, and takes its units
-   * before `begin` returns, as the next entry counts them. Rejects as `begin` does, and when it is late, evicted or aborted.
+   * Waits in the queue; the caller has seen that `mayBegin` is false. Calls `begin` at a turn of the lane at which it is true. `begin` must
+   * take its units before it returns its promise, because the next lane counts them. Rejects with the error of `begin`, with `refusal`
+   * after the deadline or an eviction, and with the reason of the signal.
    */
   wait<T>(
     mayBegin: () => boolean,
@@ -78,7 +88,7 @@ export class Gate {
     { lane, group, waitMs, signal, isExempt = false }: Waiting,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      // A busy process first reads the answers that arrived, because they make room.
+      // The sockets are read before the entry is refused: answers that arrived while the process was busy make room.
       const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.refusal('late', group)));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
@@ -110,6 +120,7 @@ export class Gate {
     });
   }
 
+  /** Begins what may begin. Must be called when room was made other than by a release. */
   serve(): void {
     for (const [lane, waiters] of this.#lanes) {
       const [first] = waiters;
@@ -121,6 +132,7 @@ export class Gate {
     }
   }
 
+  /** Rejects all waiting entries, or all of a group. */
   failAll(error: Error, group?: unknown): void {
     for (const [lane, waiters] of [...this.#lanes])
       for (const waiter of [...waiters])

@@ -13,13 +13,13 @@ export type Gates = ReturnType<typeof makeGates>;
 export function makeGates({ largePagesPerToken, largePagesPerWorkspace, queueMax }: GateSettings) {
   const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
-    /** One key for all tokens; the lanes are client addresses. */
+    /** All unknown tokens share one key. Each client address has a lane. */
     unknownTokens: new Gate({
       share: () => lookUpsMax,
       queueMax: queuedLookUpsMax,
       refusal: refusing('token_look_ups', 'Too many unknown tokens are being looked up.'),
     }),
-    /** Keys are a token and a workspace: each page holds statements and memory while its client reads. */
+    /** A page holds statements and memory while its client reads, so it takes a unit of its token and one of its workspace. */
     largePages: new Gate({
       share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
       queueMax,
@@ -37,7 +37,7 @@ export type Limits = ReturnType<typeof makeLimits>;
 export function makeLimits(settings: LimitSettings, { limiter }: LimiterSource) {
   return {
     token: limiter('token', settings.rateLimitPerMinute),
-    /** Writes also count as requests; null unless the operator sets the quota. */
+    /** Null unless the operator sets the quota. A write also counts as a request of the token. */
     write: settings.writesPerMinute === 0 ? null : limiter('write', settings.writesPerMinute),
     /** Failed authentications of an address, or of a refused token that is repeated. */
     address: limiter('address', settings.authFailuresPerMinute),

@@ -17,7 +17,7 @@ export interface LocalWindow extends Count {
   readonly granted: number;
 }
 
-/** Runs `countNext` for the key; rejects without an answer. */
+/** Calls `countNext` where all gateways reach it, in their parent or in Redis. Rejects if no answer comes in time. */
 export type SharedCounter = (key: string, known: LocalWindow, requests: number) => Promise<Count>;
 
 export interface SharedWindow {
@@ -25,7 +25,7 @@ export interface SharedWindow {
   readonly granted: Map<number, number>;
 }
 
-/** Counts at least what this gateway knows, and what all gateways have granted. */
+/** Adds the requests. A counter that restarted is too low, so it takes at least what this gateway knows and what all gateways granted. */
 export function countNext(shared: SharedWindow, gateway: number, known: LocalWindow, requests: number): number {
   shared.granted.set(gateway, Math.max(shared.granted.get(gateway) ?? 0, known.granted + requests));
   const granted = [...shared.granted.values()].reduce((sum, each) => sum + each, 0);
@@ -36,16 +36,17 @@ export function countNext(shared: SharedWindow, gateway: number, known: LocalWin
 interface Window {
   endsAtMs: number;
   consumed: number;
-  /** Requests that this gateway granted, and below those that it refused while it counted alone. */
+  /** Requests that this gateway granted. */
   granted: number;
+  /** Requests that this gateway refused while it counted alone. */
   refused: number;
 }
 
 export const windowSeconds = 60;
 const windowMs = windowSeconds * 1000;
-/** With more windows, the oldest one starts from zero. */
+/** Bound of the windows in memory. The oldest one is forgotten, so its key counts from zero. */
 const windowsMax = 100_000;
-/** Windows whose ends differ by more are different ones. */
+/** Gateways compute the end of a window from answers of different age, so its ends differ by less than this. */
 const marginMs = 1000;
 
 const openWindow = (endsInMs = windowMs): Window => {
@@ -75,11 +76,14 @@ class Windows {
   }
 }
 
-/** Counts exactly over `gateways` that share a counter; while the counter is silent each grants its part of the quota. */
+/**
+ * Counts requests per key and minute, together with the other gateways that share the counter. Example of three gateways and a quota of 60:
+ * while the counter answers, the 61st request is refused whichever gateway gets it. While it is silent, each gateway grants up to 20.
+ */
 export class RateLimiter {
   readonly #windows = new Windows();
 
-  /** Keys without their own quota have `quota`. */
+  /** `quota` applies to keys that have no quota of their own. */
   constructor(
     readonly quota: number,
     private readonly gateways = 1,
@@ -90,13 +94,16 @@ export class RateLimiter {
     return this.#count(key, 1, ownQuota);
   }
 
-  /** Counts nothing. */
+  /** Says whether the next request would be allowed, without counting one. */
   peek(key: string, ownQuota = this.quota): RateLimitResult | Promise<RateLimitResult> {
     return this.#count(key, 0, ownQuota);
   }
 
-  #count(...of: [key: string, requests: 0 | 1, quota: number]): RateLimitResult | Promise<RateLimitResult> {
-    return this.counter === undefined ? this.#countAlone(...of) : this.#countTogether(this.counter, ...of);
+  #count(key: string, requests: 0 | 1, quota: number): RateLimitResult | Promise<RateLimitResult> {
+    const { counter } = this;
+    return counter === undefined
+      ? this.#countAlone(key, requests, quota)
+      : this.#countTogether(counter, key, requests, quota);
   }
 
   #countAlone(key: string, requests: 0 | 1, quota: number): RateLimitResult {

@@ -12,7 +12,7 @@ export interface TripPart {
   onRow?(row: Row | TextRow): void;
 }
 
-/** PostgreSQL has not begun the statement, which waits behind another one: another connection is to run it. */
+/** The statement waited behind a slow one, and PostgreSQL has not begun it: the pool runs it on another connection. */
 export class StatementMoved extends ConnectionLost {
   constructor() {
     super('the statement was sent elsewhere');
@@ -32,15 +32,20 @@ export class StatementMixedUp extends ServerFault {
 
 /**
  * Binds all statements before one Sync, so that they share an implicit transaction and a round trip, and PostgreSQL skips the rest after
- * an error (PostgreSQL 55.2.3 and 55.2.4). With `isNamed` a connection keeps the last of them. `done` gets the command tags (55.7,
- * CommandComplete) of the statements that completed; with an error, the next one failed. pg calls the methods.
+ * an error (PostgreSQL 55.2.3 and 55.2.4). `done` gets the command tags (55.7, CommandComplete) of the statements that completed; with an
+ * error, the next one failed. pg calls the methods. Example of the first list on a connection, guard and statement, with `isNamed`:
+ *
+ *   sent:      Parse guard, Bind, Execute, Parse list, Bind, Execute, Sync
+ *   received:  …, DataRow of the guard, CommandComplete, …, a DataRow for each row, CommandComplete, ReadyForQuery
+ *
+ * The connection keeps both statements, so the second list sends no Parse. It may be sent before the first one is answered.
  */
 export class RoundTrip extends pg.Query {
   readonly #tags: string[] = [];
   /** Numbers of the parts whose Parse the round trip sends. */
   readonly #parsed: number[] = [];
   #failure: Error | null = null;
-  /** pg replaces the callback while `query_timeout` runs, to end that timer, which would keep the process alive for as long. */
+  /** pg replaces this property while its `query_timeout` runs: the new callback ends the timer, which would keep the process alive. */
   declare callback: (error: Error | null) => void;
 
   constructor(
@@ -85,7 +90,8 @@ export class RoundTrip extends pg.Query {
     if (!(error instanceof pg.DatabaseError)) return this.callback(new ConnectionLost(error.message));
     const names = getNamedStatements(wire);
     const failed = this.#tags.length;
-    const reason = this.isNamed && mixesUpNames(error) ? findFailureCause(names, this.parts[failed], error) : error;
+    const name = this.parts[failed]?.statement.name ?? '';
+    const reason = this.isNamed && mixesUpNames(error) ? findFailureCause(names, name, error) : error;
     names.failures ??= new Map();
     for (const i of this.#parsed)
       if (i >= failed) names.failures.set(this.parts[i]?.statement.name as string, i === failed ? reason : null);
@@ -136,13 +142,9 @@ function getNamedStatements(wire: Wire): NamedStatements {
  * Finds why a statement met 26000 or 42P05. A connection without an earlier error has completed each Parse that was sent on it, so a pooler
  * is between. Otherwise the statement has the cause of the one that should have prepared it.
  */
-function findFailureCause(
-  { failures }: NamedStatements,
-  part: TripPart | undefined,
-  { code = '' }: pg.DatabaseError,
-): Error {
+function findFailureCause({ failures }: NamedStatements, name: string, { code = '' }: pg.DatabaseError): Error {
   if (failures === undefined) return new StatementMixedUp(code);
-  return failures.get(part?.statement.name ?? '') ?? new StatementMoved();
+  return failures.get(name) ?? new StatementMoved();
 }
 
 /** A statement's name begins with its label, whose first part is the resource. */

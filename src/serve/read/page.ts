@@ -187,7 +187,7 @@ async function readChunk(
   const { keyAt } = serializer;
   const { following: ahead, ...statement } = chunks(rows);
   const run = { ...statement, workspace: caller.workspace, checkMarks };
-  const isContinuation = requirement.ofPage !== undefined;
+  const isContinuation = requirement.pageServer !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
   const chunk = await reader.onTarget(requirement, async (attempt) => {

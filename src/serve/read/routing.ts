@@ -33,7 +33,7 @@ export function requireContinuation(
   { resumeMs }: ReadDeps,
   { target, requirement, asOfMs, replica }: Attempt,
 ): Requirement {
-  return { ...requirement, ofPage: target, asOfMs, resumeMs, showsWrite: replica === null };
+  return { ...requirement, pageServer: target, asOfMs, resumeMs, showsWrite: replica === null };
 }
 
 export async function runOnReadTarget<T>(
@@ -44,7 +44,7 @@ export async function runOnReadTarget<T>(
 ): Promise<T> {
   if (deps.refuses(compiled.resource.name)) throw new Shortage('unfit for reads');
   const mayLackWrite =
-    compiled.resource.write !== undefined && (requirement.ofPage === undefined || requirement.showsWrite === true);
+    compiled.resource.write !== undefined && (requirement.pageServer === undefined || requirement.showsWrite === true);
   const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
   const position = known instanceof Promise ? await known : known; // a wait for what is known costs a single record a hundredth of its time
   const now = (): Requirement => {
@@ -62,15 +62,15 @@ function requireReadable(
 ): Requirement {
   if (replicas.every((replica) => replica.mayRead(resource))) return requirement;
   const used = replicas.filter(({ state }) => state.healthy);
-  if (requirement.ofPage === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
+  if (requirement.pageServer === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
     throw new Shortage('locked resource');
   return { ...requirement, resource };
 }
 
 /** Lowers a moment that no replica can reach soon: without samples of the primary, or before the clock was set back. */
 function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
-  const { asOfMs, ofPage } = requirement;
-  if (asOfMs == null || (asOfMs <= Date.now() && (ofPage !== undefined || primaryReachable()))) return requirement;
+  const { asOfMs, pageServer } = requirement;
+  if (asOfMs == null || (asOfMs <= Date.now() && (pageServer !== undefined || primaryReachable()))) return requirement;
   const known = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
   return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
 }

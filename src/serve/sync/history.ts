@@ -13,12 +13,12 @@ export async function requireHistory(reads: ReadDeps, request: RawRequest, pass:
   const used = reads.replicas.filter(({ state }) => state.healthy);
   const isReached = (): boolean =>
     before === null || used.some(({ state }) => state.healthy && state.replayed >= before.lsn);
-  const [ofPage] = used;
-  if (before === null || ofPage === undefined || isReached()) return;
+  const [pageServer] = used;
+  if (before === null || pageServer === undefined || isReached()) return;
   const startedMs = performance.now();
   await Promise.all(used.map((replica) => replica.probe()));
   if (isReached()) return;
-  await new Reader(reads, request, pass.compare).rows(lookStatement, {}, { replicasOnly: true, ofPage });
+  await new Reader(reads, request, pass.compare).rows(lookStatement, {}, { replicasOnly: true, pageServer });
   while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {
     const { newest } = reads.heartbeat;
     if (newest !== undefined && newest.tickMs >= startedMs) return requireWritten(before, newest);
