@@ -10,7 +10,7 @@ const compiled = new Map<Purpose, RegExp>();
 export function isNamed(purpose: Purpose, name: string): boolean {
   if (compiled.size === 0) {
     const texts = JSON.parse(readProject('config/adopt/words.json')) as Readonly<Record<Purpose, readonly string[]>>;
-    for (const [key, parts] of Object.entries(texts)) compiled.set(key as Purpose, new RegExp(parts.join('|')));
+    for (const [key, patterns] of Object.entries(texts)) compiled.set(key as Purpose, new RegExp(patterns.join('|')));
   }
   return (compiled.get(purpose) as RegExp).test(toSnakeCase(name));
 }

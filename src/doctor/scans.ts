@@ -189,8 +189,8 @@ function splitConjuncts(condition: string): string[] {
   const inner = stripBrackets(condition);
   const [, coalesced] = /^COALESCE\((.*), false\)$/.exec(inner) ?? [];
   if (coalesced !== undefined && split(coalesced, ', ').length === 1) return splitConjuncts(coalesced);
-  const parts = split(inner, ' AND ');
-  return parts.length === 1 ? [inner] : parts.flatMap(splitConjuncts);
+  const pieces = split(inner, ' AND ');
+  return pieces.length === 1 ? [inner] : pieces.flatMap(splitConjuncts);
 }
 
 function parseTerm(text: string, workspaces: ReadonlySet<string>): Term | null {
@@ -218,8 +218,8 @@ function stripBrackets(text: string): string {
 
 function isBalanced(text: string): boolean {
   let depth = 0;
-  for (const [part] of text.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[([\])]/g)) {
-    depth += part === '(' || part === '[' ? 1 : part === ')' || part === ']' ? -1 : 0;
+  for (const [piece] of text.matchAll(/'(?:[^']|'')*'|"(?:[^"]|"")*"|[([\])]/g)) {
+    depth += piece === '(' || piece === '[' ? 1 : piece === ')' || piece === ']' ? -1 : 0;
     if (depth < 0) return false;
   }
   return depth === 0;
@@ -227,11 +227,11 @@ function isBalanced(text: string): boolean {
 
 /** Splits only outside parentheses, brackets and quotes. */
 function split(text: string, separator: string): string[] {
-  return text.split(separator).reduce<string[]>((parts, part) => {
-    const last = parts.at(-1);
-    if (last === undefined || (isBalanced(last) && !isOpenQuote(last))) parts.push(part);
-    else parts[parts.length - 1] = last + separator + part;
-    return parts;
+  return text.split(separator).reduce<string[]>((pieces, piece) => {
+    const last = pieces.at(-1);
+    if (last === undefined || (isBalanced(last) && !isOpenQuote(last))) pieces.push(piece);
+    else pieces[pieces.length - 1] = last + separator + piece;
+    return pieces;
   }, []);
 }
 

@@ -145,8 +145,8 @@ export function checkKeyring(
     const keyring = parseKeyring(dataKeys || '{}');
     const used = rows.map(({ id }) => id);
     const missing = used.filter((id) => !keyring.ids.includes(id));
-    const shares = rows.map(({ id, samples }) => ({ id, ...countOpened(openers, samples ?? [], keyring.get(id)) }));
-    const doubtful = shares.filter(({ opened, tried }) => tried - opened > tried * exceptionsMax);
+    const counts = rows.map(({ id, samples }) => ({ id, ...countOpened(openers, samples ?? [], keyring.get(id)) }));
+    const doubtful = counts.filter(({ opened, tried }) => tried - opened > tried * exceptionsMax);
     const [wrong, mixed] = [true, false].map((isWrong) =>
       doubtful
         .filter(({ opened, tried }) => opened <= tried * exceptionsMax === isWrong)

@@ -51,7 +51,7 @@ function isOccupied(error: unknown): boolean {
 }
 
 /** Marks an item whose statement exceeded its time; a server that is not judged is looked at again later. */
-function markSlow(item: Item): Item {
+function toSlow(item: Item): Item {
   const detail = `${getTitle(item)} takes too long, so it is not judged.`;
   return { ...fail(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };
 }
@@ -82,7 +82,7 @@ export async function runReadOnly(
         : [fail('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
     if (/^(08|53|57P|58|$)/.test(getSqlState(error) ?? '')) throw error;
     const items = refused(error as pg.DatabaseError);
-    return getSqlState(error) === queryCanceled ? items.map(markSlow) : items;
+    return getSqlState(error) === queryCanceled ? items.map(toSlow) : items;
   } finally {
     await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
   }

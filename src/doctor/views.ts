@@ -7,7 +7,7 @@ import {
   getPlace,
   listLeaves,
   type Resource,
-  xidColumn,
+  rowXid,
 } from '../resource/definition/resource.js';
 import { listCodecColumns } from '../resource/projection/codec.js';
 import { sql } from '../resource/statements/sql.js';
@@ -88,7 +88,7 @@ export function getViewNeed(resource: Resource): ViewNeed {
   const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
     return { view: of, name, types, at: key && ` (${key})`, privilege: 'select', may: true };
   };
-  const common = (of: string): NeededColumn[] => (sync ? [selected(of, xidColumn, ['xid'], '/sync')] : []);
+  const common = (of: string): NeededColumn[] => (sync ? [selected(of, rowXid, ['xid'], '/sync')] : []);
   const used = getColumns(resource);
   const ownColumns = [
     ...Object.entries(codecs).flatMap(([name, codec]) =>

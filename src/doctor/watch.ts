@@ -19,9 +19,9 @@ export interface WatchBounds extends CheckBounds {
   readonly fitnessIntervalMs: number;
 }
 
-/** Parts of the interval: the pause while a resource is refused, and the least pause between two looks. */
-const refusedPart = 1 / 15;
-const leastPart = 1 / 30;
+/** Fractions of the interval: the pause while a resource is refused, and the least pause between two looks. */
+const refusedFraction = 1 / 15;
+const leastFraction = 1 / 30;
 
 type Use = RefusedResource['use'];
 
@@ -56,7 +56,7 @@ export class FitnessWatch {
 
   /** Brings the next look forward after a change of the database. A change that the catalog shows may be half of a migration. */
   readonly handle = (event: Event): void => {
-    const pauseMs = this.bounds.fitnessIntervalMs * leastPart;
+    const pauseMs = this.bounds.fitnessIntervalMs * leastFraction;
     const tells =
       event.type === 'database_unfit' || (event.type === 'replica_failed' && event.helps === 'new connection');
     if (tells) this.#plan(Math.max(0, this.#lookedMs + pauseMs - performance.now()));
@@ -68,7 +68,7 @@ export class FitnessWatch {
     this.#looking ??= this.#lookOnce().finally(() => {
       this.#looking = null;
       this.#lookedMs = performance.now();
-      this.#plan(this.bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedPart : 1));
+      this.#plan(this.bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedFraction : 1));
     });
     return this.#looking;
   }

@@ -51,13 +51,13 @@ export class ConnectionSet extends Set<Connection> {
     const { connections, onOrphan } = this.limits;
     if (state !== 'slow') {
       if (!onOrphan || this.reserved === 0) return connections;
-      const part = Math.max(1, Math.floor((connections - this.slowMax) / 2));
-      return part - this.count(({ resource }) => resource === name);
+      const quota = Math.max(1, Math.floor((connections - this.slowMax) / 2));
+      return quota - this.count(({ resource }) => resource === name);
     }
     if (onOrphan) return this.slowMax - this.reserved;
     const slow = new Set([...this].flatMap((connection) => connection.reservedFor?.name ?? [])).add(name);
-    const part = Math.max(1, Math.floor(connections / slow.size));
-    return Math.min(part - reserved, 2 * connections - this.reserved);
+    const quota = Math.max(1, Math.floor(connections / slow.size));
+    return Math.min(quota - reserved, 2 * connections - this.reserved);
   }
 
   /** Some connection takes statements, at once or when it has fewer in flight. */

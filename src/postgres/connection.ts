@@ -5,7 +5,7 @@ import type { ResourceHealth } from './resource-health.js';
 import type { Row, TextRow } from './row.js';
 import { getResourceName, type Statement, type Values, type WorkspaceId } from './statement.js';
 import { markStatement } from './wal-position.js';
-import { bindValues, getGuard, RoundTrip, StatementMixedUp, StatementMoved, type TripPart } from './wire/queries.js';
+import { type Binding, bindValues, getGuard, RoundTrip, StatementMixedUp, StatementMoved } from './wire/queries.js';
 import { makeReusingSocket, tapRows } from './wire/row-tap.js';
 import type { SessionSetting } from './wire/session.js';
 import { getAnnouncedPid, getStream, getWire, Login } from './wire/wire.js';
@@ -228,7 +228,7 @@ export class Connection {
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(planParts(run, this.options.computeMac, onRow), this.#named, ended);
+      roundTrip = new RoundTrip(bindStatements(run, this.options.computeMac, onRow), this.#named, ended);
     } catch (error) {
       return done(error as Error); // the statement lacks a value
     }
@@ -343,11 +343,11 @@ export class Connection {
 }
 
 /** Puts the guard first. It lasts for the transaction of the parts, so no later user of the connection inherits the workspace. */
-function planParts(
+function bindStatements(
   { statement, workspace, values, marks }: Run,
   computeMac: WorkspaceMac,
   onRow: (row: Row) => void,
-): TripPart[] {
+): Binding[] {
   const rows = { statement, values: bindValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [computeMac(workspace)] }];
   if (marks === undefined) return [...guarded, rows];

@@ -236,8 +236,8 @@ const objectForm = /\b(?:relation|table|view|column|function|schema|sequence) (?
 /** Returns text such as "column klanten.naam". Reads only PostgreSQL's own messages, because an app's message can quote values. */
 export function findNameIn(error: unknown): string | null {
   const { schema, table, column, constraint, routine = '', message } = error as Record<string, string | undefined>;
-  const parts = [schema, table, column].filter((part) => part !== undefined).join('.');
-  if (parts !== '' || constraint !== undefined) return [parts, constraint].filter(Boolean).join(' ');
+  const names = [schema, table, column].filter((part) => part !== undefined).join('.');
+  if (names !== '' || constraint !== undefined) return [names, constraint].filter(Boolean).join(' ');
   if (!/^42(P01|703|883|501)$|^3F000$/.test(getSqlState(error) ?? '') || routine.startsWith('exec_stmt')) return null;
   return objectForm.exec(message ?? '')?.[0] ?? null;
 }

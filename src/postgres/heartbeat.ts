@@ -69,7 +69,7 @@ export class WritePositions {
   constructor(private readonly floor: () => WritePosition | undefined = () => undefined) {}
 
   /** Publishes writes from now on, and reads the others' writes. */
-  share(others: OtherGateways): void {
+  join(others: OtherGateways): void {
     this.#others = others;
   }
 
@@ -89,7 +89,7 @@ export class WritePositions {
   }
 
   /** Resolves when the other gateways know the write, which must be before the client is answered. */
-  async record(workspace: string, walPosition: WalPosition): Promise<void> {
+  async noteWrite(workspace: string, walPosition: WalPosition): Promise<void> {
     const position = { atMs: Date.now(), ...walPosition };
     this.learn(workspace, position);
     await this.#others?.publishWrite(workspace, position);

@@ -159,7 +159,7 @@ export function runSteps(
 ): Promise<readonly StepResult[]> {
   const steps = [...opening, ...own];
   const rows: TextRow[][] = steps.map(() => []);
-  const parts = steps.map(({ statement, values }, i) => ({
+  const bindings = steps.map(({ statement, values }, i) => ({
     statement,
     values: bindValues(statement, values),
     onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.texts() : row),
@@ -176,7 +176,7 @@ export function runSteps(
           reject(turned);
         }
       };
-      sender.query(new RoundTrip(parts, named, done));
+      sender.query(new RoundTrip(bindings, named, done));
     });
   const statements = steps.map(({ statement }) => statement);
   return traceSql(statements, work);

@@ -169,19 +169,19 @@ function hashShown(resource: Resource, options: ProjectionOptions, all: readonly
     [auditEntity, auditFields, auditFieldsOfOthers, auditNames],
   ];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
-  const parts = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), shown(resource)];
-  return hash('sha256', JSON.stringify([...parts, isLog ? all.map(shown) : []]));
+  const inputs = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), shown(resource)];
+  return hash('sha256', JSON.stringify([...inputs, isLog ? all.map(shown) : []]));
 }
 
 /** Leaves out the descriptions and examples of members, by their place: a member can be named `example`, too. */
 function dropProse(members: Readonly<Record<string, Field | Group | JsonShape>>): object {
-  const dropIn = ({ description, example, ...part }: Partial<Field & Group>): object => ({
-    ...part,
-    ...(part.group && { group: dropProse(part.group) }),
-    ...(part.fields && { fields: dropProse(part.fields) }),
-    ...(part.items && { items: dropIn(part.items) }),
-    ...(part.schema && { schema: dropDescriptions(part.schema) }),
-    ...(part.write && { write: dropDescriptions(part.write) }),
+  const dropIn = ({ description, example, ...member }: Partial<Field & Group>): object => ({
+    ...member,
+    ...(member.group && { group: dropProse(member.group) }),
+    ...(member.fields && { fields: dropProse(member.fields) }),
+    ...(member.items && { items: dropIn(member.items) }),
+    ...(member.schema && { schema: dropDescriptions(member.schema) }),
+    ...(member.write && { write: dropDescriptions(member.write) }),
   });
   return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, dropIn(member)]));
 }

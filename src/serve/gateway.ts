@@ -118,13 +118,13 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'setting
 
 async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
   const { resources, observe, sinks, openings } = opening;
-  const parts = await openParts(settings, opening);
-  const { databases, watch, recent } = parts;
+  const opened = await openAll(settings, opening);
+  const { databases, watch, recent } = opened;
   const pages = makeDescriptions(resources, { version: apiVersion, ...pick(settings, ...documentSettings) });
   const clientConnectionsMax = countRoomForClients(settings, databases.replicas.length, observe);
-  const app = makeApp(makeDeps(settings, opening, parts, pages));
+  const app = makeApp(makeDeps(settings, opening, opened, pages));
   const api = makeApiServer(app, { ...settings, clientConnectionsMax }, observe);
-  const sources = makeGaugeSources(settings, opening, parts, api);
+  const sources = makeGaugeSources(settings, opening, opened, api);
   const metrics = makeMetrics(sources);
   sinks.push(watch.handle, recent.observe, metrics.observe);
   await databases.start();
@@ -153,10 +153,10 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   return { url, opsUrl, replicas: databases.replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
-type Parts = Awaited<ReturnType<typeof openParts>>;
+type Opened = Awaited<ReturnType<typeof openAll>>;
 
 /** Connects to nothing but Redis; `openings` closes all parts in reverse order. */
-async function openParts(settings: Settings, opening: Opening) {
+async function openAll(settings: Settings, opening: Opening) {
   const { resources, observe, openings } = opening;
   const loop = new EventLoop();
   openings.add(() => loop.close());
@@ -166,7 +166,7 @@ async function openParts(settings: Settings, opening: Opening) {
   const positions = new WritePositions(() => heartbeat.first);
   const peers = await openPeers(settings, positions, observe);
   openings.add(() => peers.close());
-  positions.share(peers);
+  positions.join(peers);
   const watch = new FitnessWatch(databases.watched, resources, settings, observe);
   openings.add(() => watch.close());
   const upkeep = primary && new Upkeep(primary.writes, settings, observe);
@@ -176,8 +176,8 @@ async function openParts(settings: Settings, opening: Opening) {
   return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new Recent() };
 }
 
-function makeGaugeSources(settings: Settings, opening: Opening, parts: Parts, api: Server): GaugeSources {
-  const { loop, databases, peers, watch, upkeep, gates, recent, underWay } = parts;
+function makeGaugeSources(settings: Settings, opening: Opening, opened: Opened, api: Server): GaugeSources {
+  const { loop, databases, peers, watch, upkeep, gates, recent, underWay } = opened;
   const { replicas, primary } = databases;
   return {
     ...pick(opening, 'resources', 'unfit'),
@@ -199,15 +199,15 @@ function makeGaugeSources(settings: Settings, opening: Opening, parts: Parts, ap
 /** Descriptors for files, the ops listener and its clients. */
 const otherDescriptors = 64;
 /** A lock reserves up to twice the connections of a pool, and the pool opens others. */
-const reservedPart = 3;
+const reservedFactor = 3;
 /** A replica has one connection for its probe and one for the looks at its views. */
 const ownConnections = 2;
 
 /** Counts client connections for which the limit of open files leaves room after servers and ops listener; at least a quarter of it. */
 function countRoomForClients(settings: Settings, replicas: number, observe: Observe): number {
   const { clientConnectionsMax, shortConnections, longConnections, primaryConnections } = settings;
-  const ofReplicas = replicas * (reservedPart * (shortConnections + longConnections) + ownConnections);
-  const others = ofReplicas + reservedPart * primaryConnections + otherDescriptors;
+  const ofReplicas = replicas * (reservedFactor * (shortConnections + longConnections) + ownConnections);
+  const others = ofReplicas + reservedFactor * primaryConnections + otherDescriptors;
   const max = readDescriptorsMax() ?? Number.POSITIVE_INFINITY;
   const needed = clientConnectionsMax + others;
   if (max >= needed) return clientConnectionsMax;
@@ -218,16 +218,16 @@ function countRoomForClients(settings: Settings, replicas: number, observe: Obse
 function makeDeps(
   settings: Settings,
   { resources, compiled, observe }: Opening,
-  parts: Parts,
+  opened: Opened,
   pages: Descriptions,
 ): AppDeps {
-  const { databases, watch, positions, upkeep, readBody } = parts;
+  const { databases, watch, positions, upkeep, readBody } = opened;
   const { replicas, heartbeat, primary } = databases;
-  const reads = makeReadDeps(settings, observe, parts);
+  const reads = makeReadDeps(settings, observe, opened);
   return {
     ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
     ...pick(settings, 'corsOrigins', 'pageTimeMaxMs'),
-    ...pick(parts, 'gates', 'limits', 'underWay'),
+    ...pick(opened, 'gates', 'limits', 'underWay'),
     observe,
     compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',
@@ -244,7 +244,7 @@ function makeDeps(
       ...pick(settings, 'tokenCacheMax', 'tokenCacheMs', 'queueWaitMs'),
       replicas,
       observe,
-      gate: parts.gates.unknownTokens,
+      gate: opened.gates.unknownTokens,
       primary: reads.primary,
       mayRefuse: (now) => {
         const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
@@ -263,7 +263,7 @@ function makeDeps(
   };
 }
 
-function makeReadDeps(settings: Settings, observe: Observe, { databases, watch, positions }: Parts): AppDeps['reads'] {
+function makeReadDeps(settings: Settings, observe: Observe, { databases, watch, positions }: Opened): AppDeps['reads'] {
   const { replicas, heartbeat, primary } = databases;
   return {
     ...pick(settings, 'queueWaitMs', 'detailWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),

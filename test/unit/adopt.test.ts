@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import type pg from 'pg';
 import { isNamed, toSnakeCase } from '../../src/base/words.js';
-import { listDeletedPoints, listKeptConditions } from '../../src/operate/adopt/columns/marks.js';
+import { listDeletedPoints, listKeptConditions } from '../../src/operate/adopt/columns/deletions.js';
 import { findReasonToLeaveOut } from '../../src/operate/adopt/columns/reasons.js';
 import { showColumn } from '../../src/operate/adopt/columns/types.js';
 import { type Form, guessForm, showInsideJson } from '../../src/operate/adopt/columns/values.js';

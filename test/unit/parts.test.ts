@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { viewWords } from '../../src/postgres/row.js';
-import { makePartSchema } from '../../src/resource/definition/record-schema.js';
+import { makeShapeSchema } from '../../src/resource/definition/record-schema.js';
 import type { JsonShape } from '../../src/resource/definition/resource.js';
 import { JsonBytes } from '../../src/resource/projection/json-bytes.js';
 import { makeShapeAppender } from '../../src/resource/serializer/shapes.js';
@@ -95,7 +95,7 @@ test('the rows of a list have the fields of the definition, in its order and by 
 });
 
 test('the schema of a list says what its rows are', (t) => {
-  const { items } = makePartSchema(hours) as { items: { required: string[]; properties: Record<string, unknown> } };
+  const { items } = makeShapeSchema(hours) as { items: { required: string[]; properties: Record<string, unknown> } };
   t.deepEqual(items.required, ['id', 'staffId', 'at', 'spans', 'place']);
   t.deepEqual(items.properties.staffId, { type: 'string', minLength: 1, 'x-references': 'staff' });
   t.like(items.properties.at as object, { type: ['string', 'null'], format: 'date-time' });

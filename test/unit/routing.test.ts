@@ -76,7 +76,7 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
   const about = { compiled: { resource: { write: {} } }, caller: { workspace: 'w' } } as never;
   const read = (requirement: Requirement = {}): Promise<string> =>
     runOnReadTarget(deps, about, requirement, async ({ target }) => target.name);
-  return { read, wrote: (lsn: bigint) => positions.record('w', { ...here, lsn }), allow: () => left++ };
+  return { read, wrote: (lsn: bigint) => positions.noteWrite('w', { ...here, lsn }), allow: () => left++ };
 }
 
 const refusal = { instanceOf: Problem, code: 'replica_unavailable' };

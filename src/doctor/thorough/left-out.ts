@@ -6,20 +6,20 @@ export function listFormsLeftOut({ path, field }: Leaf, text: string | null | un
   if (field.type !== 'json' || field.codec !== undefined || field.clean !== undefined || text == null) return [];
   const tokens = splitPointer(field.pointer ?? '');
   const value = tokens.reduce<unknown>((inner, name) => Object(inner)[name], JSON.parse(text));
-  return [...new Set(listInPart(field, value, getPlace(path)))];
+  return [...new Set(listInShape(field, value, getPlace(path)))];
 }
 
-function listInPart({ type, items, fields, show = [] }: JsonShape, value: unknown, at: string): string[] {
+function listInShape({ type, items, fields, show = [] }: JsonShape, value: unknown, at: string): string[] {
   if (value === null || value === undefined) return [];
   if (items !== undefined)
     return Array.isArray(value)
-      ? value.flatMap((item) => listInPart(items, item, `${at}/items`))
+      ? value.flatMap((item) => listInShape(items, item, `${at}/items`))
       : [leavesOut(value, at)];
   if (fields !== undefined) {
     if (typeof value !== 'object' || Array.isArray(value)) return [leavesOut(value, at)];
     const members = Object.entries(fields);
-    return members.flatMap(([name, part]) =>
-      listInPart(part, Object(value)[part.column ?? name], `${at}/fields/${name}`),
+    return members.flatMap(([name, shape]) =>
+      listInShape(shape, Object(value)[shape.column ?? name], `${at}/fields/${name}`),
     );
   }
   return type === 'json'

@@ -20,9 +20,9 @@ const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '1s'`;
 /** If fewer values were read, all may be damaged although the keys are right. */
 const lostMin = 10;
-/** A larger share of at least `shareMin` values is a failure, otherwise a warning. */
-const shareMax = 0.05;
-const shareMin = 20;
+/** A larger fraction of at least `storedMin` values is a failure, otherwise a warning. */
+const fractionMax = 0.05;
+const storedMin = 20;
 
 interface TalliedMember {
   readonly leaf: Leaf;
@@ -161,7 +161,7 @@ function describeValues(resource: Resource, count: number, members: readonly Tal
 
 function getLevel({ stored, empty }: TalliedMember): Level {
   if (stored >= lostMin && empty === stored) return 'refused';
-  return stored >= shareMin && empty > stored * shareMax ? 'failed' : 'warning';
+  return stored >= storedMin && empty > stored * fractionMax ? 'failed' : 'warning';
 }
 
 /** Names the keyword of the schema, without names from the data below a member. */

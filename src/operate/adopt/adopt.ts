@@ -35,7 +35,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   requireSubjects(surveyed, options, leftOut);
   const drafts = surveyed.subjects.map((subject) => makeDraft(subject, surveyed, write.includes(subject.table.name)));
   const ledgers = drafts.map(({ name, ledger }) => ({ resource: name, ...ledger }));
-  const printed = mergeSharedPoints(listDraftFiles(surveyed, drafts)).map((file) => printDraft(file, out));
+  const printed = mergeCommonPoints(listDraftFiles(surveyed, drafts)).map((file) => printDraft(file, out));
   const texts = new Map(printed.map(({ path, text }) => [path, text]));
   texts.set('ledger.json', printJson(ledgers));
   createFiles(out, texts);
@@ -106,11 +106,11 @@ const placesMax = 3; // the terminal has one line for a point, the file all of i
 const countPointRows = ({ rows = Number.POSITIVE_INFINITY }: Point): number => rows;
 
 /** Moves the points that many tables share into the first file, which asks them once. */
-function mergeSharedPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
-  const shared = new Map<string, Point[]>();
+function mergeCommonPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFile | Draft)[] {
+  const common = new Map<string, Point[]>();
   for (const point of files.flatMap((file) => ('sql' in file ? toPoints(file.open) : [])))
-    if (point.of !== undefined) shared.set(point.text, [...(shared.get(point.text) ?? []), point]);
-  const points = [...shared].map(([text, some]): Point => {
+    if (point.of !== undefined) common.set(point.text, [...(common.get(point.text) ?? []), point]);
+  const points = [...common].map(([text, some]): Point => {
     const rows = some.reduce((sum, point) => sum + countPointRows(point), 0);
     const places = some.toSorted((a, b) => countPointRows(b) - countPointRows(a)).flatMap(({ of }) => of ?? []);
     return { text, rows, places: [...new Set(places)] };

@@ -1,5 +1,5 @@
 import { isNamed, toSnakeCase } from '../../base/words.js';
-import { getMarkColumns, listDeletedPoints } from './columns/marks.js';
+import { getDeletionColumns, listDeletedPoints } from './columns/deletions.js';
 import { describeLeftOut, isLogText } from './columns/reasons.js';
 import { isDocument, isPlain, isTextual } from './columns/types.js';
 import { describeCrossings, planFields, type ViewColumn } from './definition/fields.js';
@@ -10,7 +10,7 @@ import { planLogWrite } from './files.js';
 import { describeAbove, listViewConditions } from './hiding/above.js';
 import { countEmptied, formatLedger, listOddities } from './hiding/ledger.js';
 import { getNames, toSingular } from './names.js';
-import { type Emptied, type Ledger, type Point, type Subject, type Survey, sharePoint, type Table } from './schema.js';
+import { askOnce, type Emptied, type Ledger, type Point, type Subject, type Survey, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
 import { alias, composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, rowXid, toPoints } from './sql.js';
 import { describeGuesses } from './tables/guesses.js';
@@ -53,7 +53,7 @@ type DraftPlan = ReturnType<typeof planDraft>;
 function planDraft(subject: Subject, survey: Survey, isWritten: boolean) {
   const { table, log } = subject;
   const names = getNames(subject, survey);
-  const fields = planFields(subject, survey, getMarkColumns(table));
+  const fields = planFields(subject, survey, getDeletionColumns(table));
   const list = planListDraft(names, subject, survey, fields);
   // The order of the list can show a column in another form, which never is NULL.
   const inList = (column: ViewColumn): ViewColumn => list.order.find(({ name }) => name === column.name) ?? column;
@@ -161,9 +161,9 @@ function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }
     ...describeLeftOut(table, drafted.leftOut),
     describeEmptySample(table, drafted.columns),
     tenant.name !== survey.tenant.column &&
-      sharePoint('The workspace is in a column of another name: is that the workspace of the row?', table, tenant.name),
+      askOnce('The workspace is in a column of another name: is that the workspace of the row?', table, tenant.name),
     !tenant.notNull &&
-      sharePoint('Rows with NULL in the column of the workspace belong to none and are not shown.', table, tenant.name),
+      askOnce('Rows with NULL in the column of the workspace belong to none and are not shown.', table, tenant.name),
     ...describePath(subject),
     describeGuesses(table, survey.tenant),
     describeCrossings(subject),
@@ -175,7 +175,7 @@ function listViewPoints({ subject, survey, list, drafted, parts, write, ledger }
     ...(write?.open ?? []),
     suggestNotNull(subject, list.order[0]),
     list.order.length === 1 &&
-      sharePoint('No column tells when a row was created, so lists are in the order of the id.', table),
+      askOnce('No column tells when a row was created, so lists are in the order of the id.', table),
   ];
 }
 
@@ -191,7 +191,7 @@ function suggestNotNull({ table, id }: Subject, first: ViewColumn | undefined): 
   const text =
     'Each row of a sample has the time by which its list is ordered. Set it NOT NULL and draft again, and no index over an expression is needed.';
   const isSet = first.of.values.length === id.values.length;
-  return isSet && sharePoint(text, table, `alter table ${table.quoted} alter column ${first.of.quoted} set not null`);
+  return isSet && askOnce(text, table, `alter table ${table.quoted} alter column ${first.of.quoted} set not null`);
 }
 
 /** Names restrictive policies, which hold beside the policies of the draft. */
@@ -208,7 +208,7 @@ function describeRestrictingPolicies({ quoted, policies }: Table): string[] {
 function describeRowSecurity(table: Table): Point {
   const text =
     "The tenant wall divides the rows of these tables in place of the app's row-level security: the policies of this draft hold for the gateway's roles alone.";
-  return sharePoint(text, table);
+  return askOnce(text, table);
 }
 
 /** Drops each index whose keys begin another index of the table: the longer one serves both, and its comments name both uses. */

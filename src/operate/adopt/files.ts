@@ -1,6 +1,6 @@
 import { readProject } from '../../base/paths.js';
 import { isNamed } from '../../base/words.js';
-import { describeGone, listPresentConditions } from './columns/marks.js';
+import { describeGone, listPresentConditions } from './columns/deletions.js';
 import { isMoments, isTextual } from './columns/types.js';
 import type { ViewColumn } from './definition/fields.js';
 import type { AuditEntry } from './definition/write.js';

@@ -7,9 +7,9 @@ export function toCamelCase(name: string): string {
 }
 
 /** Adds a number if the name is taken. A name that can be has at most 50 letters, so PostgreSQL cuts none. */
-export function chooseUntaken(name: string, taken: Set<string>, mark = '_', lettersMax = 50): string {
+export function chooseUntaken(name: string, taken: Set<string>, separator = '_', lettersMax = 50): string {
   let free = name;
-  for (let n = 2; taken.has(free); n++) free = `${name.slice(0, lettersMax)}${mark}${n}`;
+  for (let n = 2; taken.has(free); n++) free = `${name.slice(0, lettersMax)}${separator}${n}`;
   taken.add(free);
   return free;
 }
@@ -49,9 +49,9 @@ export function getNames(
   const all = [...subjects.slice(0, place < 0 ? undefined : place), { table }].map(({ table }) =>
     makeNamesFrom(table.name),
   );
-  const number = (key: keyof ApiNames, mark: string, lettersMax: number): string => {
+  const number = (key: keyof ApiNames, separator: string, lettersMax: number): string => {
     const taken = new Set<string>();
-    return all.map((names) => chooseUntaken(names[key], taken, mark, lettersMax)).at(-1) as string;
+    return all.map((names) => chooseUntaken(names[key], taken, separator, lettersMax)).at(-1) as string;
   };
   return { view: number('view', '_', 47), name: number('name', '-', 36), record: number('record', '', 36) };
 }

@@ -48,7 +48,7 @@ export interface Column {
   readonly labels: readonly string[];
   /** The sample holds no NULL; only forms and words of logs get into a draft. */
   readonly values: string[];
-  /** A column that may mark rows has its commonest values, also NULL, of a larger sample, with the number of rows. */
+  /** A column that may hide rows has its commonest values, also NULL, of a larger sample, with the number of rows. */
   readonly counts: ValueCount[];
 }
 
@@ -296,11 +296,15 @@ export interface Point {
 }
 
 /** Makes a point that many tables decide alike; `names` are the columns or tables in this one. */
-export function sharePoint(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
+export function askOnce(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {
   return { text, rows, of: names === '' ? name : `${name} (${names})` };
 }
 
 /** Makes such a point if there are names to make it about. */
-export function shareNames(text: string, table: Pick<Table, 'name' | 'rows'>, names: readonly string[]): Point | false {
-  return names.length > 0 && sharePoint(text, table, names.join(', '));
+export function askOnceAbout(
+  text: string,
+  table: Pick<Table, 'name' | 'rows'>,
+  names: readonly string[],
+): Point | false {
+  return names.length > 0 && askOnce(text, table, names.join(', '));
 }

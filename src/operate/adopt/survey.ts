@@ -54,9 +54,9 @@ function addWanted(tables: readonly Table[], show: readonly string[]): Table[] {
   const unknown = new Set(show);
   const wanted = ({ name, columns }: Table): Column[] =>
     columns.map((column) => (unknown.delete(`${name}.${column.name}`) ? { ...column, isWanted: true } : column));
-  const marked = tables.map((table) => ({ ...table, columns: wanted(table) }));
+  const all = tables.map((table) => ({ ...table, columns: wanted(table) }));
   if (unknown.size > 0) throw new AdoptRefused(`--show names what is no TABLE.COLUMN: ${[...unknown].join(', ')}.`);
-  return marked;
+  return all;
 }
 
 /** Samples the chosen tables, their parts, the tables above them, which can hide their rows, and the tables of workspaces and users. */

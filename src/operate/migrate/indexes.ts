@@ -65,14 +65,14 @@ async function createIndex(client: pg.Client, proposal: Proposal, note: (index: 
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
       );
-    const parts = await client.query<{ schema: string; table: string }>(readProject('sql/catalog/partitions.sql'), [
+    const names = await client.query<{ schema: string; table: string }>(readProject('sql/catalog/partitions.sql'), [
       relation,
       path,
     ]);
-    for (const part of parts.rows) {
-      const own = pg.escapeIdentifier(shortenName(`${index}_${part.table}`.replaceAll('"', '')));
-      await createIndex(client, { index: own, columns, ...part }, note);
-      await client.query(`alter index ${path} attach partition ${part.schema}.${own}`);
+    for (const name of names.rows) {
+      const own = pg.escapeIdentifier(shortenName(`${index}_${name.table}`.replaceAll('"', '')));
+      await createIndex(client, { index: own, columns, ...name }, note);
+      await client.query(`alter index ${path} attach partition ${name.schema}.${own}`);
     }
   } else {
     if (valid === false) await client.query(`drop index concurrently ${path}`);

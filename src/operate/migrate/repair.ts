@@ -37,11 +37,11 @@ export async function repairCore(client: pg.Client, files: readonly SqlFile[]): 
     for (const statement of statements) await client.query(statement);
     const after = await statesNow();
     return Object.keys(after).flatMap((object) => {
-      const parts = (['text', 'owner', 'privileges'] as const).filter(
-        (part) => JSON.stringify(before[object]?.[part]) !== JSON.stringify(after[object]?.[part]),
+      const pieces = (['text', 'owner', 'privileges'] as const).filter(
+        (piece) => JSON.stringify(before[object]?.[piece]) !== JSON.stringify(after[object]?.[piece]),
       );
-      const change = before[object] ? parts.join(', ') : 'it was gone';
-      return parts.length === 0 ? [] : [`made again: ${object.replaceAll('pg_catalog.', '')} (${change})`];
+      const change = before[object] ? pieces.join(', ') : 'it was gone';
+      return pieces.length === 0 ? [] : [`made again: ${object.replaceAll('pg_catalog.', '')} (${change})`];
     });
   });
 }
@@ -52,9 +52,9 @@ function makeRepeatable(statement: string): string[] {
 
 /** Splits at each semicolon that ends a line outside of a body in dollar quotes. */
 function splitStatements(sql: string): string[] {
-  const parts = sql.replaceAll(/^--.*\n/gm, '').split('$$');
-  const marked = parts
-    .map((part, i) => (i % 2 === 0 ? part.replaceAll(/;[ \t]*(--[^\n]*)?\n/g, '\0') : part))
+  const pieces = sql.replaceAll(/^--.*\n/gm, '').split('$$');
+  const separated = pieces
+    .map((piece, i) => (i % 2 === 0 ? piece.replaceAll(/;[ \t]*(--[^\n]*)?\n/g, '\0') : piece))
     .join('$$');
-  return marked.split('\0').flatMap((statement) => statement.trim() || []);
+  return separated.split('\0').flatMap((statement) => statement.trim() || []);
 }

@@ -4,7 +4,7 @@ import type { Row, TextRow } from '../row.js';
 import { digestMax, prepareSql, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
 
-export interface TripPart {
+export interface Binding {
   readonly statement: Statement;
   /** Values in the order of the statement's parameters. */
   readonly values: readonly BoundValue[];
@@ -42,14 +42,14 @@ export class StatementMixedUp extends ServerFault {
  */
 export class RoundTrip extends pg.Query {
   readonly #tags: string[] = [];
-  /** Numbers of the parts whose Parse the round trip sends. */
+  /** Numbers of the statements whose Parse the round trip sends. */
   readonly #parsed: number[] = [];
   #failure: Error | null = null;
   /** pg replaces this property while its `query_timeout` runs: the new callback ends the timer, which would keep the process alive. */
   declare callback: (error: Error | null) => void;
 
   constructor(
-    private readonly parts: readonly TripPart[],
+    private readonly bindings: readonly Binding[],
     private readonly isNamed: boolean,
     done: (error: Error | null, tags: readonly string[]) => void,
   ) {
@@ -57,13 +57,14 @@ export class RoundTrip extends pg.Query {
     Object.assign(this, { queryMode: 'extended' });
   }
 
-  /** Sends the messages in one write, as pg does. Sends no part whose name stands for another text on the connection. */
+  /** Sends the messages in one write, as pg does. Sends no statement whose name stands for another text on the connection. */
   prepare(wire: Wire): void {
     const names = getNamedStatements(wire);
-    const other = this.parts.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
+    const other = this.bindings.find(({ statement: { name, text } }) => (names.texts.get(name) ?? text) !== text);
     if (other !== undefined) this.#failure = new Error(`the statement ${other.statement.name} has another text`);
     else
-      for (const [i, part] of this.parts.entries()) if (addPart(wire, names, part, this.isNamed)) this.#parsed.push(i);
+      for (const [i, bound] of this.bindings.entries())
+        if (sendStatement(wire, names, bound, this.isNamed)) this.#parsed.push(i);
     wire.sync();
   }
 
@@ -75,7 +76,7 @@ export class RoundTrip extends pg.Query {
   handleDataRow({ fields }: { fields: Row | TextRow }): void {
     if (this.#failure !== null) return;
     try {
-      this.parts[this.#tags.length]?.onRow?.(fields);
+      this.bindings[this.#tags.length]?.onRow?.(fields);
     } catch (error) {
       this.#failure = error as Error; // a throw here would end the process
     }
@@ -90,23 +91,23 @@ export class RoundTrip extends pg.Query {
     if (!(error instanceof pg.DatabaseError)) return this.callback(new ConnectionLost(error.message));
     const names = getNamedStatements(wire);
     const failed = this.#tags.length;
-    const name = this.parts[failed]?.statement.name ?? '';
+    const name = this.bindings[failed]?.statement.name ?? '';
     const reason = this.isNamed && mixesUpNames(error) ? findFailureCause(names, name, error) : error;
     names.failures ??= new Map();
     for (const i of this.#parsed)
-      if (i >= failed) names.failures.set(this.parts[i]?.statement.name as string, i === failed ? reason : null);
+      if (i >= failed) names.failures.set(this.bindings[i]?.statement.name as string, i === failed ? reason : null);
     this.callback(reason);
   }
 
   /** The round trip has failed unless PostgreSQL sent CommandComplete for each statement: rows could be missing. */
   handleReadyForQuery(): void {
-    const isWhole = this.#tags.length === this.parts.length;
+    const isWhole = this.#tags.length === this.bindings.length;
     this.callback(this.#failure ?? (isWhole ? null : new ServerFault('the statements ended without completing')));
   }
 }
 
-/** Writes Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether it wrote a Parse with a name. */
-function addPart(wire: Wire, names: NamedStatements, { statement, values }: TripPart, isNamed: boolean): boolean {
+/** Sends Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether it sent a Parse with a name. */
+function sendStatement(wire: Wire, names: NamedStatements, { statement, values }: Binding, isNamed: boolean): boolean {
   const name = isNamed ? statement.name : '';
   const isKept = isNamed && keep(wire, names, statement);
   if (!isKept) wire.parse({ name, text: statement.text });

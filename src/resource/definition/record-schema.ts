@@ -3,20 +3,20 @@ import { getType, type JsonSchema } from './field-types.js';
 import { type Field, type JsonShape, listLeaves, type Resource } from './resource.js';
 
 export function makeReadSchema(field: Field): JsonSchema {
-  return makePartSchema(field, mayLackValue(field));
+  return makeShapeSchema(field, mayLackValue(field));
 }
 
-export function makePartSchema(part: JsonShape, isNullable = part.nullable === true): JsonSchema {
-  const { hasValuesWithoutJson } = getType(part.type);
-  const reference = part.references === undefined ? {} : { 'x-references': part.references };
-  const schema = { ...makeOwnSchema(part), ...addValues(part), ...part.schema, ...reference };
-  return annotate(part, isNullable || hasValuesWithoutJson ? allowNull(schema) : schema);
+export function makeShapeSchema(shape: JsonShape, isNullable = shape.nullable === true): JsonSchema {
+  const { hasValuesWithoutJson } = getType(shape.type);
+  const reference = shape.references === undefined ? {} : { 'x-references': shape.references };
+  const schema = { ...makeOwnSchema(shape), ...addValues(shape), ...shape.schema, ...reference };
+  return annotate(shape, isNullable || hasValuesWithoutJson ? allowNull(schema) : schema);
 }
 
 function makeOwnSchema({ type, items, fields }: JsonShape): JsonSchema {
-  if (items !== undefined) return { type: 'array', items: makePartSchema(items) };
+  if (items !== undefined) return { type: 'array', items: makeShapeSchema(items) };
   if (fields === undefined) return getType(type).schema;
-  const properties = Object.entries(fields).map(([name, part]) => [name, makePartSchema(part)]);
+  const properties = Object.entries(fields).map(([name, shape]) => [name, makeShapeSchema(shape)]);
   return { type: 'object', required: Object.keys(fields), properties: Object.fromEntries(properties) };
 }
 

@@ -5,7 +5,7 @@ import { getHead, listCodecColumns } from '../projection/codec.js';
 import { normalizeSpelling } from '../projection/redact.js';
 import { type FieldType, fieldTypes, getType, type JsonSchema } from './field-types.js';
 import { getKind, isParameter } from './filter-kinds.js';
-import { canFail, makePartSchema, makeReadSchema, makeWriteSchema } from './record-schema.js';
+import { canFail, makeReadSchema, makeShapeSchema, makeWriteSchema } from './record-schema.js';
 import { type DefinitionFile, type Field, getPlace, type JsonShape, listLeaves } from './resource.js';
 
 // Rules that config/resource.schema.json cannot express, such as references to missing names or columns.
@@ -55,7 +55,7 @@ export function listContradictions(
     ...findCodecFlaws(around),
     ...placed.flatMap((each) => [
       ...findFieldFlaws(each, around),
-      ...findPartFlaws(each, around),
+      ...findShapeFlaws(each, around),
       ...listSchemaFlaws(each, around),
     ]),
   ];
@@ -108,20 +108,20 @@ function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, named }: 
     [`${at}/references: the ids of ${references} are of another type than ${type}; use the same type`]:
       target && field.write && idType !== type,
     [`${at}: two parts of a change have the same place or word; give each its own`]: [diff, words].some(
-      (parts) => new Set(Object.values(parts)).size < Object.keys(parts).length,
+      (members) => new Set(Object.values(members)).size < Object.keys(members).length,
     ),
   };
   return Object.entries(rules).flatMap(([flaw, isSo]) => (isSo ? [flaw] : []));
 }
 
-function findPartFlaws({ field, at: place }: PlacedField, { named }: Surroundings): string[] {
-  return listNestedParts(field, place).flatMap(({ part, at }) => {
-    const names = Object.entries(part.fields ?? {}).map(([name, { column = name }]) => column);
-    const isUnknown = part !== field && named && part.references !== undefined && !named.has(part.references);
+function findShapeFlaws({ field, at: place }: PlacedField, { named }: Surroundings): string[] {
+  return listNestedShapes(field, place).flatMap(({ shape, at }) => {
+    const names = Object.entries(shape.fields ?? {}).map(([name, { column = name }]) => column);
+    const isUnknown = shape !== field && named && shape.references !== undefined && !named.has(shape.references);
     return [
-      ...(isUnknown ? [`${at}/references: there is no resource ${part.references}; name another, or remove it`] : []),
+      ...(isUnknown ? [`${at}/references: there is no resource ${shape.references}; name another, or remove it`] : []),
       ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
-      ...listFreeJsonFlaws(part, at),
+      ...listFreeJsonFlaws(shape, at),
     ];
   });
 }
@@ -133,18 +133,19 @@ function findFilterFlaws({ filters, sync }: DefinitionFile): string[] {
 }
 
 /** Refuses free JSON without a list of members, because no member is shown only for looking harmless. */
-function listFreeJsonFlaws(part: JsonShape | Field, at: string): string[] {
-  const isListed = part.type !== 'json' || part.items || part.fields || part.show || ('clean' in part && part.clean);
+function listFreeJsonFlaws(shape: JsonShape | Field, at: string): string[] {
+  const isListed =
+    shape.type !== 'json' || shape.items || shape.fields || shape.show || ('clean' in shape && shape.clean);
   const remedy = 'list its members in show, or describe them by items or fields';
   return isListed ? [] : [`${at}: nothing of this JSON is listed; ${remedy}`];
 }
 
-function listNestedParts(part: JsonShape, at: string): { readonly part: JsonShape; readonly at: string }[] {
-  const { items, fields = {} } = part;
+function listNestedShapes(shape: JsonShape, at: string): { readonly shape: JsonShape; readonly at: string }[] {
+  const { items, fields = {} } = shape;
   const members = Object.entries(fields).flatMap(([name, each]) =>
-    listNestedParts(each, `${at}/fields${toPointer([name])}`),
+    listNestedShapes(each, `${at}/fields${toPointer([name])}`),
   );
-  return [{ part, at }, ...(items === undefined ? [] : listNestedParts(items, `${at}/items`)), ...members];
+  return [{ shape, at }, ...(items === undefined ? [] : listNestedShapes(items, `${at}/items`)), ...members];
 }
 
 function listNamedColumns(
@@ -196,11 +197,11 @@ function listSchemaFlaws({ field, at }: PlacedField, { compileSchema }: Surround
       return undefined;
     }
   };
-  for (const { part, at: pointer } of listNestedParts(field, at)) {
+  for (const { shape, at: pointer } of listNestedShapes(field, at)) {
     // A type's own schema needs no test, and compiling it costs a start some milliseconds.
-    if (part.schema === undefined && part.example === undefined) continue;
-    const fits = compiled(part === field ? makeReadSchema(field) : makePartSchema(part), `${pointer}/schema`);
-    if (part.example !== undefined && fits?.(part.example) === false)
+    if (shape.schema === undefined && shape.example === undefined) continue;
+    const fits = compiled(shape === field ? makeReadSchema(field) : makeShapeSchema(shape), `${pointer}/schema`);
+    if (shape.example !== undefined && fits?.(shape.example) === false)
       flaws.push(`${pointer}/example: it does not fit the field; correct the example`);
   }
   if (field.write?.schema) compiled(makeWriteSchema(field), `${at}/write/schema`);

@@ -163,7 +163,7 @@ export function listLeaves({ fields }: Pick<Resource, 'fields'>): Leaf[] {
 }
 
 /** Column with the xmin of the app's row, in views with sync and of parts. */
-export const xidColumn = 'row_xid';
+export const rowXid = 'row_xid';
 /** Column of generated views with the version, a bigint, of a row and its parts. */
 export const versionColumn = 'sync_version';
 

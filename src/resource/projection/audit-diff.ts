@@ -36,9 +36,9 @@ export function readStoredChanges(json: string, { field, old: oldAt, new: newAt 
   const start = skipSpace(json, 0);
   if (json[start] !== (isList ? '[' : '{')) throw new MalformedJson();
   const end = scanContainer(json, start, (key, at) => {
-    const parts = ['', 'null', 'null'] as [string, string, string];
-    const changeEnd = readParts(json, at, places, parts);
-    const [name, old, next] = parts;
+    const texts = ['', 'null', 'null'] as [string, string, string];
+    const changeEnd = readTexts(json, at, places, texts);
+    const [name, old, next] = texts;
     if (!isList) changes.push({ name: key, old, new: next });
     else if (name.startsWith('"')) changes.push({ name: parseString(name, 0, name.length), old, new: next });
     return changeEnd;
@@ -47,14 +47,14 @@ export function readStoredChanges(json: string, { field, old: oldAt, new: newAt 
   return changes;
 }
 
-/** Fills `parts` from these places; a scalar has none. Returns the end. */
-function readParts(json: string, start: number, places: readonly (KeyOrIndex | undefined)[], parts: string[]): number {
+/** Fills `texts` from these places; a scalar has none. Returns the end. */
+function readTexts(json: string, start: number, places: readonly (KeyOrIndex | undefined)[], texts: string[]): number {
   const isObject = json[start] === '{';
   if (!isObject && json[start] !== '[') return findValueEnd(json, start);
   return scanContainer(json, start, (name, at) => {
     const end = findValueEnd(json, at);
-    const part = places.indexOf(isObject ? name : Number(name));
-    if (part >= 0) parts[part] = json.slice(at, end);
+    const index = places.indexOf(isObject ? name : Number(name));
+    if (index >= 0) texts[index] = json.slice(at, end);
     return end;
   });
 }
@@ -76,9 +76,9 @@ export function composeDiff(changes: readonly NewChange[], shape: DiffShape): st
   return JSON.stringify(changes.map((change) => makeContainer([[field, change.name], ...both(change)])));
 }
 
-function makeContainer(parts: readonly (readonly [KeyOrIndex, unknown])[]): unknown {
-  if (parts.every(([place]) => typeof place === 'string')) return Object.fromEntries(parts);
-  const array: unknown[] = Array(1 + Math.max(...parts.map(([place]) => Number(place)))).fill(null);
-  for (const [place, value] of parts) array[Number(place)] = value;
+function makeContainer(texts: readonly (readonly [KeyOrIndex, unknown])[]): unknown {
+  if (texts.every(([place]) => typeof place === 'string')) return Object.fromEntries(texts);
+  const array: unknown[] = Array(1 + Math.max(...texts.map(([place]) => Number(place)))).fill(null);
+  for (const [place, value] of texts) array[Number(place)] = value;
   return array;
 }

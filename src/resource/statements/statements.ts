@@ -60,7 +60,7 @@ export function compileStatements(resource: Resource): ResourceStatements {
   return { list, detail: resource.detail ? detail() : null };
 }
 
-/** Parts that the statements of a combination of filters and a direction share. */
+/** Members that the statements of a combination of filters and a direction share. */
 interface List {
   readonly label: string;
   readonly resource: Resource;
@@ -108,9 +108,9 @@ function compileRows(list: List): ListStatements['rows'] {
 function compileRest(list: List): Omit<ListStatements, 'rows'> {
   const { label, resource, direction } = list;
   const opposite = direction === 'asc' ? 'desc' : 'asc';
-  const select = (part: string, bounds: readonly Fragment[], reading: Direction, end = queryEnds.limitAfterSkipped) => {
+  const select = (name: string, bounds: readonly Fragment[], reading: Direction, end = queryEnds.limitAfterSkipped) => {
     const keys = { columns: listKeyColumns(resource), bounds, direction: reading, end };
-    return compile(`${label}.${part}`, selectInOrder(list, keys));
+    return compile(`${label}.${name}`, selectInOrder(list, keys));
   };
   return {
     keys: {
@@ -158,10 +158,10 @@ function selectInOrder(list: List, reading: ListSection): Fragment | Query {
   if (hasIds) return end(walk(bounds).orderBy(orderBy(order, direction)));
   if (ownIndexFilter === undefined) return end(walk(bounds));
   const many = readRows(resource.view, [composeCondition(ownIndexFilter, resource)]).select(sql.raw('1 as n'));
-  const isMany = sql.raw('(select n from many) is not null');
+  const whereMany = sql.raw('(select n from many) is not null');
   return sql
     .withMaterialized('many', many.offset(fewMax, asLiteral).limit(1, asLiteral))
-    .unionAll([end(walk([...bounds, isMany])), selectFew(list, ownIndexFilter, reading)], true)
+    .unionAll([end(walk([...bounds, whereMany])), selectFew(list, ownIndexFilter, reading)], true)
     .orderBy(orderBy(order, direction));
 }
 

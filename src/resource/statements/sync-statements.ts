@@ -1,13 +1,7 @@
 import { prepareSql, type Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
 import { listFilterRanges } from '../definition/filter-kinds.js';
-import {
-  type OrderColumn,
-  type Resource,
-  type ResourceSync,
-  versionColumn,
-  xidColumn,
-} from '../definition/resource.js';
+import { type OrderColumn, type Resource, type ResourceSync, rowXid, versionColumn } from '../definition/resource.js';
 import { type Bounds, makeBounded } from './conditions.js';
 import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { compileStatements, mapBounds } from './statements.js';
@@ -57,7 +51,7 @@ const whereChangedSince = (): Fragment =>
     `(age(:column:)::bigint & 4294967295) <= (select
       case when pg_snapshot_xmax(pg_current_snapshot())::text::bigint - :since::bigint < ${tokenIdsMax}
         then age((:since::bigint & 4294967295)::text::xid)::bigint & 4294967295 else 4294967295 end)`,
-    { column: xidColumn, since: new Parameter('since') },
+    { column: rowXid, since: new Parameter('since') },
   );
 
 /** Hashes a text to the first 8 bytes of its SHA-256, 16 hexadecimal digits: printing all of it takes as long as computing it. */
@@ -86,8 +80,8 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const idColumn: OrderColumn = { column: 'id', type: idType };
   const [{ column: first }] = order as [OrderColumn];
   const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
-  const rowsIn = (each: readonly OrderColumn[], part: string): OrderedView => ({
-    ...{ name: `${name}.${part}`, view, order: each, inOrder: nameOrderedView(resource, listOrderKeys(each), 'asc') },
+  const rowsIn = (each: readonly OrderColumn[], suffix: string): OrderedView => ({
+    ...{ name: `${name}.${suffix}`, view, order: each, inOrder: nameOrderedView(resource, listOrderKeys(each), 'asc') },
   });
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and rows with parts share the id with
   // them.

@@ -10,8 +10,8 @@ import {
   type Resource,
   type ResourceSync,
   type ResourceWrite,
+  rowXid,
   versionColumn,
-  xidColumn,
 } from '../definition/resource.js';
 import { orderBy, readRows, sql } from './sql.js';
 
@@ -85,7 +85,7 @@ function listReadViews(resource: Resource): GeneratedView[] {
   const plain = {
     ...shown,
     view,
-    columns: [...columns, ...(sync ? [xidColumn] : [])],
+    columns: [...columns, ...(sync ? [rowXid] : [])],
     computed: sync ? [...shown.computed, `${nameDigest(resource)} as ${sourceColumn}`] : [],
   };
   const parts = Object.values(sync?.parts ?? {}).flatMap((part): GeneratedView[] => {
@@ -104,7 +104,7 @@ function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
   return new Set(shown.map(({ field }) => field.column).filter((column) => !kept.has(column)));
 }
 
-const partColumns = ['id', 'part_id', xidColumn];
+const partColumns = ['id', 'part_id', rowXid];
 
 export function nameOrderedPart(view: string): string {
   return nameWalled(view, '_asc');
@@ -186,11 +186,10 @@ export const sourceColumn = 'sync_source';
 const nameDigest = ({ view }: Pick<Resource, 'view'>): string => `{digest of ${nameRecords(view)}}`;
 
 /** Hashes the row itself for the version of its record; `source` is the digest of the operator's view. */
-export const composeRecordVersion = (source: string): string => `hash_record_extended(row(${xidColumn}, ${source}), 0)`;
+export const composeRecordVersion = (source: string): string => `hash_record_extended(row(${rowXid}, ${source}), 0)`;
 
 /** Hashes a part for the version: it differs when a part is added, changed, deleted or moved. */
-export const composePartVersion = (kind: number): string =>
-  `hash_record_extended(row(${kind}, part_id, ${xidColumn}), 0)`;
+export const composePartVersion = (kind: number): string => `hash_record_extended(row(${kind}, part_id, ${rowXid}), 0)`;
 
 const sourceName = 'source';
 

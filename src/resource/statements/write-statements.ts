@@ -73,7 +73,7 @@ export function compileWriteStatements(resource: WritableResource) {
     recall: selectRecalled(resource, known),
     read: read(),
   };
-  const named = Object.entries(queries).map(([part, query]) => [part, compile(`${resource.name}.${part}`, query)]);
+  const named = Object.entries(queries).map(([name, query]) => [name, compile(`${resource.name}.${name}`, query)]);
   const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(named);
   return {
     ...statements,
@@ -108,10 +108,10 @@ function composeReferenceTest({ field: { type, write }, path: [name = ''] }: Lea
 /** Reads the outcome that is stored under the key, NULLs if it is free, and then for each reference whether its record exists. */
 function selectRecalled(resource: WritableResource, known: readonly Fragment[]): Query {
   const { token_id, key } = composeKeyCondition();
-  const isSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
+  const whereSame = sql.raw('held.fingerprint = ?', [new Parameter('claim.fingerprint')]);
   const record = sql.raw(`case when held.shape = '${hashShape(resource)}' then held.record end`);
   return sql
-    .select(isSame, 'held.status', 'held.record_id', 'held.may_read', record, ...known)
+    .select(whereSame, 'held.status', 'held.record_id', 'held.may_read', record, ...known)
     .from(sql.raw('(select) as once'))
     .leftJoin({ held: keys }, (held) => held.onVal('held.token_id', token_id).onVal('held.key', key));
 }

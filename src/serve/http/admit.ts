@@ -178,6 +178,6 @@ export function getAddressKey(ip: string): string {
   if (!isIPv6(text)) return text;
   const address = ipaddr.process(text);
   if (address.kind() === 'ipv4') return address.toString();
-  const groups = (address as IPv6).parts.slice(0, 4).map((part) => part.toString(16));
+  const groups = (address as IPv6).parts.slice(0, 4).map((group) => group.toString(16));
   return `${groups.join(':')}::/64`;
 }

@@ -10,7 +10,7 @@ import {
   type Responses,
   resolve,
 } from './document.js';
-import { makeOperation, makeResourcePart, type OperationWords } from './operations.js';
+import { makeOperation, makeResourceSection, type OperationWords } from './operations.js';
 import { makeErrorResponses, makeErrors, makeHeaders, type SuccessKind, successHeaders } from './responses.js';
 import { fillFile, mapValues, readData, type TemplateValues } from './texts.js';
 import { apiTitle, makeDocumentValues, type OpenApiOptions, parseContact } from './values.js';
@@ -21,9 +21,9 @@ export function makeOpenApi(resources: readonly Resource[], options: OpenApiOpti
   const values = makeDocumentValues(resources, options);
   const fixed = readData('components.json', values) as Omit<Components, 'securitySchemes'>;
   const texts = readData('api.json', values) as ApiTexts;
-  const parts = resources.map((resource) => makeResourcePart(resource, options));
+  const sections = resources.map((resource) => makeResourceSection(resource, options));
   const merged = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
-    Object.assign({}, ...parts.map((part) => part[kind])) as (typeof parts)[number][Kind];
+    Object.assign({}, ...sections.map((section) => section[kind])) as (typeof sections)[number][Kind];
   const { Problem, Pagination, ...ofSync } = fixed.schemas as Record<string, object>;
   const hasSync = resources.some(({ sync }) => sync !== undefined);
   const document: OpenApiDocument = {
@@ -37,7 +37,7 @@ export function makeOpenApi(resources: readonly Resource[], options: OpenApiOpti
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: `${publicUrl}/api/v1`, ...(publicUrl ? { description: 'Version 1 of the API.' } : texts.server) }],
-    tags: [texts.documentTag, ...parts.map(({ tag }) => tag), ...(hasSync ? [texts.syncTag] : [])],
+    tags: [texts.documentTag, ...sections.map(({ tag }) => tag), ...(hasSync ? [texts.syncTag] : [])],
     paths: { ...merged('paths'), ...makeFixedPaths(options, texts) },
     components: {
       securitySchemes: { bearer: texts.bearer, ...(options.basicAuth && { basic: texts.basic }) },

@@ -55,7 +55,7 @@ type OperationKind = 'list' | 'get' | 'create' | 'update' | 'sync' | 'digest' | 
 /** Words for the operations of a resource, and its parameter `fields`. */
 type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonly fields: ApiParameter };
 
-export function makeResourcePart(resource: Resource, options: OpenApiOptions) {
+export function makeResourceSection(resource: Resource, options: OpenApiOptions) {
   const { name, record, description, fields, filters } = resource;
   const [{ lower, upper } = { lower: '', upper: '' }] = listFilterRanges(filters);
   const texts = readData('resource.json', {

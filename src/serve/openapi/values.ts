@@ -50,8 +50,8 @@ export function isWritableMember({ write }: Resource, { primaryUrls }: OpenApiOp
 
 /** Splits "Help desk, help@example.com": the parts differ by their form. */
 export function parseContact(text: string): Readonly<Record<string, string>> {
-  const memberOf = (part: string): string => (part.includes('://') ? 'url' : part.includes('@') ? 'email' : 'name');
-  return Object.fromEntries(text.split(/, */).map((part) => [memberOf(part), part]));
+  const memberOf = (piece: string): string => (piece.includes('://') ? 'url' : piece.includes('@') ? 'email' : 'name');
+  return Object.fromEntries(text.split(/, */).map((piece) => [memberOf(piece), piece]));
 }
 
 type Example = Readonly<Record<string, unknown>>;

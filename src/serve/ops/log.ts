@@ -38,8 +38,8 @@ function getTrace(): object {
   return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
 }
 
-/** Parts of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
-const safeParts = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
+/** Members of a database error that hold no stored value; message, detail, hint, context and statement can hold one. */
+const safeMembers = ['code', 'routine', 'schema', 'table', 'constraint'] as const;
 
 /** Leaves out messages that can quote a stored value: of database errors, of SyntaxErrors, and of errors caused by these. */
 function describeError(error: Error): Record<string, unknown> {
@@ -50,9 +50,9 @@ function describeError(error: Error): Record<string, unknown> {
     ...(!quotesValues && { message }),
     stack: quotesValues ? listFrames(stack, message) : stack,
   });
-  const parts = (link: object): object =>
-    Object.fromEntries(safeParts.filter((part) => part in link).map((part) => [part, link[part as never]]));
-  const [first, ...causes] = chain.map((link) => ({ ...parts(link), ...fields(link) }));
+  const pickSafe = (link: object): object =>
+    Object.fromEntries(safeMembers.filter((name) => name in link).map((name) => [name, link[name as never]]));
+  const [first, ...causes] = chain.map((link) => ({ ...pickSafe(link), ...fields(link) }));
   return { ...first, ...(causes.length > 0 && { causes }) };
 }
 

@@ -28,7 +28,7 @@ const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
 const [slots, slotMs] = [12, 5000];
 /** Keys beyond the bound are counted as others, workspaces not at all. */
 const [keysMax, workspacesMax] = [200, 50];
-const shareNamed = 0.9;
+const fractionNamed = 0.9;
 
 export class Recent {
   readonly #slots: Map<string, RecentCount>[] = [new Map()];
@@ -95,7 +95,7 @@ export function collectRecentFaults(
     const names = all.map(({ about, count }) => (all.length === 1 ? about : `${about} (${count})`));
     const others = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
     const [[name, most] = ['', 0]] = Object.entries(workspaces).sort(([, a], [, b]) => b - a);
-    const cause = most >= count * shareNamed ? `, ${most === count ? 'all' : 'most'} of workspace ${name}` : '';
+    const cause = most >= count * fractionNamed ? `, ${most === count ? 'all' : 'most'} of workspace ${name}` : '';
     const number = Object.keys(workspaces).length;
     const atLeast = number >= workspacesMax ? 'at least ' : '';
     const inWords = `${atLeast}${number} workspace${number === 1 ? '' : 's'}`;

@@ -17,7 +17,7 @@ export interface OwnSources {
 /** Bound for the lateness of the loop in the last minute. */
 const lateMsMax = 12_000;
 const logStuckMsMax = 10_000;
-const shareMax = 0.9;
+const ratioMax = 0.9;
 const formatMegabytes = (bytes: number): string => Math.round(bytes / 1_048_576).toLocaleString('en');
 
 const lacks = {
@@ -27,11 +27,11 @@ const lacks = {
   },
   descriptors: () => {
     const [open, max] = [countDescriptors(), readDescriptorsMax()];
-    return max !== null && open > max * shareMax && `${open} of ${max} file descriptors are open (EMFILE beyond them)`;
+    return max !== null && open > max * ratioMax && `${open} of ${max} file descriptors are open (EMFILE beyond them)`;
   },
   memory: () => {
     const { used_heap_size: used, heap_size_limit: max } = getHeapStatistics();
-    return used > max * shareMax && `${formatMegabytes(used)} of ${formatMegabytes(max)} MB of its heap are used`;
+    return used > max * ratioMax && `${formatMegabytes(used)} of ${formatMegabytes(max)} MB of its heap are used`;
   },
   log: ({ logStuckMs }: OwnSources) =>
     logStuckMs() > logStuckMsMax && `nothing has read its log for ${Math.round(logStuckMs() / 1000)} s`,

@@ -210,8 +210,8 @@ function listFailures({ reasons, primary, writesObstacle, onlyAddress, refused, 
   ];
 }
 
-/** Parts of the page by the reason for which a replica is not used; the first that matches counts. */
-const partsOfReasons: readonly (readonly [reason: RegExp, part: string])[] = [
+/** Remedies on the page by the reason for which a replica is not used; the first that matches counts. */
+const remediesOfReasons: readonly (readonly [reason: RegExp, remedy: string])[] = [
   [/^it (lags|receives)/, 'replica-lags'],
   [/^it is not in recovery/, 'replica-promoted'],
   [/^it (belongs|is ahead)/, 'replica-stranger'],
@@ -231,8 +231,8 @@ function listDegradations(readiness: Readiness, workers: WorkersStatus | null): 
     if (!isJudged) return state === 'not used' ? [['replica-out', `${name} is not used. ${notJudged}.`]] : [];
     if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
-    const [, part = ''] = partsOfReasons.find(([words]) => words.test(reason ?? '')) ?? [];
-    return state === 'not used' ? [[part, endSentence(`${name} is not used: ${reason}${lag}`)]] : [];
+    const [, remedy = ''] = remediesOfReasons.find(([words]) => words.test(reason ?? '')) ?? [];
+    return state === 'not used' ? [[remedy, endSentence(`${name} is not used: ${reason}${lag}`)]] : [];
   });
   const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>

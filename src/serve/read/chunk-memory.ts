@@ -49,7 +49,7 @@ export class ChunkMemory {
   }
 
   /** A sixth of the remaining memory: many pages get small chunks, the last still gets some, and the first what `buffers.long` keeps. */
-  get share(): number {
+  get bytesPerPage(): number {
     return (largePageBytes - this.#used.chunks - this.#used.compressors) / 6;
   }
 

@@ -21,11 +21,11 @@ export function makeCursorContext(
 
 /** Encodes a digest, the moment and the key as base64url. No text of PostgreSQL holds NUL. */
 export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
-  return encodeParts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
+  return encodeTexts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
 }
 
-export function encodeParts(context: string, parts: readonly string[]): string {
-  return encodeBytes(context, Buffer.from(parts.join('\0')));
+export function encodeTexts(context: string, texts: readonly string[]): string {
+  return encodeBytes(context, Buffer.from(texts.join('\0')));
 }
 
 export function encodeBytes(context: string, payload: Buffer): string {
@@ -44,11 +44,11 @@ export function decodeBytes(context: string, encoded: string): Buffer | undefine
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
   const text = decodeBytes(context, cursor)?.toString('utf8');
   if (text === undefined) return undefined;
-  const [moment = '', ...parts] = text.split('\0');
+  const [moment = '', ...texts] = text.split('\0');
   if (!isMoment(moment)) return undefined;
   const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
-  if (parts.length === 0) return { key: null, asOfMs };
-  return isKeyOf(order, parts) ? { key: parts, asOfMs } : undefined;
+  if (texts.length === 0) return { key: null, asOfMs };
+  return isKeyOf(order, texts) ? { key: texts, asOfMs } : undefined;
 }
 
 export function isKeyOf(order: readonly OrderColumn[], texts: readonly string[]): boolean {

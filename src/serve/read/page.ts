@@ -270,7 +270,7 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
   const { deps } = plan.reader;
   const { chunk, count, continuation, isSlow } = underWay;
   holdBytes(plan, underWay, 0);
-  const bytes = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, deps.chunkMemory.share));
+  const bytes = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, deps.chunkMemory.bytesPerPage));
   holdBytes(plan, underWay, chunk.json.length + bytes);
   underWay.rowsWanted = takeRows(deps, underWay.rowsWanted, chunk, bytes, plan.rowsMax - count);
   const size = { rows: underWay.rowsWanted, bytes: bytes * excess };

@@ -140,6 +140,6 @@ function isCount({ type }: MetricValues[number]): boolean {
   return (type as unknown as string) !== 'gauge';
 }
 
-function sumMetrics(parts: readonly MetricValues[]): Registry {
-  return AggregatorRegistry.aggregate([...parts]) as Registry;
+function sumMetrics(ofWorkers: readonly MetricValues[]): Registry {
+  return AggregatorRegistry.aggregate([...ofWorkers]) as Registry;
 }

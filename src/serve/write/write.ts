@@ -42,7 +42,7 @@ export async function write(
     });
   const isRefused = outcome instanceof Problem;
   if (isRefused ? outcome.code === 'precondition_failed' : !request.isDryRun)
-    await positions.record(workspace, position);
+    await positions.noteWrite(workspace, position);
   observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOutcome(outcome, request) });
   if (isRefused) throw outcome;
   const { status, row, mayRead, replayed } = outcome;
@@ -221,8 +221,8 @@ async function findMembersRefused(
 ): Promise<readonly WritableMember[] | null> {
   const { schema = null, table = null, column = null, constraint = null } = error;
   if (schema !== null && table !== null && !isOfApp(error)) {
-    const parts = { schema, table, column, constraint };
-    const values = Object.fromEntries(Object.entries(parts).map(([part, name]) => [`refused.${part}`, name]));
+    const names = { schema, table, column, constraint };
+    const values = Object.fromEntries(Object.entries(names).map(([kind, name]) => [`refused.${kind}`, name]));
     const columns = await transaction.run({ statement: statements.refused, values }).catch(() => null); // the catalogs can be closed
     if (columns?.[0].length === 0) return null;
     const named = columns?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];

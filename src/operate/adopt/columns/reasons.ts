@@ -1,7 +1,7 @@
 import { isNamed, type Purpose, toSnakeCase } from '../../../base/words.js';
 import { areAddresses, findSecret, isPersonalDocument } from '../../../doctor/thorough/contents.js';
 import { toSingular } from '../names.js';
-import { type Column, type Point, sharePoint, type Table, type TypeMember } from '../schema.js';
+import { askOnce, type Column, type Point, type Table, type TypeMember } from '../schema.js';
 import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumber, isTextual } from './types.js';
 import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './values.js';
 
@@ -116,7 +116,7 @@ export function describeLeftOut(table: Table, leftOut: Judged['leftOut']): Point
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
     const text = `Columns are left out (${reason}). Where clients may see them, add them to view and definition.`;
-    return sharePoint(text, table, names.join(', '));
+    return askOnce(text, table, names.join(', '));
   });
 }
 

@@ -80,9 +80,9 @@ export function describeTextInKey(column: Column): string | undefined {
 
 /** The expression is immutable, which a cast of the whole text is not, so that an index can hold it. */
 export function composeMoment(text: string): string {
-  const part = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
+  const takeNumber = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
   return (
-    `make_timestamp(${part(1, 4)}, ${part(6, 2)}, ${part(9, 2)}, ${part(12, 2)}, ${part(15, 2)},\n      ` +
+    `make_timestamp(${takeNumber(1, 4)}, ${takeNumber(6, 2)}, ${takeNumber(9, 2)}, ${takeNumber(12, 2)}, ${takeNumber(15, 2)},\n      ` +
     `rtrim(substr(${text}, 18), 'Z')::float8) at time zone 'UTC'`
   );
 }

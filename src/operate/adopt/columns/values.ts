@@ -2,7 +2,7 @@ import { isNamed } from '../../../base/words.js';
 import { decodeWith, type EncodingName } from '../../../resource/projection/encodings.js';
 import { holdsImage } from '../../../resource/projection/images.js';
 import { toCamelCase } from '../names.js';
-import { type Column, shareNames, type Table, type TypeMember } from '../schema.js';
+import { askOnceAbout, type Column, type Table, type TypeMember } from '../schema.js';
 import type { Points } from '../sql.js';
 import { getFieldType, isDocument, isTextual } from './types.js';
 
@@ -10,7 +10,7 @@ import { getFieldType, isDocument, isTextual } from './types.js';
 export type Form = 'plain' | 'image' | 'digest' | 'unknown bytes' | 'base64' | 'sealed';
 
 /** A tenth of the values can be damaged. */
-const shareMin = 0.9;
+const fractionMin = 0.9;
 const sealedBytesMin = 28; // a nonce of 12 bytes and a tag of 16
 
 /** Only text and bytea columns have a form; others are plain. */
@@ -23,7 +23,7 @@ export function guessForm(values: readonly string[], isBytea: boolean): Form {
   if (values.length === 0) return isBytea ? 'unknown bytes' : 'plain';
   const images = values.filter((value) => holdsImage(value)).length;
   if (images > values.length / 2) return 'image';
-  if (values.filter(isSealedDocument).length >= values.length * shareMin) return 'sealed';
+  if (values.filter(isSealedDocument).length >= values.length * fractionMin) return 'sealed';
   if (isSealed(values, isBytea ? ['bytea'] : ['hex', 'base64', 'base64url'])) return 'sealed';
   if (isBytea) return isDigest(values) ? 'digest' : 'unknown bytes';
   const isBase64 = holdsMostly(values, 'base64', (bytes) => bytes.length > 3 && isPrintable(bytes));
@@ -54,13 +54,13 @@ export function areRandom(values: readonly string[]): boolean {
   const areDistinct = values.length >= randomMin && new Set(values).size === values.length;
   if (!areDistinct || !texts.every((text) => /^[a-z\d]{6,200}$/i.test(text))) return false;
   const all = texts.join(' ');
-  const share = (form: RegExp): number => (all.match(form)?.length ?? 0) / all.length;
+  const measureFraction = (form: RegExp): number => (all.match(form)?.length ?? 0) / all.length;
   if (texts.every((text) => /^\d{6,8}$/.test(text))) {
     const numbers = texts.map(Number);
     return Math.max(...numbers) - Math.min(...numbers) > numbers.length * 1000;
   }
-  const changes = share(changesOfKind);
-  return changes > 0.25 || (share(/\d/g) === 0 && share(/[aeiouy]/gi) < 0.25);
+  const changes = measureFraction(changesOfKind);
+  return changes > 0.25 || (measureFraction(/\d/g) === 0 && measureFraction(/[aeiouy]/gi) < 0.25);
 }
 
 /** The expression matches between small letters, capital letters and digits. */
@@ -68,7 +68,7 @@ const changesOfKind = /(?<=[a-z])[A-Z\d]|(?<=[A-Z])[a-z\d]|(?<=\d)[A-Za-z]/g;
 
 function isSealed(values: readonly string[], encodings: readonly EncodingName[]): boolean {
   const payloads = values.flatMap((value) => prefixed.exec(value)?.[1] ?? []);
-  const texts = payloads.length < values.length * shareMin ? values : payloads;
+  const texts = payloads.length < values.length * fractionMin ? values : payloads;
   const hasNoForm = (bytes: Buffer): boolean => bytes.length >= sealedBytesMin && !isPrintable(bytes);
   return !isDigest(texts) && encodings.some((encoding) => holdsMostly(texts, encoding, hasNoForm));
 }
@@ -77,13 +77,13 @@ function isSealed(values: readonly string[], encodings: readonly EncodingName[])
 function isDigest(values: readonly string[]): boolean {
   const hashes = values.map((value) => value.replace(/^\\x/, '')).filter((value) => /^[0-9a-f]{32,128}$/i.test(value));
   const [length = 0, ...others] = new Set(hashes.map((value) => value.length));
-  return hashes.length >= values.length * shareMin && others.length === 0 && [32, 40, 64, 96, 128].includes(length);
+  return hashes.length >= values.length * fractionMin && others.length === 0 && [32, 40, 64, 96, 128].includes(length);
 }
 
 function holdsMostly(values: readonly string[], encoding: EncodingName, holds: (bytes: Buffer) => boolean): boolean {
   const bytes = values.flatMap((value) => decodeWith(encoding, Buffer.from(value)) ?? []);
   const count = bytes.filter(holds).length;
-  return count > 0 && count >= values.length * shareMin;
+  return count > 0 && count >= values.length * fractionMin;
 }
 
 function isPrintable(bytes: Buffer): boolean {
@@ -182,5 +182,5 @@ export function describeDocuments(table: Table, columns: readonly Column[]): Poi
     documents.flatMap((column) => (isJson(column) === isIt ? [column.name] : []));
   const ofJson = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
   const ofOthers = 'Clients see all of these documents, whatever the app writes.';
-  return [shareNames(ofJson, table, namesWhere(true)), shareNames(ofOthers, table, namesWhere(false))];
+  return [askOnceAbout(ofJson, table, namesWhere(true)), askOnceAbout(ofOthers, table, namesWhere(false))];
 }

@@ -5,7 +5,7 @@ import type { IndexKey, ShownColumn } from '../columns/types.js';
 import { composeMoment, isMoments, isTextual, showColumn, showId } from '../columns/types.js';
 import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
 import { chooseUntaken, getNames, toCamelCase } from '../names.js';
-import { type Column, listKeysTo, type Point, type Subject, type Survey, shareNames, sharePoint } from '../schema.js';
+import { askOnce, askOnceAbout, type Column, listKeysTo, type Point, type Subject, type Survey } from '../schema.js';
 import { drawSample, joinFrom, joinWorkspace, type Points, preset } from '../sql.js';
 
 export type FieldJson = Readonly<Record<string, unknown>>;
@@ -72,7 +72,7 @@ function describeRandomIds({ table, log }: Subject, { tables }: Survey, columns:
     .map(({ name }) => name);
   const text =
     'Texts look random, each is there once, and no other table names them: leave out those that open or sign something.';
-  return shareNames(text, table, names);
+  return askOnceAbout(text, table, names);
 }
 
 /** Takes the labels of its type or of a CHECK. */
@@ -113,7 +113,7 @@ function chooseRule(column: Column, subject: Subject, survey: Survey): Rule {
   if (column.type === 'timestamp without time zone') {
     const text =
       "Times without a zone are taken as UTC: name the app's zone in the view if it is another one. No index of the app on such a column serves a list.";
-    return { ...plain, open: sharePoint(text, subject.table, column.name) };
+    return { ...plain, open: askOnce(text, subject.table, column.name) };
   }
   const form = guessColumnForm(column);
   if (form === 'sealed') {
@@ -192,5 +192,5 @@ export async function countCrossings(
 export function describeCrossings({ table, crossings }: Subject): Point | false {
   const text =
     'A row refers to a record of another workspace: is its workspace the right one? The field has no "references", because clients cannot read such a record.';
-  return shareNames(text, table, [...crossings]);
+  return askOnceAbout(text, table, [...crossings]);
 }

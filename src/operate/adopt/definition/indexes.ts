@@ -1,5 +1,5 @@
 import { shortenName } from '../../../postgres/statement.js';
-import { listIndexConditions, listPrintedConditions } from '../columns/marks.js';
+import { listIndexConditions, listPrintedConditions } from '../columns/deletions.js';
 import { countBytes, type IndexKey, isPlain } from '../columns/types.js';
 import type { Column, Index, Table } from '../schema.js';
 import type { DraftFile } from '../sql.js';

@@ -1,12 +1,12 @@
 import { toSnakeCase } from '../../../base/words.js';
 import { shortenName } from '../../../postgres/statement.js';
-import { getMarkColumns, listDeletedPoints, listKeptConditions } from '../columns/marks.js';
+import { getDeletionColumns, listDeletedPoints, listKeptConditions } from '../columns/deletions.js';
 import type { Judged } from '../columns/reasons.js';
 import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealed } from '../columns/reasons.js';
 import { makePlainKey, showId } from '../columns/types.js';
 import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
-import { type Column, findColumn, type Subject, type Survey, sharePoint, type Table, type Tenant } from '../schema.js';
+import { askOnce, type Column, findColumn, type Subject, type Survey, type Table, type Tenant } from '../schema.js';
 import { alias, type DraftFile, joinFrom, joinWorkspace, nameAs, type Points, rowXid } from '../sql.js';
 import { listDocuments } from '../tables/audit-log.js';
 import { choosePartKeys, getReferenceTo, type PartKeys } from '../tables/keys.js';
@@ -41,7 +41,7 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
         description: part.comment ?? `Its ${name.replaceAll('_', ' ')}.`,
       },
       open: [
-        sharePoint(`Rows of these tables are shown as lists in the records that they belong to${others}.`, part),
+        askOnce(`Rows of these tables are shown as lists in the records that they belong to${others}.`, part),
         ...listDeletedPoints(part),
         ...describeDocuments(part, shown),
         ...describeLeftOut(part, leftOut),
@@ -96,7 +96,7 @@ function getPartKeys(part: Table, above: Table, tenant: Column | undefined): Col
 
 /** Judges the columns that a list in the record above shows. */
 function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): Judged {
-  const hidden = [...getPartKeys(part, above, columnIn(part)), ...getMarkColumns(part)];
+  const hidden = [...getPartKeys(part, above, columnIn(part)), ...getDeletionColumns(part)];
   const documents = listDocuments(part);
   // In a list nothing decodes sealed values and other bytes.
   const isReadable = (column: Column): boolean => column.type !== 'bytea' && guessColumnForm(column) !== 'sealed';

@@ -1,7 +1,7 @@
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { parameterNames } from '../../../resource/definition/filter-kinds.js';
 import { isInteger, isPlain, isTextual } from '../columns/types.js';
-import { AdoptRefused, type Column, type Subject, type Survey, sharePoint, type Table } from '../schema.js';
+import { AdoptRefused, askOnce, type Column, type Subject, type Survey, type Table } from '../schema.js';
 import { alias, composeSequenceGrant, nameAs, type Points } from '../sql.js';
 import { namesOwner } from '../tables/owners.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
@@ -121,7 +121,7 @@ function listWritePoints({ table, id }: Subject, written: Written, isLogged: boo
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
   const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(toSnakeCase(name)));
   return [
-    sharePoint(
+    askOnce(
       'Clients may write these columns: where they must not, remove "write" there.',
       table,
       writable.map(({ name }) => name).join(', '),

@@ -1,9 +1,9 @@
 import { toSnakeCase } from '../../../base/words.js';
-import { listKeptConditions, listMarks } from '../columns/marks.js';
+import { listKeptConditions, listKeptRules } from '../columns/deletions.js';
 import { isPlain, showId } from '../columns/types.js';
 import { getNames, toSingular } from '../names.js';
 import type { Column, Known, Point, ReferenceStep, ShownRows, Subject, Table, View, ViewId } from '../schema.js';
-import { shareNames } from '../schema.js';
+import { askOnceAbout } from '../schema.js';
 import { alias, getAlias, isOptional, joinFrom, joinWorkspace } from '../sql.js';
 import { isPeople, listReferences } from '../tables/paths.js';
 
@@ -161,7 +161,7 @@ class Conditions {
       isOptional(way.steps, steps - 1)
         ? `(${getAlias(steps, row)}.${way.steps[steps - 1]?.to.quoted} is null or ${sql})`
         : sql;
-    const marked = passed.flatMap((record, i) =>
+    const onWay = passed.flatMap((record, i) =>
       listKeptConditions(record, getAlias(i + 1, row)).map((sql) => ({ by: record.quoted, kept: orNoRow(i + 1, sql) })),
     );
     const joined = viewed && {
@@ -176,9 +176,9 @@ class Conditions {
         return kept ? [{ by: to.table.quoted, kept: orNoRow(i, kept) }] : [];
       }),
     );
-    const marks = listMarks(table);
-    const own = marks.map(({ column, kept }) => ({ by: column.name, kept: kept(`${row}.${column.quoted}`) }));
-    return { way, own, above: [...marked, ...(joined ? [joined] : []), ...linked] };
+    const keptRules = listKeptRules(table);
+    const own = keptRules.map(({ column, kept }) => ({ by: column.name, kept: kept(`${row}.${column.quoted}`) }));
+    return { way, own, above: [...onWay, ...(joined ? [joined] : []), ...linked] };
   }
 
   /**
@@ -205,8 +205,8 @@ class Conditions {
       ? `(with recursive up as (select ${next}, ${isKept} as kept${record.rows} where ${isRecord}
       union select ${next}, ${isKept}${record.rows} join up on ${isNext}) select bool_and(kept is true) from up)`
       : `(select true${record.rows} where ${[isRecord, ...record.kept].join(' and ')})`;
-    const isNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${from}.${quoted} is null`]));
-    return isNone.length === 0 ? isShown : `(${[...isNone, isShown].join(' or ')})`;
+    const refersToNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${from}.${quoted} is null`]));
+    return refersToNone.length === 0 ? isShown : `(${[...refersToNone, isShown].join(' or ')})`;
   }
 
   #inView({ table, references }: Above): RecordSource | undefined {
@@ -238,10 +238,10 @@ export function listFollowed(
   const conditions = listRecordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {
     const shows = viewsOf(to).map(({ name, id }) => `exists (select from ${name} v where v.id = ${id})`);
     if (shows.length === 0) return [];
-    const isNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null`]));
-    const isIt = references.map(({ quoted }, i) => `o.${quoted} = ${alias}.${columns[i]?.quoted}`).join(' and ');
+    const refersToNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null`]));
+    const refersToIt = references.map(({ quoted }, i) => `o.${quoted} = ${alias}.${columns[i]?.quoted}`).join(' and ');
     const shown = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
-    const kept = `(${[...isNone, `exists (select from (${shown}) o where ${isIt})`].join(' or ')})`;
+    const kept = `(${[...refersToNone, `exists (select from (${shown}) o where ${refersToIt})`].join(' or ')})`;
     const isTaken = takes || (!step?.isBack && columns.includes(step?.from as Column));
     return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : nameOpen(to, columns), kept }];
   });
@@ -252,5 +252,5 @@ const nameOpen = ({ quoted }: Table, columns: readonly Column[]): string => `${c
 
 export function describeAbove(table: Table, { above }: ShownRows): Point | false {
   const names = [...new Set(above.map(({ by }) => by))];
-  return shareNames('Rows whose record in these tables counts as deleted are not shown.', table, names);
+  return askOnceAbout('Rows whose record in these tables counts as deleted are not shown.', table, names);
 }

@@ -4,7 +4,7 @@ import { showId } from '../columns/types.js';
 import { parseJson } from '../columns/values.js';
 import { getNames } from '../names.js';
 import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from '../schema.js';
-import { sharePoint } from '../schema.js';
+import { askOnce } from '../schema.js';
 import { drawSample, joinFrom, joinWorkspace, sampledRowsMax } from '../sql.js';
 import { listViewConditions } from './above.js';
 
@@ -122,7 +122,7 @@ export function listOddities({ table, rows, shown, hidden, open, emptied, shownA
   const texts = (some: readonly Cause[]): string => some.map(formatCause).join('; ');
   const lost = emptied.filter(({ whole }) => whole > 0);
   return [
-    ...(isOdd ? [sharePoint(oddText, { name: table, rows: unseen }, `${unseen} of ${rows}: ${texts(hidden)}`)] : []),
+    ...(isOdd ? [askOnce(oddText, { name: table, rows: unseen }, `${unseen} of ${rows}: ${texts(hidden)}`)] : []),
     ...shownAlthough.map((cause) => ({
       text: `rows are shown that should be hidden: ${formatCause(cause)}.`,
       rows: cause.rows,
@@ -152,11 +152,11 @@ export function countEmptied(column: string, texts: readonly string[], show: rea
     .map((value) => listLeafPointers(value))
     .filter((leaves) => leaves.length > 0)
     .map((leaves) => leaves.filter(isKept).length / leaves.length);
-  const count = (holds: (share: number) => boolean): number => kept.filter(holds).length;
+  const count = (holds: (fraction: number) => boolean): number => kept.filter(holds).length;
   return {
     column,
     values: kept.length,
-    whole: count((share) => share === 0),
-    part: count((share) => share > 0 && share < 1),
+    whole: count((fraction) => fraction === 0),
+    part: count((fraction) => fraction > 0 && fraction < 1),
   };
 }

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { readProject } from '../../../base/paths.js';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
-import { fewMax, getDeletedWords, isState, listMarks, mayMark } from '../columns/marks.js';
+import { fewMax, getDeletedWords, isState, listKeptRules, mayHideRows } from '../columns/deletions.js';
 import { chooseUntaken, listItems } from '../names.js';
 import { AdoptRefused, type Column, type Table, type Tenant } from '../schema.js';
 import { alias, drawSample, quoteLiteral } from '../sql.js';
@@ -120,13 +120,13 @@ export async function readSharedTables(
 
 const countedMax = fewMax + 1; // one more tells that the values are not few
 
-/** Counts the values of columns that may mark rows, among the rows that no other mark hides. Rare values are one count. */
+/** Counts the values of columns that may hide rows, among the rows that no rule hides. Rare values are one count. */
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
-  const asked = table.columns.filter(mayMark);
+  const asked = table.columns.filter(mayHideRows);
   if (asked.length === 0) return;
-  const marked = listMarks(table).filter(({ column }) => isNamed('deleted', column.name));
+  const deletions = listKeptRules(table).filter(({ column }) => isNamed('deleted', column.name));
   const values = asked.map(({ quoted }, i) => `(${i}, left(${alias}.${quoted}::text, 40))`).join(', ');
-  const kept = marked.map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
+  const kept = deletions.map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
   const states = asked
     .filter(isState)
     .map(

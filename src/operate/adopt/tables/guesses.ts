@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { toSnakeCase } from '../../../base/words.js';
 import { toSingular } from '../names.js';
 import type { Column, ForeignKey, Point, Table, Tenant } from '../schema.js';
-import { findColumn, listKeysTo, provesAll, shareNames } from '../schema.js';
+import { askOnceAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
 import { drawSample } from '../sql.js';
 import { findMostFrequent, isSameKind } from './tenant.js';
 
@@ -91,13 +91,13 @@ function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
 /** Reports guesses for which more than a tenth of a sample has no row: without a foreign key some rows can be lost. */
 async function countMisses(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<(boolean | null)[]> {
   if (guesses.length === 0) return [];
-  const shares = guesses.map(
+  const fractions = guesses.map(
     ({ from, to, target }) =>
       `count(*) filter (where not exists (select from ${target.quoted} o where o.${to.quoted} = s.${from.quoted})) * 10 > nullif(count(*), 0) as of`,
   );
   const { rows } = await client.query<(boolean | null)[]>({
     text: `with s as (select * from ${drawSample(table, rowsMax * 10)} limit ${rowsMax})
-      select ${shares.map((share, i) => `(select ${share} from s where s.${guesses[i]?.from.quoted} is not null)`).join(', ')}`,
+      select ${fractions.map((fraction, i) => `(select ${fraction} from s where s.${guesses[i]?.from.quoted} is not null)`).join(', ')}`,
     rowMode: 'array',
   });
   return rows[0] ?? [];
@@ -136,5 +136,5 @@ export function describeGuesses(table: Table, { columnIn }: Tenant): Point | fal
   );
   const text =
     'No foreign key proves these references, which their names alone tell: remove "references" and the filter where a name means something else.';
-  return shareNames(text, table, guessed);
+  return askOnceAbout(text, table, guessed);
 }

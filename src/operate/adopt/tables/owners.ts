@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { isNamed, toSnakeCase } from '../../../base/words.js';
-import { listPresentConditions } from '../columns/marks.js';
+import { listPresentConditions } from '../columns/deletions.js';
 import { isTextual } from '../columns/types.js';
 import { toSingular } from '../names.js';
 import type { Column, Known, Owners, ReferenceStep, Survey, Table, Tenant } from '../schema.js';

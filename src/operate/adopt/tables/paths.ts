@@ -1,6 +1,6 @@
 import { isNamed } from '../../../base/words.js';
 import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
-import { findColumn, listKeysTo, provesAll, shareNames, sharePoint } from '../schema.js';
+import { askOnce, askOnceAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
 import type { Points } from '../sql.js';
 
 // How rows of a table without a column of the workspace belong to one: by required references.
@@ -132,18 +132,18 @@ export function describePath({ table, steps, rivals }: Subject): Points {
   const said = (way: readonly ReferenceStep[]): string => way.map(nameStep).join(', ');
   const guessed = steps.filter(({ isGuess }) => isGuess).map(({ from }) => from.name);
   return [
-    sharePoint(
+    askOnce(
       'The workspace comes from another record, so a list sorts all rows of a workspace: where they are many, give the table a column of the workspace.',
       table,
       said(steps),
     ),
     rivals.length > 0 &&
-      sharePoint(
+      askOnce(
         'Several references lead to a workspace, and the first is taken: is it the one that the row belongs to?',
         table,
         [steps, ...rivals.map((rival) => rival.steps)].map(said).join(' before '),
       ),
-    shareNames(
+    askOnceAbout(
       'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
       table,
       guessed,

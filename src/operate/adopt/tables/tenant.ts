@@ -116,16 +116,16 @@ function listCandidates(tables: readonly Table[]): RootCandidate[] {
       const columnIn = makeColumnFinder(root.column, root.id, root);
       const { length: count } = tables.filter((other) => columnIn(other) !== undefined);
       const isOf = isNamed('workspaces', table.name) || isNamed('workspaceColumn', root.column);
-      const share = count / tables.length;
+      const fraction = count / tables.length;
       // A table that is no list of workspaces by its name divides most rows; groups, such as shops, can lack shared tables.
       const enough = isNamed('groups', table.name) ? 0.4 : 0.6;
       const hasPeople = listKeysTo(table, tables).some(({ from }) => isPeople(from));
-      const isEnough = (share >= enough && tables.length >= 4) || (hasPeople && count >= 4);
+      const isEnough = (fraction >= enough && tables.length >= 4) || (hasPeople && count >= 4);
       // Most rows name the user who made them, but they belong to that user's workspace.
       if (count === 0 || (!isOf && !isEnough) || (isPeople(table) && !isNamed('workspaceColumn', root.column)))
         return [];
       const reach = findWorkspaces(tables, { columnIn }, keys).size / tables.length;
-      return [{ ...root, count, score: share + reach + (isOf ? 0.15 : 0) }];
+      return [{ ...root, count, score: fraction + reach + (isOf ? 0.15 : 0) }];
     })
     .sort((a, b) => b.score - a.score);
 }

@@ -1,11 +1,11 @@
 import { isNamed } from '../../../base/words.js';
-import { type Column, shareNames, sharePoint, type Table, type ValueCount } from '../schema.js';
+import { askOnce, askOnceAbout, type Column, type Table, type ValueCount } from '../schema.js';
 import { alias, type Points } from '../sql.js';
 import { isDocument, isMoments, isTextual } from './types.js';
 
 // Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
 
-interface Mark {
+interface KeptRule {
   readonly column: Column;
   readonly kept: (sql: string) => string;
   /** PostgreSQL prints the condition so for a partial index. */
@@ -18,7 +18,7 @@ const isNumberColumn = ({ type }: Column): boolean => /^(bigint|integer|smallint
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
 const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
-/** The first words mark a deleted row, the next ones a workspace or user that must not be served. */
+/** The first words say that a row is deleted, the next ones that a workspace or user must not be served. */
 const deletedWords = /^(is_?|soft[_ -]?)?(deleted|del|trashed|trash|erased|purged|tombstoned?|verwijderd|gewist)$/i;
 const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
 
@@ -47,7 +47,7 @@ function listWords({ values, labels, counts }: Column): string[] {
   return [...new Set([...labels, ...values, ...counts.flatMap(({ value }) => value ?? [])])];
 }
 
-function findMark(column: Column): Mark[] {
+function findKeptRule(column: Column): KeptRule[] {
   const [, kept, ...printed] = rules.find(([holds]) => holds(column)) ?? [];
   return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
 }
@@ -58,10 +58,10 @@ function isPlanned({ name, values }: Column): boolean {
   return /delete_|deletion/i.test(name) || values.some((value) => meansNone.test(value));
 }
 
-export function listMarks({ columns }: Table): Mark[] {
-  return columns.flatMap((column): Mark[] => {
-    if (isNamed('deleted', column.name)) return findMark(column);
-    return isState(column) ? listStateMarks(column, getDeletedWords(column)) : [];
+export function listKeptRules({ columns }: Table): KeptRule[] {
+  return columns.flatMap((column): KeptRule[] => {
+    if (isNamed('deleted', column.name)) return findKeptRule(column);
+    return isState(column) ? listStateRules(column, getDeletedWords(column)) : [];
   });
 }
 
@@ -75,7 +75,7 @@ export function isState(column: Column): boolean {
 }
 
 /** Clients see it in a field all the same: other rows have other words. */
-function listStateMarks(column: Column, of: RegExp): Mark[] {
+function listStateRules(column: Column, of: RegExp): KeptRule[] {
   const words = listWords(column)
     .filter((word) => of.test(word))
     .sort();
@@ -83,12 +83,12 @@ function listStateMarks(column: Column, of: RegExp): Mark[] {
   return words.length === 0 ? [] : [{ column, kept, printed: [] }];
 }
 
-export function getMarkColumns(table: Table): Column[] {
-  return listMarks(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
+export function getDeletionColumns(table: Table): Column[] {
+  return listKeptRules(table).flatMap(({ column }) => (isNamed('deleted', column.name) ? [column] : []));
 }
 
 export function listKeptConditions(table: Table, as = alias): string[] {
-  return listMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+  return listKeptRules(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
 export function listIndexConditions(table: Table): string[] {
@@ -96,26 +96,26 @@ export function listIndexConditions(table: Table): string[] {
 }
 
 export function listPrintedConditions(table: Table): string[] {
-  return listMarks(table).flatMap(({ printed }) => printed);
+  return listKeptRules(table).flatMap(({ printed }) => printed);
 }
 
-/** Finds the marks of a workspace or user that is deleted, or out of use. */
-function listGoneMarks(table: Table): Mark[] {
-  const barred = table.columns.flatMap((column): Mark[] => {
-    if (isState(column)) return listStateMarks(column, barredWords);
+/** Lists the rules by which a workspace or user is deleted, or out of use. */
+function listPresentRules(table: Table): KeptRule[] {
+  const barred = table.columns.flatMap((column): KeptRule[] => {
+    if (isState(column)) return listStateRules(column, barredWords);
     if (!isNamed('barred', column.name) || !(column.type === 'boolean' || isTime(column))) return [];
-    if (!/^(is_?)?(active|actief|enabled)/i.test(column.name)) return findMark(column);
+    if (!/^(is_?)?(active|actief|enabled)/i.test(column.name)) return findKeptRule(column);
     return column.type === 'boolean' ? [{ column, kept: (sql) => `${sql} is not false`, printed: [] }] : [];
   });
-  return [...listMarks(table), ...barred];
+  return [...listKeptRules(table), ...barred];
 }
 
 export function listPresentConditions(table: Table, as = alias): string[] {
-  return listGoneMarks(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
+  return listPresentRules(table).map(({ column, kept }) => kept(`${as}.${column.quoted}`));
 }
 
 export function describeGone(rows: string, table: Table): string | false {
-  const names = [...new Set(listGoneMarks(table).map(({ column }) => column.name))];
+  const names = [...new Set(listPresentRules(table).map(({ column }) => column.name))];
   return names.length > 0 && `${rows} count as gone by ${names.join(', ')}: their tokens are refused.`;
 }
 
@@ -124,8 +124,8 @@ export const fewMax = 8; // a person can decide about so many values at a glance
 const numberedText =
   'Numbers tell these states, and rows with each are shown: leave out by a condition those that mean deleted or that clients must not see. `check --rows` then names the rows that refer to them.';
 
-/** Recognizes a column that may mark rows, by its name, or by one of the few short values that it has or may have. */
-export function mayMark(column: Column): boolean {
+/** Recognizes a column that may hide rows, by its name, or by one of the few short values that it has or may have. */
+export function mayHideRows(column: Column): boolean {
   const { name } = column;
   if (isDocument(column)) return false;
   if (isNamed('deleted', name) || isNamed('maybeGone', name) || isNamed('states', name)) return true;
@@ -138,17 +138,17 @@ function hasFewWords(column: Column): boolean {
   return isText && words.length <= fewMax && words.every(({ length }) => length <= shortMax);
 }
 
-/** Finds columns that may mark rows and hide none, and counts their rows among those that no mark hides. */
+/** Finds columns that could hide rows and hide none, and counts their rows among those that no rule hides. */
 function listDoubts(table: Table): { readonly column: Column; readonly rows: number; readonly says: string }[] {
-  const marks = listMarks(table);
+  const keptRules = listKeptRules(table);
   return table.columns.flatMap((column) => {
-    if (marks.some((mark) => mark.column === column) || !mayMark(column)) return [];
+    if (keptRules.some((rule) => rule.column === column) || !mayHideRows(column)) return [];
     const speaks = isNamed('deleted', column.name) || isNamed('maybeGone', column.name);
     const withValue = column.counts.filter(({ value, rows }) => value !== null && rows > 0);
     const odd = withValue.filter(({ value }) => isNamed('goneValue', String(value)));
     const isSpoken =
       odd.length > 0 || (hasFewWords(column) && column.labels.some((label) => isNamed('goneValue', label)));
-    if (!isSpoken && !(speaks && (withValue.length > 0 || marks.length === 0))) return [];
+    if (!isSpoken && !(speaks && (withValue.length > 0 || keptRules.length === 0))) return [];
     const about = odd.length > 0 ? odd : column.type === 'boolean' ? findMinority(withValue) : withValue;
     return [{ column, rows: sumRows(about), says: formatCounts(column) }];
   });
@@ -185,13 +185,13 @@ const doubtText =
   'Rows are shown whatever these columns say: leave out by a condition those that clients must not see. `check --rows` then names the rows that refer to them.';
 
 export function listDeletedPoints(table: Table): Points {
-  const names = listMarks(table).map(({ column }) => column.name);
+  const names = listKeptRules(table).map(({ column }) => column.name);
   const numbered = describeNumberedStates(table);
   return [
-    shareNames('Rows with these marks count as deleted and are not shown.', table, names),
-    numbered !== '' && sharePoint(numberedText, table, numbered),
+    askOnceAbout('Rows with these marks count as deleted and are not shown.', table, names),
+    numbered !== '' && askOnce(numberedText, table, numbered),
     ...listDoubts(table).map(({ column: { name }, says, rows }) =>
-      sharePoint(doubtText, { ...table, rows }, `${name}: ${says}`),
+      askOnce(doubtText, { ...table, rows }, `${name}: ${says}`),
     ),
   ];
 }
