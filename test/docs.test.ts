@@ -174,6 +174,21 @@ test('docs/contribute/architecture.md maps every folder, and names functions tha
   t.deepEqual([named.length > 0, ...named.filter((name) => !isDefined(name))], [true]);
 });
 
+test('the calls of a list in docs/contribute/architecture.md are calls of the code', (t) => {
+  const [figure = ''] = /^makeApp[\s\S]*?(?=^```$)/m.exec(read('docs/contribute/architecture.md')) ?? [];
+  const calls = [...figure.matchAll(/^( *)(\w+) +(\S+\.ts)/gm)];
+  t.is(calls.length, figure.trimEnd().split('\n').length);
+  calls.forEach(([, indent = '', name, file], i) => {
+    const defined = new RegExp(
+      `\\b(?:function|class) ${name}\\b|^ {2}(?:readonly |async )?${name}(?:<\\w+>)?[(:]`,
+      'm',
+    );
+    t.regex(read(`src/${file}`), defined, file);
+    const [, , , caller] = calls.slice(0, i).findLast(([, outer = '']) => outer.length < indent.length) ?? [];
+    if (caller !== undefined) t.regex(read(`src/${caller}`), new RegExp(`\\b${name}\\(`), `${caller} calls ${name}`);
+  });
+});
+
 test('docs/contribute/architecture.md says what each room imports, and how large it is', (t) => {
   const map = section(read('docs/contribute/architecture.md'), '## Code map');
   const rows = [...map.matchAll(/^\| `(\w+)` \| ([\d,]+) \| (.*?) ?\|$/gm)];
