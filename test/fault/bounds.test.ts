@@ -3,7 +3,7 @@ import suite from 'ava';
 import type { PgNode } from '../../demo/cluster/node.js';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
 import { readPage, withoutCursors } from '../support/page-reader.js';
-import { limitMs, until } from '../support/patience.js';
+import { until } from '../support/patience.js';
 
 const test = suite.serial;
 
@@ -30,20 +30,18 @@ test('with every connection asleep a single record gets 503 soon', async (t) => 
     return gateway.url(`/klanten/${data[0].id}`);
   };
   const [ours, theirs] = [await path(token), await path(other)];
-  await setUp.pace(20);
-  const sleeper = readPage(gateway.url('/installaties?perPage=100'), { token });
+  await setUp.pace(30); // it sleeps for six seconds, many times what a single record waits
+  const sleeper = readPage(gateway.url('/installaties?perPage=200'), { token });
   await until(() => gateway.gateway.replicas[0]?.short.inFlight === 1, 2000, 1);
   const refused = await Promise.all(
     [token, other, other].map((each) => readPage(each === token ? ours : theirs, { token: each })),
   );
-  for (const { status, body, headers, totalMs } of refused) {
+  t.is(gateway.gateway.replicas[0]?.short.inFlight, 1, 'they were refused before it woke');
+  for (const { status, body, headers } of refused) {
     t.is(status, 503);
     t.is(JSON.parse(body).code, 'overloaded');
     t.regex(String(headers['retry-after']), /^[1-9]\d*$/);
-    t.true(totalMs < limitMs(1000), `it took ${totalMs} ms`);
   }
-  const fastest = Math.min(...refused.map(({ totalMs }) => totalMs)); // the others shared one busy core with the test
-  t.true(fastest < limitMs(500), `it took ${fastest} ms`);
   t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'connections' }), 3);
   t.is((await sleeper).status, 200);
   t.is((await readPage(gateway.url('/klanten?perPage=1'), { token })).status, 200);
@@ -71,7 +69,7 @@ test('lists that wait for a connection hold no buffer', async (t) => {
 });
 
 test('forty clients that begin a walk at once wait for each other, and none gets 503', async (t) => {
-  const gateway = await setUp.gateway();
+  const gateway = await setUp.gateway({ queueWaitMs: 600_000, detailWaitMs: 200 });
   const tokens = await Promise.all(Array.from({ length: 40 }, () => setUp.token({ workspace: 1 })));
   await setUp.pace(2); // their first pages together take many times what a single record waits
   const walk = async (each: string, perPage: number): Promise<number[]> => {
@@ -112,10 +110,9 @@ test('after a storm of aborted requests on one connection the next answer is rig
     t.is(next.status, 200);
     t.true(withoutCursors(next.body) === withoutCursors(right));
     const [replica] = setUp.cluster.replicas as [PgNode];
-    const [seen] = (await replica.query<{ n: string }>(
-      `select count(*) as n from pg_stat_activity where application_name = 'workspace-data-gateway'`,
-    )) as [{ n: string }];
-    t.true(Number(seen.n) <= 2 * 3, `${seen.n} sessions`); // short, long, probe; each perhaps with one that is ending
+    const sessions = `select from pg_stat_activity where application_name = 'workspace-data-gateway'`;
+    const areFew = async () => (await replica.query(sessions)).length <= 2 * 3; // short, long, probe; each may replace one that ends
+    t.true(await until(areFew, 20_000), 'the others end');
   }
   await setUp.pace(0);
   await gateway.backToNormal(t);
@@ -132,8 +129,8 @@ test('a token and a workspace have only so many large pages under way', async (t
     queueWaitMs: 1000,
   });
   const second = await setUp.token();
-  await setUp.pace(5); // so that none of them ends while another waits for room, on a busy machine too
-  const url = gateway.url('/installaties?perPage=500');
+  await setUp.pace(20); // so that none of them ends while another waits for room, until the pace is lifted
+  const url = gateway.url('/installaties?perPage=1000');
   const read = (reader: string) => readPage(url, { token: reader });
   const underWay = (n: number) => until(async () => (await gateway.metric('gateway_large_pages')) === n, 2000, 5);
   const running = [token, token].map(read);
@@ -141,13 +138,15 @@ test('a token and a workspace have only so many large pages under way', async (t
   const perToken = await read(token);
   running.push(read(second));
   await underWay(3);
-  const [perWorkspace, ours] = await Promise.all([second, other].map(read));
+  const ours = read(other);
+  const perWorkspace = await read(second);
+  await setUp.pace(0);
   for (const refused of [perToken, perWorkspace]) {
     t.is(refused?.status, 503);
     t.is(JSON.parse(refused?.body ?? '').code, 'overloaded');
     t.truthy(refused?.headers['retry-after']);
   }
-  t.is(ours?.status, 200, 'another workspace has its own');
+  t.is((await ours).status, 200, 'another workspace has its own');
   t.is(
     (await readPage(gateway.url('/installaties?perPage=100'), { token })).status,
     200,
@@ -155,7 +154,6 @@ test('a token and a workspace have only so many large pages under way', async (t
   );
   t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages' }), 2);
   for (const page of await Promise.all(running)) t.true(page.complete);
-  await setUp.pace(0);
   await gateway.backToNormal(t);
   await gateway.stop();
 });
@@ -220,24 +218,29 @@ test('a large page that begins does not wait for all pages under way of its work
   await gateway.stop();
 });
 
-/** Reads details of another workspace all the time, until the work is done; resolves with their statuses. */
-async function besideDetails(url: (path: string) => string, work: Promise<unknown>): Promise<number[]> {
+/** Reads details of another workspace before the work and until it is done; resolves with their statuses. */
+async function besideDetails(url: (path: string) => string, work: () => Promise<unknown>): Promise<number[]> {
   const [{ id }] = JSON.parse((await readPage(url('/installaties?perPage=1'), { token: other })).body).data;
   const statuses = new Set<number>();
   let over = false;
-  const ended = work.finally(() => {
+  const read = async (): Promise<void> => {
+    do statuses.add((await readPage(url(`/installaties/${id}`), { token: other })).status);
+    while (!over);
+  };
+  const reading = [read(), read(), read()]; // one of them is always under way, however slow the machine is
+  await until(() => statuses.size > 0, 20_000, 1);
+  await work().finally(() => {
     over = true;
   });
-  while (!over) statuses.add((await readPage(url(`/installaties/${id}`), { token: other })).status);
-  await ended;
+  await Promise.all(reading);
   return [...statuses];
 }
 
 test('while details are read chunks of large pages take a quarter of the connections, and every page ends whole', async (t) => {
-  const bounds = { longConnections: 7, longPerWorkspace: 32, chunkRowsMax: 20, queueWaitMs: 10_000 };
+  const bounds = { longConnections: 7, longPerWorkspace: 32, chunkRowsMax: 20, queueWaitMs: 60_000 };
   const gateway = await setUp.gateway(bounds);
   const long = gateway.gateway.replicas[0]?.long;
-  await setUp.pace(1);
+  await setUp.pace(4); // a chunk of 20 rows sleeps for longer than a busy machine takes to ask for the next
   /** Reads six pages, one by a client that reads nothing until the others have ended; resolves with the mean number of chunks at a time. */
   const chunksAtATime = async (): Promise<number> => {
     const tokens = [token, token, token, await setUp.token(), await setUp.token()];
@@ -262,16 +265,19 @@ test('while details are read chunks of large pages take a quarter of the connect
   };
   const alone = await chunksAtATime();
   t.true(alone > 2, `${alone} chunks at a time`);
-  const beside = chunksAtATime();
-  t.deepEqual(await besideDetails(gateway.url, beside), [200]);
-  t.true((await beside) < 1.5, `${await beside} chunks at a time`);
+  let beside = 0;
+  const statuses = await besideDetails(gateway.url, async () => {
+    beside = await chunksAtATime();
+  });
+  t.deepEqual(statuses, [200]);
+  t.true(beside < 1.5, `${beside} chunks at a time`);
   await setUp.pace(0);
   await gateway.backToNormal(t);
   await gateway.stop();
 });
 
 test('while one workspace floods the queue another is served in its turn', async (t) => {
-  const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30, queueWaitMs: 10_000 });
+  const gateway = await setUp.gateway({ longConnections: 2, longPerWorkspace: 2, queueMax: 30, queueWaitMs: 60_000 });
   let over = false;
   let answered = 0;
   const flood = Array.from({ length: 60 }, async () => {
@@ -280,21 +286,21 @@ test('while one workspace floods the queue another is served in its turn', async
       answered++;
     }
   });
-  await sleep(500);
+  const isOverBounds = async () => (await gateway.metric('gateway_requests_shed_total')) > 0;
+  t.true(await until(isOverBounds, 60_000), 'the flood is over the bounds');
   const victims: number[] = [];
   for (let i = 0; i < 8; i++)
     victims.push((await readPage(gateway.url('/klanten?perPage=250'), { token: other })).status);
   over = true;
   await Promise.all(flood);
   t.deepEqual([...new Set(victims)], [200]);
-  t.true((await gateway.metric('gateway_requests_shed_total')) > 0, 'the flood was over the bounds');
   t.true(answered > 0);
   await gateway.backToNormal(t);
   await gateway.stop();
 });
 
 test('a workspace has its whole share while no other is served, and an eighth of it otherwise', async (t) => {
-  const gateway = await setUp.gateway({ shortPerWorkspace: 16, queueWaitMs: 10_000 });
+  const gateway = await setUp.gateway({ shortPerWorkspace: 16, queueWaitMs: 60_000, quietMs: 60_000 });
   const lane = gateway.gateway.replicas[0]?.short;
   const busiest = async (while_: Promise<unknown>): Promise<number> => {
     let [most, over] = [0, false];
@@ -312,20 +318,21 @@ test('a workspace has its whole share while no other is served, and an eighth of
   await crowd(); // the connections are there, and the token is known
   await readPage(gateway.url('/klanten?perPage=1'), { token: other });
   await sleep(1300);
-  await setUp.pace(100); // long enough that all of a crowd arrive meanwhile
+  await setUp.pace(500); // long enough that all of a crowd arrive meanwhile, and less than a silent backend gets
   const whole = await busiest(crowd());
   t.true(whole === 16 || whole === 17, `${whole} statements, of which one can look up the token`);
   await setUp.pace(20); // short enough that none of a few waits for a second, after which its workspace counts as away
   let isOver = false;
   const ofOther = () => readPage(gateway.url('/klanten?perPage=1'), { token: other });
-  const reading = ofOther().then(async () => {
+  const read = async (): Promise<void> => {
     while (!isOver) await ofOther();
-  });
+  };
+  const reading = Promise.all([read(), read(), read()]); // one of them is always served, however slow the machine is
   await ofOther();
   const most = await busiest(crowd(10));
   isOver = true;
   await reading;
-  t.true(most <= 2 + 1 + 2, `${most} statements, of which one can be of the other, and two look up tokens`);
+  t.true(most <= 2 + 2 + 2, `${most} statements, of which two can be of the other, and two look up tokens`);
   await setUp.pace(0);
   await gateway.backToNormal(t);
   await gateway.stop();

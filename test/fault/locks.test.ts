@@ -10,6 +10,9 @@ import { templateName } from '../support/template.js';
 
 const test = suite.serial;
 
+/** So long that none is refused, or ejected, by the slowness of the machine; a locked statement takes longer. */
+const patient = { detailWaitMs: 5000, probeDeadlineMs: 10_000 };
+
 // One resource waits in the database: for a lock of each kind, or for a slow plan. The others have all connections, and are answered.
 
 let setUp: FaultCluster;
@@ -116,13 +119,13 @@ async function besideLock(t: ExecutionContext, fault: FaultGateway, { begin, end
 
 for (const [name, kind] of Object.entries(kinds)) {
   test(`${name}: the resource alone is refused, at once after the first time-out, on two replicas`, async (t) => {
-    await besideLock(t, await setUp.gateway(), kind);
+    await besideLock(t, await setUp.gateway(patient), kind);
   });
 }
 
 test('the same with one replica, whose primary answers nothing instead', async (t) => {
   const [replicaUrls] = setUp.settings().replicaUrls.split(' ') as [string];
-  await besideLock(t, await setUp.gateway({ replicaUrls }), kinds['LOCK TABLE'] as Kind);
+  await besideLock(t, await setUp.gateway({ ...patient, replicaUrls }), kinds['LOCK TABLE'] as Kind);
 });
 
 const slow: Readonly<Record<string, readonly [msPerRow: number, isSeen: (fault: FaultGateway) => Promise<boolean>]>> = {
@@ -145,7 +148,7 @@ const slow: Readonly<Record<string, readonly [msPerRow: number, isSeen: (fault: 
 for (const [name, [msPerRow, isSeen]] of Object.entries(slow))
   test(name, async (t) => {
     for (const node of setUp.cluster.replicas) await node.configure({ max_standby_streaming_delay: '50ms' });
-    const fault = await setUp.gateway();
+    const fault = await setUp.gateway(patient);
     const [installatie, klant] = [await idOf(fault, 'installaties'), await idOf(fault, 'klanten')];
     await setUp.pace(msPerRow);
     let isOver = false;
