@@ -53,11 +53,7 @@ export async function adopt(adminUrl: string, options: AdoptOptions) {
   };
 }
 
-function requireSubjects(
-  { subjects }: Survey,
-  { schema, write }: Pick<AdoptOptions, 'schema' | 'write'>,
-  leftOut: readonly string[],
-): void {
+function requireSubjects({ subjects }: Survey, { schema, write }: AdoptOptions, leftOut: readonly string[]): void {
   if (subjects.length === 0)
     throw new AdoptRefused(`No table of the schema "${schema}" can be a resource: ${listItems(leftOut, 20, '; ')}.`);
   if (subjects.length > draftsMax)

@@ -9,7 +9,7 @@ import type { DraftFile, Points } from './sql.js';
 import { composePolicies, composeSequenceGrant, composeWhere, nameAs, preset, quoteLiteral } from './sql.js';
 import { composeOwnersSql } from './tables/owners.js';
 
-/** Drafts tokens.sql: workspaces and owners are the app's. */
+/** Drafts tokens.sql, which reads workspaces and owners from the tables of the app. */
 export function makeTokensFile(surveyed: Survey): DraftFile {
   const { tenant, users, subjects } = surveyed;
   const { root, rootId, isSure, reason } = tenant;
@@ -38,7 +38,7 @@ export function makeTokensFile(surveyed: Survey): DraftFile {
   return { ...makeFile('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
 }
 
-/** Fills a template of sql/adopt, whose comment stays in the file. */
+/** Fills a template of sql/adopt; its comment becomes the comment of the file. */
 function makeFile(name: string, values: Readonly<Record<string, string>>): DraftFile {
   const [, comment = '', text = ''] = /^((?:-- .*\n)+)([\s\S]*?)\n*$/.exec(readProject(`sql/adopt/${name}.sql`)) ?? [];
   const about = [...comment.matchAll(/^-- (.*)$/gm)].map(([, line]) => line as string);
@@ -74,7 +74,7 @@ grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other c
   return makeFile('key_ids', { grants: grants.join(''), body: quoteWithDollars(`\n    ${body}\n  `) });
 }
 
-/** Dollar quotes that the body does not hold itself. */
+/** Chooses dollar quotes that the body does not hold itself. */
 function quoteWithDollars(body: string): string {
   let quote = '$$';
   for (let n = 1; body.includes(quote); n++) quote = `$body${n}$`;
@@ -87,7 +87,7 @@ interface LogWrite {
   readonly file?: DraftFile;
 }
 
-// Whole words: a stored sentence must not get into a file, or into other workspaces.
+// The words must match as a whole: a stored sentence must get neither into a file nor into other workspaces.
 const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
 const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
 const view = 'records.logboeken_write';

@@ -6,7 +6,7 @@ export function toCamelCase(name: string): string {
   return toSnakeCase(name).replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Adds a number if the name is taken. A name that can be has at most 50 letters, so PostgreSQL cuts none. */
+/** Adds a number if the name is taken, and cuts the name before it, so that PostgreSQL, which has a limit, cuts neither. */
 export function chooseUntaken(name: string, taken: Set<string>, separator = '_', lettersMax = 50): string {
   let free = name;
   for (let n = 2; taken.has(free); n++) free = `${name.slice(0, lettersMax)}${separator}${n}`;
@@ -30,7 +30,7 @@ export function toSingular(name: string): string {
   return name.replace(plural, end);
 }
 
-/** The gateway uses these names for views and tables, files of `adopt`, paths and schemas of OpenAPI. */
+/** The gateway itself uses these names: of views and tables, of files of `adopt`, of paths, and of schemas of OpenAPI. */
 const taken = {
   view: /^(tokens|token_uses|api_tokens|idempotency|reads|copies|applied_files|workspaces|token_owners|key_ids|logboeken_write|wall_keys|verified_workspace|migration_lock|undo)$/,
   name: /^(sync|self|openapi|v1|token)$/,

@@ -1,6 +1,6 @@
 import type { DiffShape } from '../../resource/projection/audit-diff.js';
 
-// A schema as `adopt` found it.
+// A schema as `adopt` found it, and what it concludes from it. `quoted` is always a name as SQL writes it.
 
 export class AdoptRefused extends Error {
   override readonly name = 'AdoptRefused';
@@ -9,7 +9,6 @@ export class AdoptRefused extends Error {
 export interface Column {
   readonly table: string;
   readonly name: string;
-  /** The name is written as an identifier of SQL. */
   readonly quoted: string;
   /** The name is in small letters, and unique in the table. */
   readonly inView: string;
@@ -94,9 +93,7 @@ export interface Table {
   readonly primaryKey: readonly string[];
   /** The column by which other tables name the rows, where none does by the primary key. */
   readonly named?: string | undefined;
-  /** Another table inherits from this one. */
   readonly isInherited: boolean;
-  /** An empty list means no partitions. */
   readonly partitionKey: readonly string[];
   readonly foreignKeys: readonly ForeignKey[];
   readonly indexes: readonly Index[];
@@ -158,7 +155,6 @@ export interface ReferenceStep {
   readonly from: Column;
   readonly table: Table;
   readonly to: Column;
-  /** No foreign key tells the reference. */
   readonly isGuess?: true;
   /** The other row refers to this one. */
   readonly isBack?: true;
@@ -185,7 +181,6 @@ export interface Subject extends WorkspaceOf {
   /** Tables whose rows each record shows as lists. */
   readonly parts: readonly Table[];
   readonly shown: ShownRows;
-  /** The ledger of a subject whose rows have been counted. */
   readonly ledger?: Ledger;
 }
 
@@ -294,6 +289,9 @@ export interface Point {
   /** The tables that the point is about, the one with the most rows first. */
   readonly places?: readonly string[];
 }
+
+export const sumRows = (some: readonly { readonly rows: number }[]): number =>
+  some.reduce((sum, { rows }) => sum + rows, 0);
 
 /** Makes a point that many tables decide alike; `names` are the columns or tables in this one. */
 export function askOnce(text: string, { name, rows }: Pick<Table, 'name' | 'rows'>, names = ''): Point {

@@ -1,7 +1,7 @@
 import { type PolicyCommand, testPolicy } from '../../resource/statements/walls.js';
 import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './schema.js';
 
-// Names enter a draft as PostgreSQL quotes them (`quoted`), in a comment, and in a text.
+// The SQL of drafts. The name of an app's table or column enters it as PostgreSQL quotes it, and in comments and texts.
 
 /** The table of a view has this alias. */
 export const alias = 't';
@@ -10,21 +10,21 @@ export const rowXid = 'row_xid';
 /** The codec whose values are known by how they begin. */
 export const preset = 'aes-256-gcm';
 
-/** A point that does not hold is false. */
+/** In such a list a point that does not hold is false. */
 export type Points = readonly (string | Point | false | undefined)[];
 
 export interface DraftFile {
   /** The path is below sql/views. */
   readonly path: string;
   readonly about: readonly string[];
-  /** Writes comments that `grep -rn OPEN:` finds. */
+  /** Each becomes a comment of the file, which `grep -rn OPEN:` finds. */
   readonly open?: Points;
   readonly sql: string;
   readonly index?: Readonly<{ table: string; where: string; keys: readonly string[]; bytes: number }>;
 }
 
 export function printFile({ about, open = [], sql }: DraftFile): string {
-  // In a comment a name is never SQL.
+  // Without line ends a name cannot leave its comment.
   const comments = [
     ...about,
     ...toPoints(open).map((point) => (point.of ? `Note: ${point.of}: ${point.text}` : `OPEN: ${formatPoint(point)}`)),
@@ -32,7 +32,7 @@ export function printFile({ about, open = [], sql }: DraftFile): string {
   return `${comments.join('')}${sql}\n`;
 }
 
-/** Writes the point with its first places, or all. */
+/** Names the first places of the point, or all. */
 export function formatPoint({ text, places = [] }: Point, placesMax = Number.POSITIVE_INFINITY): string {
   if (places.length === 0) return text;
   const others = places.length - placesMax;
@@ -70,7 +70,7 @@ export function joinWorkspace({ tenant, steps }: ShownRows['way'], row = alias):
   return `${getAlias(steps.length, row)}.${tenant?.quoted}`;
 }
 
-/** A row to which none refers back stays, without a workspace, as one whose column is NULL does. */
+/** A row to which no other refers back is joined to none: it has no workspace, as a row with NULL in the column has none. */
 export function joinFrom(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, row = alias): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
@@ -79,7 +79,7 @@ export function joinFrom(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, 
   return `  from ${quoted} ${row}${joins.join('')}`;
 }
 
-/** Finds that a row can lack this step, because an earlier one, or it, is from a row that refers to it. */
+/** A row can lack a step back, since no other row has to refer to it, and with it all further steps. */
 export function isOptional(steps: readonly ReferenceStep[], i: number): boolean {
   return steps.slice(0, i + 1).some(({ isBack }) => isBack);
 }
@@ -88,7 +88,6 @@ export function getAlias(steps: number, row = alias): string {
   return steps === 0 ? row : `${row === alias ? '' : row}w${steps}`;
 }
 
-/** A default runs with the rights of the inserting role. */
 export function composeSequenceGrant(sequence: string): string {
   return `grant usage on sequence ${sequence} to gateway_writer; -- a column default runs with the rights of the inserting role`;
 }

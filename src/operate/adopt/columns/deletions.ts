@@ -1,28 +1,30 @@
 import { isNamed } from '../../../base/words.js';
-import { askOnce, askOnceAbout, type Column, type Table, type ValueCount } from '../schema.js';
+import { type Column, askOnceAbout, askOnce, sumRows, type Table, type ValueCount } from '../schema.js';
 import { alias, type Points } from '../sql.js';
 import { isDocument, isMoments, isTextual } from './types.js';
 
-// Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value.
+// Rows that count as deleted although they stay in the table: by a name, a label of a type or CHECK, or a value. Example: `deleted_at`
+// hides rows where it is set (`t.deleted_at is null` is kept), and `status` with the value "deleted" rows with that word. `archived` hides
+// nothing: a draft speaks of it and counts its values.
 
 interface KeptRule {
   readonly column: Column;
   readonly kept: (sql: string) => string;
-  /** PostgreSQL prints the condition so for a partial index. */
+  /** PostgreSQL prints the condition of a partial index in these forms. */
   readonly printed: readonly string[];
 }
 
 const isTime = ({ type }: Column): boolean => /^(timestamp|date)/.test(type);
 const isNumberColumn = ({ type }: Column): boolean => /^(bigint|integer|smallint|numeric)$/.test(type);
-/** Texts say no and yes with these words. */
+/** An app that stores flags as texts says no and yes with these words. */
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
 const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
-/** The first words say that a row is deleted, the next ones that a workspace or user must not be served. */
+/** A state of these words marks a deleted row; a state of the next words, a workspace or user that must not be served. */
 const deletedWords = /^(is_?|soft[_ -]?)?(deleted|del|trashed|trash|erased|purged|tombstoned?|verwijderd|gewist)$/i;
 const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
 
-/** The first rule that holds counts. It lists conditions of indexes that hold for all kept rows; ? is the column. */
+/** The first rule whose test holds for the column gives the condition of kept rows, and how PostgreSQL prints it; ? is the column. */
 const rules: readonly (readonly [
   holds: (column: Column) => boolean,
   kept: (sql: string) => string,
@@ -31,7 +33,7 @@ const rules: readonly (readonly [
   [({ type, notNull }) => type === 'boolean' && notNull, (sql) => `not ${sql}`, '(NOT ?)', '(? = false)'],
   [({ type }) => type === 'boolean', (sql) => `${sql} is not true`, '(? IS NOT TRUE)'],
   [(column) => isTime(column) && !column.notNull && !isPlanned(column), (sql) => `${sql} is null`, '(? IS NULL)'],
-  // Kept rows can have a moment to come or one of long ago: "infinity", 9999-12-31, 1970-01-01.
+  // Some apps write a moment that means "not deleted": infinity, 9999-12-31 or 1970-01-01.
   [isTime, (sql) => `coalesce(${sql} > now() or ${sql} < '1970-01-03', true)`],
   [(column) => isNumberColumn(column) && column.notNull, (sql) => `${sql} = 0`, '(? = 0)'],
   [isNumberColumn, (sql) => `coalesce(${sql}, 0) = 0`],
@@ -42,7 +44,7 @@ const rules: readonly (readonly [
   ],
 ];
 
-/** No row may have one of these values of the samples, or labels, today. */
+/** A label counts although no row has it today. */
 function listWords({ values, labels, counts }: Column): string[] {
   return [...new Set([...labels, ...values, ...counts.flatMap(({ value }) => value ?? [])])];
 }
@@ -52,7 +54,7 @@ function findKeptRule(column: Column): KeptRule[] {
   return kept ? [{ column, kept, printed: printed.map((text) => text.replace('?', () => column.quoted)) }] : [];
 }
 
-/** The time of a deletion can be to come, or mean that there is none. */
+/** Is true for the time of a deletion that is to come, or of none. */
 function isPlanned({ name, values }: Column): boolean {
   const meansNone = /infinity|^\d{5}|^9\d{3}-|^(0\d{3}|1970)-|BC$/;
   return /delete_|deletion/i.test(name) || values.some((value) => meansNone.test(value));
@@ -65,7 +67,7 @@ export function listKeptRules({ columns }: Table): KeptRule[] {
   });
 }
 
-/** A record has a "D" where its state is no more than whether it is there. */
+/** In a column that has no other states than there and gone, "D" means deleted. */
 export function getDeletedWords({ name }: Column): RegExp {
   return isNamed('rowState', name) ? new RegExp(`${deletedWords.source}|^d$`, 'i') : deletedWords;
 }
@@ -74,7 +76,7 @@ export function isState(column: Column): boolean {
   return isNamed('states', column.name) && (isTextual(column) || (column.type === 'enum' && !column.isArray));
 }
 
-/** Clients see it in a field all the same: other rows have other words. */
+/** Clients still see the state as a field, because other rows have other words. */
 function listStateRules(column: Column, of: RegExp): KeptRule[] {
   const words = listWords(column)
     .filter((word) => of.test(word))
@@ -153,8 +155,6 @@ function listDoubts(table: Table): { readonly column: Column; readonly rows: num
     return [{ column, rows: sumRows(about), says: formatCounts(column) }];
   });
 }
-
-const sumRows = (counts: readonly ValueCount[]): number => counts.reduce((sum, { rows }) => sum + rows, 0);
 
 function findMinority(counts: readonly ValueCount[]): readonly ValueCount[] {
   return counts.length < 2 ? [] : [...counts].sort((a, b) => a.rows - b.rows).slice(0, 1);

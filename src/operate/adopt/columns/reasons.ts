@@ -5,6 +5,10 @@ import { askOnce, type Column, type Point, type Table, type TypeMember } from '.
 import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumber, isTextual } from './types.js';
 import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './values.js';
 
+// The public face of columns/, which judges a column alone: types.ts has what its type means, values.ts what its values are, marks.ts
+// whether it hides rows, and this file whether clients may see it. Example: `password_hash` is left out ("secrets, by the name"), `note`
+// with sealed texts as well ("sealed values, by the values"), and `title` is shown.
+
 /** The first reason that holds says why no field shows a column. */
 type Reasons = Readonly<Record<string, (column: Column, form: Form) => boolean>>;
 
@@ -30,12 +34,12 @@ const reasonsByName: Reasons = {
   'images and signatures, by the name': (column) => holdsValue(column) && isNamed('image', column.name),
 };
 
-/** The name must mean the value itself, not its type or lifetime. */
+/** The name must speak of the value itself, and not of its type or lifetime, as token_type does. */
 function speaksOf(purpose: Purpose, { name }: Column): boolean {
   return isNamed(purpose, name) && !isNamed('aboutSecret', name);
 }
 
-/** Is true if the column names a record with a secret, not the secret; the id of a session can be one. */
+/** Is true for a reference to a record with a secret, such as api_key_id; but the id of a session can be the secret itself. */
 function isReference({ name, refers }: Column): boolean {
   return refers && /_id$/.test(toSnakeCase(name)) && !/session_id$/.test(toSnakeCase(name));
 }
@@ -48,7 +52,7 @@ function isSecretInTable(column: Column): boolean {
   return holdsValue(column) && (!isNumber(column) || isNamed('numericSecret', name));
 }
 
-/** The operator decides which codec opens them, and what clients may see. */
+/** Only the operator knows which codec opens such values, and whether clients may see them. */
 export const sealed =
   'sealed values, by the values: name their codec in the definition, as docs/adopt/adapting.md shows';
 
@@ -66,13 +70,13 @@ const reasonsByValues: Reasons = {
     (form === 'sealed' && !isPreset(values)) || (values.length > 0 && values.every(isSealedDocument)),
 };
 
-/** Judges by type or name; undefined if a field shows the column. */
+/** Judges by type and name; undefined if clients may see the column. */
 export function findReasonToLeaveOut(column: Column): string | undefined {
   if (column.isWanted) return undefined;
   return Object.entries(reasonsByName).find(([, holds]) => holds(column, 'plain'))?.[0];
 }
 
-/** Judges by name, type and values; undefined if a field shows the column. */
+/** Judges by type, name and values; undefined if clients may see the column. */
 export function findReasonNotToShow(column: Column, documents: readonly Column[]): string | undefined {
   if (column.isWanted) return undefined;
   const form = guessColumnForm(column);
@@ -94,7 +98,7 @@ export interface Judged {
   readonly leftOut: readonly (readonly [reason: string, name: string])[];
 }
 
-/** Judges each column alone, then those that others determine: generated ones, such as a search text, and ids of keys. */
+/** Judges each column alone, then those that depend on others: generated columns, values beside the name of a setting, ids of keys. */
 export function judgeColumns(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
   const ownReasons = columns.map(reasonOf);
   const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
@@ -120,7 +124,7 @@ export function describeLeftOut(table: Table, leftOut: Judged['leftOut']): Point
   });
 }
 
-/** The column is about a person, or about a customer, who can be one. */
+/** Is true for what is about a person, also for the name of a customer, who can be one. */
 export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Column>): boolean {
   if (type === 'boolean') return false;
   const isContact = isNamed('contact', name) && !isNamed('aboutSecret', name);
@@ -128,7 +132,7 @@ export function isPersonal({ name, type, table = '' }: TypeMember & Partial<Colu
   return isOfPerson || (isNamed('label', name) && isNamed('personTable', table));
 }
 
-/** The app sets a text of few words, such as a state or a code. */
+/** The audit log of the API may show such a text: the app sets it to one of few words, such as a state or a code. */
 export function isLogText(column: Column): boolean {
   return isTextual(column) && isNamed('logged', column.name) && !isPersonal(column);
 }

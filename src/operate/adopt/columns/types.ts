@@ -9,7 +9,7 @@ export interface ShownColumn {
   readonly select: string;
 }
 
-/** A column of another type is shown as text, as PostgreSQL prints it. Bytes in an index are known of types with one length. */
+/** The type of the field, and the bytes in an index where all values have one length. Other types are shown as texts. */
 const columnTypes: Readonly<Record<string, readonly [field: FieldType, bytes?: number]>> = {
   uuid: ['uuid', 16],
   bigint: ['integer', 8],
@@ -46,7 +46,7 @@ export function showColumn({ quoted, type, isArray, enumOfDomain, composedOf }: 
   return { type: 'timestamp', select: `${column} at time zone 'UTC'` };
 }
 
-/** A number becomes text in JSON, so that no client loses digits. */
+/** An id that is a number becomes a text in JSON, so that no client loses digits. */
 export function showId(column: Column): ShownColumn {
   const { type, select } = showColumn(column);
   if (type === 'integer') return { type: 'bigint', select: column.type === 'smallint' ? `${select}::integer` : select };
@@ -54,10 +54,10 @@ export function showId(column: Column): ShownColumn {
   return { type: 'text', select: describeTextInKey(column) ?? `${alias}.${column.quoted}::text` };
 }
 
-/** Puts texts of free form last; if there are several, a mark stands before each hyphen inside them. */
+/** Joins the columns with hyphens: texts of free form come last, and if there are several, their hyphens are marked by a tilde. */
 function composeKeyText(columns: readonly Column[]): string {
   const [only, ...others] = columns;
-  // The id is the workspace itself here: PostgreSQL would order no index by a column that it knows to be the same.
+  // The id is the workspace itself: PostgreSQL takes no index for the order of a column that has one value, so it becomes an expression.
   if (only?.type === 'text' && others.length === 0) return `${describeTextInKey(only)} || ''`;
   const free = columns.filter(isFreeText);
   const texts = [...columns.filter((column) => !isFreeText(column)), ...free].map((column) => {
@@ -67,7 +67,7 @@ function composeKeyText(columns: readonly Column[]): string {
   return texts.join(` || '-' || `);
 }
 
-/** Writes immutable functions alone. Undefined: no index can have the type, such as an enumerated one. */
+/** Composes the text of a key by immutable functions, which an index needs; undefined for types without them, such as an enumerated one. */
 export function describeTextInKey(column: Column): string | undefined {
   const { type, isArray, quoted } = column;
   const value = `${alias}.${quoted}`;
@@ -78,7 +78,7 @@ export function describeTextInKey(column: Column): string | undefined {
   return type === 'date' || type === 'timestamp without time zone' ? `extract(epoch from ${value})::text` : undefined;
 }
 
-/** The expression is immutable, which a cast of the whole text is not, so that an index can hold it. */
+/** Parses the text part by part: this is immutable, as an index needs, and a cast of the whole text is not. */
 export function composeMoment(text: string): string {
   const takeNumber = (from: number, length: number): string => `substr(${text}, ${from}, ${length})::int`;
   return (

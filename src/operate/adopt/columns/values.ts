@@ -9,7 +9,7 @@ import { getFieldType, isDocument, isTextual } from './types.js';
 /** Sealed values are bytes without a form, also after a prefix such as "enc:v2:k1:". */
 export type Form = 'plain' | 'image' | 'digest' | 'unknown bytes' | 'base64' | 'sealed';
 
-/** A tenth of the values can be damaged. */
+/** A tenth of the values of a column with a form can be damaged. */
 const fractionMin = 0.9;
 const sealedBytesMin = 28; // a nonce of 12 bytes and a tag of 16
 
@@ -31,10 +31,10 @@ export function guessForm(values: readonly string[], isBytea: boolean): Form {
   return isBase64 && looksEncoded ? 'base64' : 'plain';
 }
 
-/** Words before base64: "enc:v2:k1:…". */
+/** Sealed values can have words before the base64, as "enc:v2:k1:…" has. */
 const prefixed = /^(?:[A-Za-z0-9_.-]{1,40}[:$|!])+([A-Za-z0-9+/_=-]+)$/;
 
-/** Recognizes data beside the nonce in hexadecimal digits or in JSON, which can be in base64, and known armours. */
+/** Recognizes PGP, age and Fernet, hexadecimal parts such as nonce:tag:data, and JSON, also in base64, with a nonce beside the data. */
 export function isSealedDocument(text: string): boolean {
   const isKnown =
     /^(-----BEGIN PGP MESSAGE|age-encryption\.org|gAAAA[\w-]{60}|[0-9a-f]{24,}([:.$|][0-9a-f]{16,})+$)/i.test(text);
@@ -48,7 +48,7 @@ export function isSealedDocument(text: string): boolean {
 
 const randomMin = 8;
 
-/** Returns false for codes, keys and links: texts of one word, each once and in no order. */
+/** Recognizes random texts: each is one word, none is there twice, and their letters and digits have no order. */
 export function areRandom(values: readonly string[]): boolean {
   const texts = values.map((value) => value.replaceAll(/[_=+/-]/g, ''));
   const areDistinct = values.length >= randomMin && new Set(values).size === values.length;
@@ -99,13 +99,13 @@ type Inside = Readonly<Record<string, unknown>>;
 
 const printedAsTexts = /^(enum|interval|time with|inet|cidr|macaddr|"char"|name$)|(^|\.)citext$/;
 
-/** An id is a text there, too; unknown types are JSON as PostgreSQL makes it. */
+/** Describes a column that PostgreSQL turns into JSON: an id is a text there, too, and unknown types are free JSON. */
 export function showInsideJson(column: TypeMember & Partial<Column>, isId: boolean): Inside {
   const { type, isArray, values, members } = column;
   if (isArray) {
     const element = showInsideJson({ ...column, type: type.replace(/\[\]$/, ''), isArray: false }, false);
     if ('show' in element) return element; // it goes through lists
-    // Of one type whatever its dimensions are: the rows tell how many.
+    // The type of a list does not tell its dimensions, but its values do.
     const lists = Math.max(1, ...values.map((value) => (/^\{+/.exec(value)?.[0] ?? '{').length));
     return wrapInList({ ...element, nullable: true }, lists);
   }
@@ -127,7 +127,7 @@ export function showInsideJson(column: TypeMember & Partial<Column>, isId: boole
   return known === undefined ? describeFreeJson(values) : { type: known };
 }
 
-/** Shows the members of a sample; without one only texts, numbers and lists of them. */
+/** Shows the members that the sample has; if it has none, only texts, numbers and lists of them. */
 function describeFreeJson(values: readonly string[]): Inside {
   const show = listMembers(values);
   return { type: 'json', show: show.length > 0 ? show : [''] };

@@ -8,6 +8,10 @@ import { chooseUntaken, getNames, toCamelCase } from '../names.js';
 import { askOnce, askOnceAbout, type Column, listKeysTo, type Point, type Subject, type Survey } from '../schema.js';
 import { drawSample, joinFrom, joinWorkspace, type Points, preset } from '../sql.js';
 
+// The public face of definition/: this file plans the fields, lists.ts the order and the filters, parts.ts the lists inside a record, and
+// write.ts what clients write. Example: a `customer_id` that refers to the resource customers becomes the field customerId, of the type
+// bigint, with "references": "customers"; `created_at` becomes createdAt, a timestamp.
+
 export type FieldJson = Readonly<Record<string, unknown>>;
 
 export interface ViewColumn extends IndexKey {
@@ -16,52 +20,44 @@ export interface ViewColumn extends IndexKey {
   readonly field: FieldJson;
 }
 
-/** The id comes first. */
 export interface Fields extends Pick<Judged, 'leftOut'> {
+  /** The id comes first. */
   readonly columns: readonly ViewColumn[];
   readonly open: Points;
 }
 
 export function planFields(subject: Subject, survey: Survey, skipped: readonly (Column | undefined)[]): Fields {
-  const { table, id, tenant } = subject;
+  const { table, id, tenant, log } = subject;
   const others = table.columns.filter((column) => column !== id && column !== tenant && !skipped.includes(column));
-  const { shown: fit, leftOut } = judgeColumns(others, (column) => findReason(column, subject, survey));
+  const { shown, leftOut } = judgeColumns(others, (column) => findReason(column, subject, survey));
+  const rules = [id, ...shown].map((column) => [column, chooseRule(column, subject, survey)] as const);
   const members = new Set(['decodeErrors', 'syncVersion']); // the gateway's own
-  const open: Points[number][] = [];
-  const columns = [id, ...fit].map((source): ViewColumn => {
-    const {
-      select,
-      name = source.inView,
-      member = toCamelCase(name),
-      type,
-      json,
-      open: point,
-    } = chooseRule(source, subject, survey);
-    if (point !== undefined) open.push(point);
-    const isPlainText = (type === 'text' || type === 'enum') && json?.codec === undefined && source !== id;
-    const nullable = source.notNull ? {} : { nullable: true };
-    const field = {
-      column: name,
-      type,
-      ...nullable,
-      ...(source !== id && isPersonal(source) && { personal: true }),
-      description: source.comment ?? `The ${name}.`,
-      ...json,
-      ...(isPlainText && listValues(source)),
-    };
-    return { of: source, name, select, member: chooseUntaken(member, members, ''), field };
-  });
-  open.push(
-    ...describeDocuments(
-      table,
-      fit.filter((of) => of !== subject.log?.diff),
-    ),
-    describeRandomIds(subject, survey, fit),
-  );
+  const columns = rules.map(([column, rule]) => makeColumn(column, rule, column === id, members));
+  const documents = shown.filter((column) => column !== log?.diff);
+  const open = [
+    ...rules.map(([, rule]) => rule.open),
+    ...describeDocuments(table, documents),
+    describeRandomIds(subject, survey, shown),
+  ];
   return { columns, leftOut, open };
 }
 
-/** Warns of random values that no name and no form tells to be secrets; what other tables name is an id. */
+function makeColumn(of: Column, rule: Rule, isId: boolean, members: Set<string>): ViewColumn {
+  const { type, select, json, name = of.inView, member = toCamelCase(name) } = rule;
+  const isPlainText = !isId && (type === 'text' || type === 'enum') && json?.codec === undefined;
+  const field = {
+    column: name,
+    type,
+    ...(!of.notNull && { nullable: true }),
+    ...(!isId && isPersonal(of) && { personal: true }),
+    description: of.comment ?? `The ${name}.`,
+    ...json,
+    ...(isPlainText && listValues(of)),
+  };
+  return { of, name, select, member: chooseUntaken(member, members, ''), field };
+}
+
+/** Warns of texts that look random, although neither name nor form says that they are secrets; a text that other tables name is an id. */
 function describeRandomIds({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point | false {
   const named = listKeysTo(table, tables).flatMap(({ key }) => key.references);
   const isText = (column: Column): boolean => isTextual(column) && !column.isArray && column !== log?.entityId;
@@ -75,7 +71,6 @@ function describeRandomIds({ table, log }: Subject, { tables }: Survey, columns:
   return askOnceAbout(text, table, names);
 }
 
-/** Takes the labels of its type or of a CHECK. */
 function listValues({ labels, isArray }: Column): { values?: readonly string[] } {
   const areFit = labels.every(({ length }) => length > 0 && length <= 200);
   return labels.length > 0 && labels.length <= 200 && areFit && !isArray ? { values: labels } : {};
@@ -131,7 +126,7 @@ function chooseRule(column: Column, subject: Subject, survey: Survey): Rule {
   return plain;
 }
 
-/** Follows a foreign key of one column, or of one with the workspace. */
+/** Finds the resource to which a foreign key leads from the column, alone or together with the column of the workspace. */
 export function findReferenceOf(
   { table, tenant }: Subject,
   { subjects }: Pick<Survey, 'subjects'>,
@@ -140,7 +135,7 @@ export function findReferenceOf(
   const keys = table.foreignKeys.flatMap(({ columns, table: to, references }) => {
     const target = subjects.find((subject) => subject.table.name === to);
     const isOwn = columns.includes(column.name) && columns.every((name) => [column.name, tenant.name].includes(name));
-    // Of a record with another key nothing shows whether it is of the same workspace.
+    // If it leads to another key than the id, nothing shows whether the record is of the same workspace.
     const isById = references[columns.indexOf(column.name)] === target?.id.name;
     return target && isOwn ? [{ target, isById }] : [];
   });
@@ -159,7 +154,7 @@ function describeDiff({ log }: Subject): FieldJson {
   };
 }
 
-/** A reference that some rows of so many have to another workspace is named; one of few rows is for `check` to find. */
+/** One of so many rows with a reference to another workspace is enough for a point; `check` finds rarer ones. */
 const crossingRowsMax = 1000;
 
 /** Finds columns that refer to records of another workspace, such as an author who moved: a client cannot read such a record. */
@@ -177,7 +172,7 @@ export async function countCrossings(
   const sampledRows = `(select * from ${drawSample(table, crossingRowsMax)} limit ${crossingRowsMax})`;
   const others = references.map(
     ({ target }, i) =>
-      // An id can be unique within its workspace alone.
+      // An id can be unique within its workspace alone: then none of the records with it may be of the workspace of the row.
       `coalesce(bool_or((select bool_and(${joinWorkspace(target)}::text <> s.own) ${joinFrom(target.table.quoted, target)}
         where t.${target.id.quoted} = s.r${i})), false)`,
   );

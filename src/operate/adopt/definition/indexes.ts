@@ -5,22 +5,15 @@ import type { Column, Index, Table } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { alias } from '../sql.js';
 
-interface IndexKeys {
+export interface IndexKeys {
   readonly fixed: readonly IndexKey[];
   readonly ordered: readonly IndexKey[];
   readonly isOfKept?: boolean;
 }
 
-/**
- * Proposes an index whose fixed keys have one value each; the others are an order. None if an index of the table, also of kept rows, serves
- * it.
- */
-export function proposeIndex(
-  table: Table,
-  name: string,
-  purpose: string,
-  { fixed, ordered, isOfKept = true }: IndexKeys,
-): DraftFile[] {
+/** Proposes an index whose fixed keys have one value each and whose other keys are an order, unless an index of the table serves it. */
+export function proposeIndex(table: Table, name: string, purpose: string, wanted: IndexKeys): DraftFile[] {
+  const { fixed, ordered, isOfKept = true } = wanted;
   const all = [...fixed, ...ordered];
   const keys = all.filter(({ select }, i) => all.findIndex((key) => key.select === select) === i);
   const conditions = isOfKept ? listIndexConditions(table) : [];
@@ -42,7 +35,7 @@ export function proposeIndex(
   ];
 }
 
-/** Each entry has 12 bytes beside its keys, and a page is filled to 90 % (CREATE INDEX, fillfactor). */
+/** An entry of an index has 12 bytes beside its keys, and PostgreSQL fills a page to 90 % (CREATE INDEX, fillfactor). */
 function estimateIndexBytes({ rows }: Table, keys: readonly IndexKey[]): number {
   const width = keys.reduce(
     (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + estimateWidth(one), 0),
@@ -66,13 +59,13 @@ export function count(rows: number): string {
   return Math.round(rows).toLocaleString('en');
 }
 
-/** Takes indexes on all rows, or also those on all that are not deleted. */
+/** Takes indexes on all rows and, if the list has kept rows alone, also indexes on the rows that are not deleted. */
 export function listUsableIndexes(table: Table, isOfKept: boolean): Index[] {
   const conditions = isOfKept ? listPrintedConditions(table) : [];
   return table.indexes.filter(({ condition }) => condition === null || conditions.includes(condition));
 }
 
-/** Begins with the first `fixed` columns, and orders by the others, forwards or all DESC. */
+/** Tells whether the index begins with these columns and has all behind the first `fixed` in one direction. */
 export function leads({ columns, descending }: Index, names: readonly string[], fixed: number): boolean {
   const directions = new Set(descending.slice(fixed, names.length));
   return names.every((name, i) => columns[i] === name) && directions.size <= 1;

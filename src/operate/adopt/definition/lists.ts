@@ -5,10 +5,10 @@ import type { ApiNames } from '../names.js';
 import { type Column, type Index, provesAll, type Subject, type Survey } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
-import { listUsableIndexes, proposeIndex } from './indexes.js';
+import { type IndexKeys, listUsableIndexes, proposeIndex } from './indexes.js';
 
 const filtersMax = 16; // resource.schema.json allows no more
-const lookUpsMax = 2; // each may need an index of its own
+const lookUpsMax = 2; // each look-up may need an index of its own
 const since =
   'Only records that changed at this moment or later: a date-time with its offset, or a date, which is the start of that day.';
 
@@ -31,8 +31,8 @@ export function planListDraft({ view, name }: ApiNames, subject: Subject, survey
   const isAlone =
     subject.steps.length > 0 &&
     table.indexes.some((index) => provesAll(index) && index.columns.join() === lead.of.name);
-  const propose: ListPlan['propose'] = (suffix, purpose, fixed, ordered) =>
-    isAlone ? [] : proposeIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, { fixed, ordered });
+  const propose: ListPlan['propose'] = (suffix, purpose, keys) =>
+    isAlone ? [] : proposeIndex(table, `${view}_${suffix}`, `For GET /${name}: ${purpose}.`, keys);
   const plan = { subject, survey, columns: sortable, order, lead, propose };
   const allFilters = [...planSearches(plan), ...planPeriods(plan)].filter((filter) => !isParameter(filter.name, true));
   const isDrafted = ({ files, isUsual }: FilterDraft): boolean => survey.allFilters || isUsual || files.length === 0;
@@ -42,7 +42,7 @@ export function planListDraft({ view, name }: ApiNames, subject: Subject, survey
     filters: Object.fromEntries(filters.map(({ name, json }) => [name, json])),
     unindexed: allFilters.filter((filter) => !isDrafted(filter)).map((filter) => filter.name),
     files: [
-      ...propose('list', 'the order of the list', [lead], order),
+      ...propose('list', 'the order of the list', { fixed: [lead], ordered: order }),
       ...new Map(filters.flatMap(({ files }) => files).map((file) => [file.path, file])).values(),
     ],
   };
@@ -55,12 +55,7 @@ interface ListPlan {
   readonly order: readonly ViewColumn[];
   /** An index of a list begins with it: the workspace, or the reference that leads to it. */
   readonly lead: IndexKey;
-  readonly propose: (
-    suffix: string,
-    purpose: string,
-    fixed: readonly IndexKey[],
-    ordered: readonly IndexKey[],
-  ) => DraftFile[];
+  readonly propose: (suffix: string, purpose: string, keys: IndexKeys) => DraftFile[];
 }
 
 /** Offers filters of unique columns, references, states, and the words of an audit log. */
@@ -80,7 +75,8 @@ function planSearches({ subject, survey, columns, order, lead, propose }: ListPl
         description: `Only ${isUnique ? 'the record' : 'records'} with this ${member}.`,
       };
       const isServed = of === lead.of || field.type === 'enum'; // no index serves labels behind the wall
-      const files = isServed ? [] : propose(name, `${member}=…`, isNarrow ? [column] : [lead, column], order);
+      const fixed = isNarrow ? [column] : [lead, column];
+      const files = isServed ? [] : propose(name, `${member}=…`, { fixed, ordered: order });
       return { name: member, column, json, files, isUsual: isUnique };
     });
 }
@@ -90,7 +86,8 @@ function planPeriods({ subject, columns, order, lead, propose }: ListPlan): Filt
   const offer = (name: 'from' | 'to' | 'updatedSince', column: ViewColumn, description: string): FilterDraft => {
     const isSince = name === 'updatedSince';
     const [suffix, purpose] = isSince ? ['changed', 'updatedSince=…'] : [column.name, 'from=… and to=…'];
-    const files = order[0] === column ? [] : propose(suffix, purpose, [lead], [...order, column]);
+    const keys = { fixed: [lead], ordered: [...order, column] };
+    const files = order[0] === column ? [] : propose(suffix, purpose, keys);
     const json = { column: column.name, kind: isSince ? 'since' : name, description };
     return { name, column, json, files, isUsual: !isSince };
   };
@@ -106,7 +103,7 @@ function planPeriods({ subject, columns, order, lead, propose }: ListPlan): Filt
   ];
 }
 
-/** Clients look records up by a unique index. */
+/** Clients look a record up by a column that is unique, alone or within the workspace. */
 function isLookUp({ of, field }: ViewColumn, { table, id, tenant, log }: Subject): boolean {
   const isSame = (name: string | null): boolean => name === of.name || name === tenant.name;
   const isKey = (index: Index): boolean =>
@@ -123,11 +120,13 @@ function isSearched({ of, field }: ViewColumn, subject: Subject, survey: Survey)
   return isState || findReferenceOf(subject, survey, of) !== undefined;
 }
 
-/** Takes an index of workspace, times and id, or the creation or business date, NOT NULL first, or the id. */
+/**
+ * Prefers the times and the id of an index of the table; then the time of creation, or the business date, and the id; then the id alone.
+ */
 function chooseOrder(subject: Subject, columns: readonly ViewColumn[]): ViewColumn[] {
   const { table, id } = subject;
   const idColumns = columns.filter(({ of }) => of === id);
-  // A row that moves in the list while a client walks through it is missed or comes twice.
+  // A row whose time changes moves in the list: a client that walks through it would miss the row, or see it twice.
   const times = columns.filter(
     ({ of, field }) => of.notNull && ['timestamp', 'date'].includes(String(field.type)) && !isNamed('updated', of.name),
   );
@@ -152,7 +151,7 @@ function addNulls(column: ViewColumn | undefined): ViewColumn | undefined {
   return { ...column, field, select: `coalesce(${column.select}, '-infinity')` };
 }
 
-/** Returns the workspace, or the reference that leads to it. */
+/** The indexes of a list begin with the column of the workspace, or with the reference that leads to it. */
 export function getLead({ tenant, steps }: Subject): Column {
   return steps[0]?.from ?? tenant;
 }

@@ -14,12 +14,16 @@ import { listSteps } from '../tables/paths.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
 import { proposeIndex } from './indexes.js';
 
+// The rows of a part are a list in each record. Example: of `lines` with order_id, the view of orders has the column `(select …
+// json_agg(p.*) … from (select p.id, p.title from lines p where p.order_id = t.id order by p.id) p)`, without the columns that the order
+// has itself. Sync finds changed lines by a view of their own, orders_sync_lines.
+
 export interface PartDraft extends ViewColumn {
   readonly part: Table;
   readonly open: Points;
 }
 
-/** Writes correlated subqueries, which run for the rows of a page alone. */
+/** Drafts a column of the view for each part: its subquery runs for the rows of a page alone. */
 export function draftParts(subject: Subject, survey: Survey, { columns }: Fields): PartDraft[] {
   const takenColumns = new Set(columns.map(({ name }) => name));
   const takenMembers = new Set(columns.map(({ member }) => member));
@@ -52,7 +56,7 @@ export function draftParts(subject: Subject, survey: Survey, { columns }: Fields
 
 const nameInView = (column: Column): string => (column.name === 'id' ? 'id' : column.inView);
 
-/** Writes the rows of a record as one JSON list, in the order of their key; deleted ones are left out. */
+/** Composes the list of a record in the order of the key of its rows; deleted rows are left out. */
 function composePartRows(part: Table, shown: readonly Column[], subject: Subject, { tenant }: Survey): string {
   const key = getReferenceTo(subject.table, part);
   const workspace = tenant.columnIn(part);
@@ -88,7 +92,7 @@ function makePartFields(part: Table, shown: readonly Column[], survey: Survey): 
   return Object.fromEntries(members);
 }
 
-/** Returns the columns of which the record above has the values itself: the workspace, and its key. */
+/** The record above has the values of these columns itself: the workspace, and its key. */
 function getPartKeys(part: Table, above: Table, tenant: Column | undefined): Column[] {
   const { columns } = getReferenceTo(above, part);
   return part.columns.filter((column) => column === tenant || columns.includes(column));
@@ -106,7 +110,7 @@ function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): Judg
   );
 }
 
-/** A list of objects without a member says nothing. Undefined: clients see a column of the part. */
+/** Says why a list of the part would show no column; undefined if it shows one. */
 export function findReasonWithoutColumns(part: Table, above: Table, tenant: Tenant): string | undefined {
   const { shown, leftOut } = judgePartColumns(part, above, tenant);
   if (shown.length > 0) return undefined;
@@ -132,13 +136,13 @@ function choosePartOrder(part: Table, id: readonly (Column | undefined)[], known
   ) as Column[];
 }
 
-/** Turns "werkbon_uren" of "werkbonnen" into "uren". */
+/** Shortens "werkbon_uren", a part of "werkbonnen", to "uren". */
 function shortenPartName(part: Table, { name }: Table): string {
   const [own, above] = [toSnakeCase(part.name), toSingular(toSnakeCase(name))];
   return own.startsWith(`${above}_`) ? own.slice(above.length + 1) : own;
 }
 
-/** A copy finds changed parts by these (docs/understand/sync.md). */
+/** Sync finds changed parts by these views and indexes (docs/understand/sync.md). */
 export interface SyncDraft {
   readonly sync: Readonly<Record<string, unknown>>;
   readonly files: readonly DraftFile[];
@@ -146,7 +150,7 @@ export interface SyncDraft {
 
 export function draftSync(view: string, subject: Subject, survey: Survey, drafts: readonly PartDraft[]): SyncDraft {
   const { table, tenant, steps, id } = subject;
-  const files = steps.length > 0 ? [] : proposeSyncIndex(namePartView(view, ''), table, [tenant], [id], true);
+  const files = steps.length > 0 ? [] : proposeSyncIndex(table, namePartView(view, ''), [tenant], [id], true);
   const sync: Record<string, object> = {};
   for (const { name, part } of drafts) {
     const keys = choosePartKeys(part, subject, subject, survey.tenant) as PartKeys; // others are no parts
@@ -155,19 +159,13 @@ export function draftSync(view: string, subject: Subject, survey: Survey, drafts
     const fixed = keys.steps.length > 0 ? [] : [keys.tenant];
     files.push(
       makePartFile(view, path, part, keys),
-      ...proposeSyncIndex(path, part, fixed, [keys.link, keys.id], false),
+      ...proposeSyncIndex(part, path, fixed, [keys.link, keys.id], false),
     );
   }
   return { sync: drafts.length === 0 ? {} : { parts: sync }, files };
 }
 
-function proposeSyncIndex(
-  name: string,
-  table: Table,
-  fixed: readonly Column[],
-  ids: readonly Column[],
-  isOfKept: boolean,
-): DraftFile[] {
+function proposeSyncIndex(table: Table, name: string, fixed: Column[], ids: Column[], isOfKept: boolean): DraftFile[] {
   // The view can show an id in another form, such as a number as a text.
   const ordered = ids.map((of) => ({ of, select: showId(of).select }));
   const purpose = 'For sync, which reads the rows of a workspace in this order.';

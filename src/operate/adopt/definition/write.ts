@@ -1,7 +1,7 @@
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { parameterNames } from '../../../resource/definition/filter-kinds.js';
 import { isInteger, isPlain, isTextual } from '../columns/types.js';
-import { AdoptRefused, askOnce, type Column, type Subject, type Survey, type Table } from '../schema.js';
+import { AdoptRefused, type Column, type Subject, type Survey, askOnceAbout, type Table } from '../schema.js';
 import { alias, composeSequenceGrant, nameAs, type Points } from '../sql.js';
 import { namesOwner } from '../tables/owners.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
@@ -13,16 +13,21 @@ export type AuditEntry = Readonly<Record<'created' | 'changed' | 'actorType' | '
 interface Stamp {
   readonly name: string;
   readonly of: Column;
-  /** No field shows it. */
+  /** No field shows the column, so the view gets it for writes alone. */
   readonly isAdded: boolean;
-  /** If it is absent, the owner of the token is set. */
+  /** The default of the view; if it is absent, "onCreate" sets the owner of the token. */
   readonly value?: string;
 }
 
 const rowVersion = 'row_version';
 const charactersMax = 10_000; // a text without a length of its own gets some pages
 const uuidLength = 36;
-const integerBounds: Readonly<Record<string, number>> = { smallint: 2 ** 15, integer: 2 ** 31, bigint: 2 ** 53 };
+/** JSON carries no integer beyond 2^53 without loss, so a bigint has narrower bounds than in PostgreSQL. */
+const integerBounds: Readonly<Record<string, readonly [minimum: number, maximum: number]>> = {
+  smallint: [-(2 ** 15), 2 ** 15 - 1],
+  integer: [-(2 ** 31), 2 ** 31 - 1],
+  bigint: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+};
 
 /** Plans "write" of a definition, and what its view needs for it. Throws AdoptRefused when nothing of the table can be written. */
 export function planWrite(
@@ -96,7 +101,7 @@ function listWritableColumns(
   return columns.flatMap((column) => {
     const { of, name, member } = column;
     const refersAway = of.refers && column.field.references === undefined;
-    // Times and versions that the app keeps itself.
+    // The app sets its times and versions itself.
     const isKept = (['created', 'updated', 'version'] as const).some((purpose) => isNamed(purpose, name));
     const isOwn = of === id || Object.hasOwn(onChange, name) || isKept || refersAway;
     const isTaken = parameterNames.some((reserved) => reserved.test(member));
@@ -111,7 +116,7 @@ interface Written {
   readonly writable: readonly WritableColumn[];
   readonly stamps: readonly Stamp[];
   readonly onChange: Readonly<Record<string, unknown>>;
-  /** A new row needs them, and nothing gives them. */
+  /** A new row needs these columns, and neither a client nor a default gives them. */
   readonly missing: readonly Column[];
 }
 
@@ -121,10 +126,10 @@ function listWritePoints({ table, id }: Subject, written: Written, isLogged: boo
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
   const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(toSnakeCase(name)));
   return [
-    askOnce(
+    askOnceAbout(
       'Clients may write these columns: where they must not, remove "write" there.',
       table,
-      writable.map(({ name }) => name).join(', '),
+      writable.map(({ name }) => name),
     ),
     creates &&
       authors.length > 0 &&
@@ -148,13 +153,13 @@ function listWritePoints({ table, id }: Subject, written: Written, isLogged: boo
   ];
 }
 
-/** Makes a version of xmin, which each row has. */
+/** Each row has xmin, the transaction that wrote it: it is a version where the table has none. */
 function versionByTransaction(of: Column): ViewColumn {
   const field = { column: rowVersion, type: 'bigint', description: 'Moves on every change.' };
   return { of, name: rowVersion, select: `${alias}.xmin::text::bigint`, member: 'rowVersion', field };
 }
 
-/** Is undefined for a read-only field. */
+/** Chooses the rule by which values are validated; undefined for a field that clients cannot write. */
 function chooseWriteRule({ of, field }: ViewColumn): FieldJson | undefined {
   if (of.made) return undefined; // a POST that leaves it out would write NULL, and a generated column takes no value
   const required = of.notNull ? { required: true } : {};
@@ -163,13 +168,13 @@ function chooseWriteRule({ of, field }: ViewColumn): FieldJson | undefined {
   if (field.type === 'text')
     return { ...required, schema: { ...(of.notNull && { minLength: 1 }), maxLength: of.length ?? charactersMax } };
   if (field.type === 'integer' && isInteger(of)) {
-    const bound = integerBounds[of.type] as number;
-    return { ...required, schema: { minimum: -bound + (bound === 2 ** 53 ? 1 : 0), maximum: bound - 1 } };
+    const [minimum, maximum] = integerBounds[of.type] ?? [];
+    return { ...required, schema: { minimum, maximum } };
   }
   return ['enum', 'date', 'boolean'].includes(String(field.type)) ? required : undefined;
 }
 
-/** Takes xmin for the version, which each update moves, if no trigger moves a column: version_number can be a value of the app. */
+/** Finds what a change has to move. Without a column that is surely a version, xmin is it: a version_number can be a value of the app. */
 function listMovedColumns(
   columns: readonly ViewColumn[],
   stamps: readonly Stamp[],
@@ -187,7 +192,7 @@ function listMovedColumns(
   return { version: version?.name ?? rowVersion, onChange };
 }
 
-/** Neither a default nor a trigger sets them. */
+/** Finds the times that the app sets itself, because neither a default nor a trigger does. */
 function listStamps(table: Table, columns: readonly ViewColumn[]): Stamp[] {
   const ofApp = table.columns.filter(
     ({ name, type, isArray, computed }) =>
@@ -198,13 +203,13 @@ function listStamps(table: Table, columns: readonly ViewColumn[]): Stamp[] {
     const movesItself = isNamed('updated', of.name) && !of.moved && !(shown && of.notNull);
     if ((of.made || of.moved) && !movesItself) return [];
     const name = movesItself || !shown ? `stored_${of.inView}` : shown.name;
-    // A time without a zone is taken as UTC.
+    // The draft takes times without a zone as UTC.
     const value = of.type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
     return [{ name, of, isAdded: name !== shown?.name, value }];
   });
 }
 
-/** Required, and a foreign key leads to the users whose ids tokens have. */
+/** Finds required authors: a foreign key leads from them to the users whose ids tokens have. */
 function listAuthors(table: Table, columns: readonly ViewColumn[], survey: Survey): Stamp[] {
   return table.columns.flatMap((of) => {
     const shown = columns.find((column) => column.of === of && isPlain(column));

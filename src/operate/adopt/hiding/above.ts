@@ -20,7 +20,6 @@ interface Above {
 }
 
 type RowConditions = Pick<ShownRows, 'way' | 'own' | 'above'>;
-type RowPath = { readonly table: Table; readonly steps: readonly ReferenceStep[] };
 type Unshown = Omit<Subject, 'shown'>;
 
 /** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
@@ -49,7 +48,7 @@ function isNamedAfter(table: Table, above: Table): boolean {
 }
 
 /** Counts the steps before a person whose deletion takes nothing: neither this person nor a record beyond hides the row. */
-function countRecordSteps({ table, steps }: RowPath): number {
+function countRecordSteps(table: Table, steps: readonly ReferenceStep[]): number {
   const from = [table, ...steps.map((step) => step.table)];
   const person = steps.findIndex((step, i) => isPeople(step.table) && !isNamedAfter(from[i] as Table, step.table));
   return person < 0 ? steps.length : person;
@@ -140,7 +139,7 @@ class Conditions {
   /** Leads to the workspace through the tables `passed` and, from there, through the view of the first record that hides rows. */
   #wayOf(table: Table): { way: ShownRows['way']; passed: readonly Table[]; viewed?: Table } {
     const { tenant, steps = [] } = this.#known.workspaces.get(table) ?? {};
-    const records = steps.slice(0, countRecordSteps({ table, steps }));
+    const records = steps.slice(0, countRecordSteps(table, steps));
     for (const [at, step] of records.entries()) {
       const view = isOptional(steps, at) ? undefined : this.#viewOf(step.table, [step.to]);
       if (view === undefined) continue;

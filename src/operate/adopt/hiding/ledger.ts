@@ -4,13 +4,15 @@ import { showId } from '../columns/types.js';
 import { parseJson } from '../columns/values.js';
 import { getNames } from '../names.js';
 import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from '../schema.js';
-import { askOnce } from '../schema.js';
+import { askOnce, sumRows } from '../schema.js';
 import { drawSample, joinFrom, joinWorkspace, sampledRowsMax } from '../sql.js';
 import { listViewConditions } from './above.js';
 
-// How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app.
+// How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app. Example: of 100 lines, 3
+// have deleted_at, and 10 a deleted order, one of these both. Then 88 are shown, 3 are hidden by deleted_at and 9 by the record in orders:
+// a row counts once, by the first condition that it does not meet.
 
-/** Counts rows as the draft would show them, or as the view does. */
+/** Counts the rows that the draft would show, or with `view` the rows that this view shows today. */
 export async function countLedger(
   client: pg.Client,
   subject: Subject,
@@ -35,13 +37,12 @@ export async function countLedger(
   const causeOf = ({ cause }: RowGroup): string[] => (causes[cause] ? [causes[cause].by] : []);
   const isSeen = (group: RowGroup): boolean => group.isShown ?? causeOf(group).length === 0;
   const [seen, unseen] = [groups.filter(isSeen), groups.filter((group) => !isSeen(group))];
-  const sum = (some: readonly RowGroup[]): number => some.reduce((all, each) => all + each.rows, 0);
   return {
     table: table.quoted,
-    rows: sum(groups),
+    rows: sumRows(groups),
     ...(table.rows > sampledRowsMax && { sampledOf: Math.round(table.rows) }),
     ...(table.policies.length > 0 && { policies: table.policies.map(({ name }) => name) }),
-    shown: sum(seen),
+    shown: sumRows(seen),
     hidden: tallyCauses(unseen, (group) => causeOf(group)[0] ?? otherwise),
     shownAlthough: tallyCauses(seen, (group) => causeOf(group)),
     open: tallyCauses(seen, (group) => group.open.map((i) => (opens[i] as Hiding).by)),
@@ -67,7 +68,7 @@ function tallyCauses(groups: readonly RowGroup[], causesOf: (group: RowGroup) =>
   return [...causes.values()];
 }
 
-/** The first condition that does not hold hides the row. */
+/** Lists the conditions of a shown row in the order in which they are asked. */
 function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   const [step, ...further] = steps;
   const above = shown.above.map(({ by, kept }) => ({ by: `the record in ${by}`, kept }));
@@ -84,7 +85,7 @@ function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   ];
 }
 
-/** Returns the views that a draft reads, directly or through others, as the draft makes them: they need not exist. */
+/** Composes the views that a draft reads, directly or through others, as the draft makes them, because they need not exist yet. */
 function listViewsBelow(sql: string, subjects: readonly Subject[]): string[] {
   const names = [...new Set([...sql.matchAll(/\brecords\.(\w+)/g)].map(([, name]) => name as string))];
   return names.flatMap((name) => {
@@ -95,7 +96,7 @@ function listViewsBelow(sql: string, subjects: readonly Subject[]): string[] {
   });
 }
 
-/** Replaces views, so that it reads the tables of the app alone. */
+/** Puts the views before the statement as subqueries, so that it reads the tables of the app alone. */
 function readTablesInstead(sql: string, subjects: readonly Subject[]): string {
   const views = [...new Set(listViewsBelow(sql, subjects))];
   return `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`.replace(/\brecords\.(\w+)/g, '"$1"');
@@ -115,7 +116,7 @@ const formatCause = ({ by, rows, ids }: Cause): string => `${rows} by ${by}, suc
 const oddText =
   'More than a tenth of these rows, or all, are not shown: look in the app whether a user would see them.';
 
-/** Names what is odd: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
+/** Names what an operator should look at: nothing is shown, more than a tenth is hidden, or `show` leaves nothing of a value. */
 export function listOddities({ table, rows, shown, hidden, open, emptied, shownAlthough }: Ledger): Point[] {
   const unseen = rows - shown;
   const isOdd = rows > 0 && (shown === 0 || unseen * 10 > rows);
@@ -138,7 +139,7 @@ export function listOddities({ table, rows, shown, hidden, open, emptied, shownA
   ];
 }
 
-/** Returns the leaves of a JSON value as pointers through lists. */
+/** Returns a pointer to each leaf of a JSON value, in which a list adds no index, as `show` has them. */
 function listLeafPointers(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => listLeafPointers(item, at));
   if (typeof value !== 'object' || value === null) return [at];

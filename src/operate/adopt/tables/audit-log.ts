@@ -4,7 +4,7 @@ import { holdsDocuments, isDocument, isInteger } from '../columns/types.js';
 import { parseJson } from '../columns/values.js';
 import type { AuditLog, Column, Table } from '../schema.js';
 
-/** Recognizes a log by the names of its columns and the shape of a JSON value. */
+/** Recognizes an audit log by the names of its columns, and finds its diff: the first JSON column with a shape that the gateway reads. */
 export function findAuditLog({ columns }: Table): AuditLog | undefined {
   const entityId = columns.find(({ name }) => isNamed('entityId', name));
   const entity = columns.find(
@@ -14,15 +14,12 @@ export function findAuditLog({ columns }: Table): AuditLog | undefined {
   const documents = columns.filter(({ type }) => type === 'json' || type === 'jsonb');
   if (entity === undefined || entityId === undefined || action === undefined || documents[0] === undefined)
     return undefined;
-  const entities = [...new Set(entity.values)];
-  for (const diff of documents) {
-    const shape = findShape(diff.values);
-    if (shape !== undefined) return { entity, entityId, action, diff, shape, entities };
-  }
-  return { entity, entityId, action, diff: documents[0], entities };
+  const diff = documents.find(({ values }) => findShape(values)) ?? documents[0];
+  const shape = findShape(diff.values);
+  return { entity, entityId, action, diff, ...(shape && { shape }), entities: [...new Set(entity.values)] };
 }
 
-/** No list of fields shields documents beside the diff, such as the row before. A log of documents as texts has no readable diff. */
+/** Finds the documents of a log beside its diff, such as a copy of the row before: they hold values of fields that clients must not see. */
 export function listDocuments({ columns }: Table, log?: AuditLog): Column[] {
   const isLog = (['entity', 'entityId', 'action'] as const).every((purpose) =>
     columns.some(({ name }) => isNamed(purpose, name)),
@@ -32,7 +29,7 @@ export function listDocuments({ columns }: Table, log?: AuditLog): Column[] {
   return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
 }
 
-/** Nine tenths of the diffs must have the shape: a log of years has some of other forms. */
+/** Finds the shape that at least nine tenths of the diffs have, because a log of years also has some of other forms. */
 function findShape(texts: readonly string[]): DiffShape | undefined {
   const diffs = texts
     .flatMap(parseJson)

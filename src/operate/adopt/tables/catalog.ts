@@ -6,7 +6,7 @@ import { chooseUntaken, listItems } from '../names.js';
 import { AdoptRefused, type Column, type Table, type Tenant } from '../schema.js';
 import { alias, drawSample, quoteLiteral } from '../sql.js';
 
-/** Throws AdoptRefused when there are none. */
+/** Throws AdoptRefused when the schema has no tables. */
 export async function readCatalog(client: pg.Client, schema: string): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(
     readProject('sql/adopt/tables.sql').replace('{fills}', () => readProject('sql/catalog/fills.sql')),
@@ -35,7 +35,7 @@ export async function describeTwins(client: pg.Client, schema: string, tables: r
   return ` The same tables are in ${names}: an app with a schema for each company does not fit, for one draft shows one schema.`;
 }
 
-/** In a name they could add to a draft what its reader does not see. */
+/** With these characters a name could add to a draft what its reader does not see. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 function refuseUnprintable(schema: string, tables: readonly Table[]): void {
@@ -52,7 +52,7 @@ function refuseUnprintable(schema: string, tables: readonly Table[]): void {
 
 const gatewayColumns = ['id', 'workspace_id', 'row_xid', 'sync_version', 'sync_source'];
 
-/** A name that needs no change goes before those that have to be put in small letters. */
+/** Names that need no change are given first; the others, put in small letters, get a number where that name is taken. */
 function addViewNames({ name: table, columns }: Table): Column[] {
   const fits = (name: string): boolean => /^[a-z_][a-z0-9_]{0,62}$/.test(name);
   const taken = new Set<string>();
@@ -79,10 +79,10 @@ function listLabels({ type, labels, isArray }: Column): readonly string[] {
   return [...check.matchAll(/'((?:[^']|'')*)'/g)].map(([, label = '']) => label.replaceAll("''", "'"));
 }
 
-const rowsMax = 200; // they come from all of the sampled pages, and each holds a value of every column
-const charactersMax = 20_000; // the beginning of a value shows its form
+const rowsMax = 200; // each row brings a value of every column
+const charactersMax = 20_000; // the beginning of a longer value shows its form
 
-/** Reads evenly chosen rows of a small table, and some pages of a large one. Values are cut at 20,000 characters. */
+/** Adds sampled values to each column: from rows all over a small table, and from some pages of a large one. */
 export async function sample(client: pg.Client, table: Table): Promise<void> {
   const { columns, primaryKey } = table;
   const order = primaryKey.map((name) => `${pg.escapeIdentifier(name)}::text`).join(` || ' ' || `);
@@ -102,7 +102,7 @@ const makeRefusal = (table: Table) => (error: Error) => {
   );
 };
 
-/** Finds tables of whose rows some have no workspace, in a sample. */
+/** Finds the tables in which the workspace of a sampled row is NULL. */
 export async function readSharedTables(
   client: pg.Client,
   tables: readonly Table[],
@@ -120,7 +120,7 @@ export async function readSharedTables(
 
 const countedMax = fewMax + 1; // one more tells that the values are not few
 
-/** Counts the values of columns that may hide rows, among the rows that no rule hides. Rare values are one count. */
+/** Adds to each column that may mark rows how many rows have each value; rows that another mark hides are not counted. */
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
   const asked = table.columns.filter(mayHideRows);
   if (asked.length === 0) return;
@@ -142,7 +142,7 @@ export async function countValues(client: pg.Client, table: Table): Promise<void
   for (const { i, value, rows: count } of rows) asked[i]?.counts.push({ value, rows: count });
 }
 
-/** PostgreSQL cuts a value before it prints it: a file of 600 MB would be an error. */
+/** PostgreSQL cuts the value, because it cannot print one of 600 MB. */
 function cut({ type, quoted }: Column): string {
   if (type === 'bytea') return `substr(${quoted}, 1, ${charactersMax / 2 - 1})::text`;
   return `left(${/^jsonb?\[\]$/.test(type) ? `to_json(${quoted})` : quoted}::text, ${charactersMax})`;

@@ -6,9 +6,11 @@ import type { OpenReference } from './guesses.js';
 import { choosePartKeys, findIdColumn } from './keys.js';
 import { isPeople, listReferences, type Reference } from './paths.js';
 
-// Which tables become resources or parts, and the reason and the remedy for the others.
+// The public face of tables/ is one question in each file, asked in the order of survey.ts. This file chooses which tables become resources
+// or parts, and says why the others do not. Example: `orders` has company_id and becomes a resource. `order_lines` refers to orders alone,
+// and nothing refers to it: each order shows its lines as a list. `countries` is left out, because nothing tells whose they are.
 
-/** The most parts of a record: each is a query per record, and `sync` takes no more. Further tables are resources. */
+/** Each part costs a query for each record, and `sync` takes no more; further tables become resources. */
 const partsMax = 8;
 export const draftsMax = 100; // `serve` starts within two seconds with so many resources
 
@@ -56,7 +58,7 @@ export function chooseTables(subjects: ChoiceInput): Choice {
   return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...leftOut, ...beyond] };
 }
 
-/** Takes the tables that the operator named first, then goes by size and by the tables that refer to them. */
+/** Takes the tables that the operator named, then those with the most rows and the most tables that refer to them. */
 function chooseImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Table[] {
   const weight = (table: Table): number =>
     Math.log10(1 + table.rows) + new Set(listKeysTo(table, all).map(({ from }) => from)).size;
@@ -95,7 +97,7 @@ function explainNoId({ name, quoted, columns, primaryKey, isInherited }: Table):
   return 'no unique index over columns that are NOT NULL, and that clients may see, identifies its rows: give it a primary key';
 }
 
-/** Says how to give the rows of a table a workspace. */
+/** Says how the operator can give the rows of a table a workspace. */
 function suggestRemedy(table: Table, { all, tenant, workspaces, users, open }: ChoiceInput): string {
   const above = open.find((each) => each.table === table && each.to.length > 0);
   if (above)
@@ -132,7 +134,7 @@ function suggestRemedyForNull({ columns: [from], table: { quoted } }: Reference)
 function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> {
   const { all, tenant, users, workspaces, only, shared } = choosing;
   const isPart = (part: Table, above: Table): boolean => {
-    // A record without a workspace is shown nowhere, and would take rows with it that have their own.
+    // A record without a workspace is shown nowhere, so its parts, which have a workspace of their own, would be lost with it.
     if (shared.has(above) && tenant.columnIn(part)) return false;
     const [workspace, id] = [workspaces.get(above), findIdColumn(above, tenant)];
     return workspace && id ? choosePartKeys(part, { table: above, id }, workspace, tenant) !== undefined : false;
@@ -146,7 +148,7 @@ function findParts(choosing: ChoiceInput): ReadonlyMap<Table, readonly Table[]> 
   return partsOfTables;
 }
 
-/** The only table it refers to, when no table refers to it and it has no time of its own. */
+/** Finds the record of which the rows are a part: the table refers to one other alone, no table refers to it, and its rows have no time. */
 function findParent(table: Table, { all, tenant, users }: ChoiceInput): Table | undefined {
   const isAside = (name: string): boolean => name === tenant.root?.name || name === users?.name || name === table.name;
   const keys = table.foreignKeys.filter(({ isGuess }) => !isGuess);
@@ -154,7 +156,7 @@ function findParent(table: Table, { all, tenant, users }: ChoiceInput): Table | 
   const isReferredTo = listKeysTo(table, all).length > 0;
   const hasTime = table.columns.some(({ name }) => isNamed('created', name));
   if (above.size !== 1 || isReferredTo || hasTime || isNamed('secretTable', table.name)) return undefined;
-  // A person is no record that the rows they wrote are a part of.
+  // The rows that a person wrote are no part of that person.
   return all.find((each) => above.has(each.name) && !isPeople(each));
 }
 

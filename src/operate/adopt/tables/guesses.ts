@@ -6,51 +6,52 @@ import { askOnceAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
 import { drawSample } from '../sql.js';
 import { findMostFrequent, isSameKind } from './tenant.js';
 
-// References without foreign keys: a column X_id beside a table X, unless a sample has values without a row there.
+// References without foreign keys. Example: `orders.customer_id` beside a table `customers` is taken for a reference to its primary key, if
+// at most a tenth of the sampled values has no customer. `orders.subject_id` beside `subject_type` names rows of several tables: it is an
+// open reference, of which a draft only speaks.
 
 const rowsMax = 200; // values to look for: a column that refers to something else misses most of them
 
+/** Adds to each table the guessed keys, and the column by which other tables name its rows, if that is not the primary key. */
 export async function addGuessedKeys(client: pg.Client, tables: readonly Table[]): Promise<Table[]> {
   const guesses: Guess[] = [];
-  for (const table of tables) {
-    const all = listGuesses(table, tables);
-    const misses = await countMisses(client, table, all);
-    guesses.push(...all.flatMap((guess, i) => (misses[i] ? [] : [{ ...guess, isShown: misses[i] === false }])));
-  }
-  // Where a table has no values, other tables tell which column such a reference leads to.
+  for (const table of tables) guesses.push(...(await tryGuesses(client, table, listGuesses(table, tables))));
+  const kept = chooseGuesses(guesses);
+  const keysOf = ({ columns }: Table): ForeignKey[] =>
+    kept.flatMap(({ from, key }) => (columns.includes(from) ? [key] : []));
+  const guessed = tables.map((table) => ({ ...table, foreignKeys: [...table.foreignKeys, ...keysOf(table)] }));
+  return addNamedColumns(guessed);
+}
+
+/** Drops the guesses that the sample refutes. */
+async function tryGuesses(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<Guess[]> {
+  const misses = await countMisses(client, table, guesses);
+  return guesses.flatMap((guess, i) => (misses[i] ? [] : [{ ...guess, isShown: misses[i] === false }]));
+}
+
+/** Keeps one guess for each column. If a table has no values, other tables tell which column such a reference leads to. */
+function chooseGuesses(guesses: readonly Guess[]): Guess[] {
   const isLikely = ({ target, to, isShown }: Guess): boolean =>
     isShown === true || guesses.some((other) => other.isShown && other.target === target && other.to === to);
-  const sorted = guesses.sort((a, b) => Number(isLikely(b)) - Number(isLikely(a)));
-  const kept = sorted.filter(({ from }, i) => sorted.findIndex((each) => each.from === from) === i);
-  const guessed = tables.map((table) => ({
-    ...table,
-    foreignKeys: [
-      ...table.foreignKeys,
-      ...kept.flatMap(({ from, key }) => (table.columns.includes(from) ? [key] : [])),
-    ],
-  }));
-  const named = new Map(guessed.map(({ name }) => [name, findNamedColumn(name, guessed)]));
-  const usual = findMostFrequent([...named.values()].flatMap((name) => name ?? []));
-  const usualIn = ({ name, columns, primaryKey }: Table): string | undefined =>
-    named.get(name) ??
-    (primaryKey.join() !== usual && columns.some((column) => column.name === usual) ? usual : undefined);
-  return guessed.map((table) => ({ ...table, named: isNamedByKey(table, guessed) ? undefined : usualIn(table) }));
+  const sorted = guesses.toSorted((a, b) => Number(isLikely(b)) - Number(isLikely(a)));
+  return sorted.filter(({ from }, i) => sorted.findIndex((each) => each.from === from) === i);
 }
 
-function listRowNames(name: string, tables: readonly Table[]): ReadonlySet<string> {
-  const keys = listKeysTo({ name }, tables).filter(({ key }) => key.columns.length === 1);
-  return new Set(keys.map(({ key }) => key.references[0] as string));
-}
-
-function isNamedByKey({ name, primaryKey }: Table, tables: readonly Table[]): boolean {
-  return listRowNames(name, tables).has(primaryKey[0] ?? '');
-}
-
-/** Finds a column other than the primary key by which other tables name its rows. */
-function findNamedColumn(name: string, tables: readonly Table[]): string | undefined {
-  const [only, ...others] = listRowNames(name, tables);
-  const { primaryKey = [] } = tables.find((table) => table.name === name) ?? {};
-  return others.length === 0 && only !== primaryKey[0] ? only : undefined;
+/** Adds the column by which other tables name the rows; of a table that none names, the column that is usual in the schema. */
+function addNamedColumns(tables: readonly Table[]): Table[] {
+  const namesOf = (table: Table): string[] =>
+    listKeysTo(table, tables).flatMap(({ key }) => (key.columns.length === 1 ? key.references : []));
+  const onlyName = (table: Table): string | undefined => {
+    const [only, ...others] = new Set(namesOf(table));
+    return others.length === 0 && only !== table.primaryKey[0] ? only : undefined;
+  };
+  const usual = findMostFrequent(tables.flatMap((table) => onlyName(table) ?? []));
+  return tables.map((table) => {
+    const { columns, primaryKey } = table;
+    if (namesOf(table).includes(primaryKey[0] ?? '')) return { ...table, named: undefined };
+    const hasUsual = primaryKey.join() !== usual && columns.some(({ name }) => name === usual);
+    return { ...table, named: onlyName(table) ?? (hasUsual ? usual : undefined) };
+  });
 }
 
 interface Guess {
@@ -58,14 +59,13 @@ interface Guess {
   readonly from: Column;
   readonly target: Table;
   readonly to: Column;
-  /** Nine tenths of a sample have a row there; false: the table holds no value. */
+  /** At least nine tenths of the sampled values have a row there; false: the column has no value. */
   readonly isShown?: boolean;
 }
 
 /**
- * Takes "customer_id", "customerId" and "customer_record_id" beside a single table "customer" or "customers" as references to its primary
- * key, or else to another unique column of that kind. Beside "customer_type" the column refers to rows of several tables, each with a
- * workspace of its own.
+ * Guesses by names: "customer_id", "customerId" and "customer_record_id" refer to the only table "customer" or "customers". They lead to
+ * its primary key, or to another unique column of the same type.
  */
 function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
   const columns = new Set(table.columns.map((column) => toSnakeCase(column.name)));
@@ -88,7 +88,7 @@ function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
   });
 }
 
-/** Reports guesses for which more than a tenth of a sample has no row: without a foreign key some rows can be lost. */
+/** Tells of each guess whether more than a tenth of the sampled values has no row there; null if there is no value. */
 async function countMisses(client: pg.Client, table: Table, guesses: readonly Guess[]): Promise<(boolean | null)[]> {
   if (guesses.length === 0) return [];
   const fractions = guesses.map(
@@ -129,7 +129,7 @@ export async function findOpenReferences(client: pg.Client, tables: readonly Tab
   return openOnes;
 }
 
-/** Leaves out the columns of the workspace, which have their own point. */
+/** Does not speak of the column of the workspace, which has a point of its own. */
 export function describeGuesses(table: Table, { columnIn }: Tenant): Point | false {
   const guessed = table.foreignKeys.flatMap(({ isGuess, columns: [column], table: to }) =>
     isGuess && column !== columnIn(table)?.name ? `${column} to ${to}` : [],

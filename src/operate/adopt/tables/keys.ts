@@ -4,11 +4,9 @@ import type { Column, Index, Subject, Table, Tenant, WorkspaceOf } from '../sche
 import { findColumn, provesAll } from '../schema.js';
 import { listReferences, type Reference } from './paths.js';
 
-// A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
+// The id of a record. A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 
-/**
- * Prefers the column that other tables name, then the primary key's, `id`, another number or UUID, and a text composed of a unique index.
- */
+/** Prefers the column that other tables name, then the primary key, `id`, another number or UUID, and a text of several columns. */
 export function findIdColumn(table: Table, tenant: Tenant, others: readonly string[] = []): Column | undefined {
   const beside = [tenant.columnIn(table)?.name ?? '', ...others];
   const ownKey = table.primaryKey.filter((name) => !beside.includes(name));
@@ -25,12 +23,12 @@ export function findIdColumn(table: Table, tenant: Tenant, others: readonly stri
 
 function isIdentity(table: Table, column: Column | undefined, beside: readonly string[]): boolean {
   if (column === undefined || !isFitForId(column)) return false;
-  // Over partitions no index proves an id: values that the database makes are taken, and UUIDs.
+  // PostgreSQL proves an id within each partition alone, so over partitions only values that it makes, and UUIDs, are taken.
   const ofPartitions = column.made || column.type === 'uuid' ? table.partitionKey : [];
   return isUnique(table, column, beside) || isUnique(table, column, [...beside, ...ofPartitions]);
 }
 
-/** The columns `beside` are the same for all rows to distinguish. */
+/** Finds a unique index of the column; the columns `beside` can be in the index, because they are the same in all rows of a list. */
 function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonly string[]): boolean {
   const isSame = (key: string | null): boolean => key === name || (key !== null && beside.includes(key));
   const isProof = (index: Index): boolean =>
@@ -38,18 +36,18 @@ function isUnique({ indexes }: Table, { name, notNull }: Column, beside: readonl
   return notNull && indexes.some(isProof);
 }
 
-/** Clients may see such a column, and an index can have its text. */
+/** An id must be a column that clients may see, and whose text an index can have. */
 function isFitForId(column: Column): boolean {
   return describeTextInKey(column) !== undefined && findReasonToLeaveOut(column) === undefined;
 }
 
-/** Says that PostgreSQL proves an id for each partition alone. */
+/** Warns that PostgreSQL proves the id within each partition alone. */
 export function describeId(table: Table, id: Column, tenant: Tenant): string | false {
   if (id.composedOf || isUnique(table, id, [tenant.columnIn(table)?.name ?? ''])) return false;
   return `${id.name} is unique beside ${table.partitionKey.join(', ')} alone, as PostgreSQL has it in a table with partitions: where the app gives an id twice, take another column.`;
 }
 
-/** Composes the shortest unique index; without columns but `beside` each of these has one row, and the last is its id. */
+/** Composes an id of the columns of the shortest unique index. If it has none but `beside`, a list has one row, whose id is the last. */
 function composeId(table: Table, beside: readonly string[]): Column | undefined {
   const shortest = table.indexes
     .filter((index) => provesAll(index))
@@ -61,7 +59,7 @@ function composeId(table: Table, beside: readonly string[]): Column | undefined 
   if (shortest === undefined) return undefined;
   const { last, own } = shortest as { last: Column; own: Column[] };
   if (own.length > 0) return own.length === 1 ? own[0] : composeColumns(own);
-  // As a text: before version 17 PostgreSQL sorts what a list of ids finds in an index whose order is the workspace alone.
+  // An id that is the workspace becomes an expression: before version 17 PostgreSQL sorts what it finds by an index of the workspace alone.
   return last.name === beside[0] ? composeColumns([last]) : last;
 }
 
@@ -93,7 +91,7 @@ export function getReferenceTo(table: Table, part: Table): Reference {
   return listReferences(part, [table])[0] as Reference;
 }
 
-/** Is undefined if sync could not distinguish the parts, or find their records. */
+/** Finds the columns by which sync tells the parts and their records apart; undefined if there are none. */
 export function choosePartKeys(
   part: Table,
   { table, id }: Pick<Subject, 'table' | 'id'>,
@@ -108,7 +106,7 @@ export function choosePartKeys(
   if (link === undefined || links.includes(undefined) || partId === undefined) return undefined;
   const keys = { id: partId, link: id.composedOf ? composeColumns(links as Column[]) : link, rivals: [] };
   if (ownTenant) return { ...keys, tenant: ownTenant, steps: [] };
-  // A step compares one column.
+  // A step compares one column, so a key of several columns leads to no workspace.
   if (id.composedOf) return undefined;
   return { ...keys, tenant: workspace.tenant, steps: [{ from: link, table, to: id }, ...workspace.steps] };
 }

@@ -9,9 +9,9 @@ import { alias, composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } fr
 import { findIdColumn } from './keys.js';
 import { listSteps } from './paths.js';
 
-// Users who may have tokens: of one workspace, or members of several.
+// The users who may have tokens: users of one workspace each, or members of several.
 
-// Aliases of tables; the path to the workspace has its own.
+// Aliases of these tables; those on the path to the workspace have aliases of their own.
 const users = 'u';
 const persons = 'p';
 const roles = 'r';
@@ -24,7 +24,7 @@ export function findOwners(known: Omit<Known, 'owners'>): Owners | undefined {
   const members = tables
     .flatMap((table) => findMembers(table, people, known))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
-  // Beside memberships with a role a column of the user can name the workspace that is open now.
+  // If memberships have roles, the workspace in a row of the users can be the one that is open now.
   const isMember =
     members?.steps.length === 0 &&
     hasRole(members.table) &&
@@ -38,7 +38,7 @@ export function findOwners(known: Omit<Known, 'owners'>): Owners | undefined {
   return peopleWorkspace && addRole({ table: people, ...peopleWorkspace }, tables);
 }
 
-/** Recognizes memberships: each row names a user and a workspace, and a unique index or names tell that it is one. */
+/** Recognizes memberships: each row names a user and a workspace, and its name, a unique index or a role tells that it is one. */
 function findMembers(table: Table, people: Table, known: Omit<Known, 'owners'>): { owners: Owners; rank: number }[] {
   const { tenant, workspaces } = known;
   const workspace = workspaces.get(table);
@@ -64,7 +64,7 @@ function hasRole({ columns }: Table): boolean {
   return columns.some(({ name }) => /(^|_)(roles?|rol)(_id)?$/.test(toSnakeCase(name)) || isNamed('ownerFlag', name));
 }
 
-/** Follows a foreign key or a name; of several the one whose name means the purpose. */
+/** Follows a foreign key, or a column named after the users; of several the one whose name means the purpose. */
 function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
   const id = findUserId(people, tenant);
   const named = (name: string): string => toSnakeCase(name).replace(/_(id|uuid|key)$/, '');
@@ -78,7 +78,7 @@ function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpos
   return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? others[0] : undefined);
 }
 
-/** Recognizes the name of a column for the writer of a row, such as an invitation, who is no member by it. */
+/** Recognizes a column that names who wrote the row, such as an invitation: that user is no member by it. */
 function isOfAuthor(name: string): boolean {
   return /(^|_)(by|creator|author|inviter|sender|reviewer|approver|editor)$/.test(name);
 }
@@ -94,7 +94,7 @@ function addRole(owners: Owners, tables: readonly Table[]): Owners {
   return owners;
 }
 
-/** Takes the users marked as owners, otherwise all. */
+/** Takes the users marked as owners; if nothing marks owners, it takes all users. */
 export function composeOwnersSql({ users: people, owners, tables, tenant }: Survey): { sql: string; open?: string } {
   if (people === undefined || owners === undefined)
     return {
@@ -172,9 +172,9 @@ function findUserId(people: Table, tenant: Tenant): Column | undefined {
   return id?.composedOf ? findColumn(people, 'id') : (id ?? findColumn(people, 'id'));
 }
 
-/** Recognizes a table by its name and an address or a login, otherwise by a password. One with a column of the workspace goes first. */
+/** Recognizes users by the name of the table and an address or a login, otherwise by a password; prefers a table with the workspace. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
-  // A workspace, or a firm that is a customer, has an address as well: a person is who logs in, or whom memberships name.
+  // A workspace has an address as well.
   const known = tables.filter(
     (table) => findAddress(table, tables) !== undefined && !isNamed('workspaces', table.name),
   );

@@ -3,16 +3,25 @@ import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, Workspa
 import { askOnce, askOnceAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
 import type { Points } from '../sql.js';
 
-// How rows of a table without a column of the workspace belong to one: by required references.
+// How rows of a table without a column of the workspace belong to one: by required references. Example: `orders` have company_id, `lines`
+// have order_id and author_id. The path of `lines` is the step order_id to `orders`, with the tenant company_id. Their author could tell a
+// workspace, too, but a person can move to another one, so authors are asked only if no record tells it.
 
-const stepsMax = 4; // each is a join in every list
+const stepsMax = 4; // each step is a join in every list
 
 export function isPeople({ name, columns }: Table): boolean {
   const has = (purpose: 'email' | 'secret'): boolean => columns.some((column) => isNamed(purpose, column.name));
   return isNamed('people', name) || (has('email') && has('secret') && isNamed('users', name));
 }
 
-/** Takes the table's own column, or one that required references lead to: the record it is about before its author, then the nearest. */
+/** Each round also takes the references that those before it did not: references back, then people. */
+const rounds = [
+  { takesBack: false, takesPeople: false },
+  { takesBack: true, takesPeople: false },
+  { takesBack: true, takesPeople: true },
+];
+
+/** Takes the column of the table itself, or the column to which its required references lead in the fewest steps of the first round. */
 export function findWorkspaces(
   tables: readonly Table[],
   { columnIn, root, rootId }: Pick<Tenant, 'columnIn' | 'root' | 'rootId'>,
@@ -24,32 +33,38 @@ export function findWorkspaces(
     const tenant = columnIn(table);
     if (tenant) workspaces.set(table, { tenant, steps: [], rivals: [] });
   }
-  // A longer way through records goes before one back from them, and that before a shorter one through people.
-  for (const [takesBack, takesPeople] of [[], [true], [true, true]])
+  for (const round of rounds)
     for (let steps = 0; steps < stepsMax; steps++) {
       const nearer = new Map(workspaces);
-      if (root && rootId && takesBack) nearer.set(root, { tenant: rootId, steps: [], rivals: [] });
+      if (root && rootId && round.takesBack) nearer.set(root, { tenant: rootId, steps: [], rivals: [] });
       for (const table of tables) {
-        if (nearer.has(table)) continue;
-        const all = keysOf.get(table) ?? [];
-        const isUnproven = ({ step }: ReferenceKey): boolean => step.isGuess === true && toldByOthers.has(table);
-        // Neither the wall nor the author tells whose row it is, if the record that it is about is a guess.
-        if (all.some((key) => isUnproven(key) && !key.isOfPerson && nearer.has(key.step.table)) && takesPeople)
-          continue;
-        const isTaken = ({ step, isOfPerson }: ReferenceKey): boolean =>
-          (takesBack || !step.isBack) && (takesPeople || !isOfPerson);
-        const keys = all.filter((key) => !isUnproven(key) && isTaken(key));
-        const ways = keys.flatMap(({ step, isOfPerson }) => {
-          const above = nearer.get(step.table);
-          if (above === undefined || above.steps.length >= stepsMax) return [];
-          return [{ tenant: above.tenant, steps: [step, ...above.steps], rivals: [], isOfPerson }];
-        });
-        const way = ways.find(({ isOfPerson }) => !isOfPerson) ?? ways[0];
-        const rivals = ways.filter((each) => each !== way && each.isOfPerson === way?.isOfPerson);
-        if (way) workspaces.set(table, { ...way, rivals });
+        const keys = keysOf.get(table) ?? [];
+        const unproven = toldByOthers.has(table) ? keys.filter(({ step }) => step.isGuess) : [];
+        const way = nearer.has(table) ? undefined : findWay(keys, unproven, nearer, round);
+        if (way) workspaces.set(table, way);
       }
     }
   return workspaces;
+}
+
+function findWay(
+  keys: readonly ReferenceKey[],
+  unproven: readonly ReferenceKey[],
+  nearer: ReadonlyMap<Table, WorkspaceOf>,
+  { takesBack, takesPeople }: (typeof rounds)[number],
+): WorkspaceOf | undefined {
+  // If a guess alone tells which record a row is about, its author must not tell whose row it is.
+  if (takesPeople && unproven.some(({ step, isOfPerson }) => !isOfPerson && nearer.has(step.table))) return undefined;
+  const isTaken = ({ step, isOfPerson }: ReferenceKey): boolean =>
+    (takesBack || !step.isBack) && (takesPeople || !isOfPerson);
+  const ways = keys.flatMap((key) => {
+    const above = nearer.get(key.step.table);
+    if (above === undefined || above.steps.length >= stepsMax || unproven.includes(key) || !isTaken(key)) return [];
+    return [{ tenant: above.tenant, steps: [key.step, ...above.steps], rivals: [], isOfPerson: key.isOfPerson }];
+  });
+  const way = ways.find(({ isOfPerson }) => !isOfPerson) ?? ways[0];
+  const rivals = ways.filter((each) => each !== way && each.isOfPerson === way?.isOfPerson);
+  return way && { ...way, rivals };
 }
 
 interface ReferenceKey {
@@ -61,7 +76,7 @@ export function mapKeys(tables: readonly Table[]): ReadonlyMap<Table, readonly R
   return new Map(tables.map((table) => [table, [...listRequiredKeys(table, tables), ...listKeysBack(table, tables)]]));
 }
 
-/** Finds tables whose foreign keys lead to a workspace: `check` refuses rows for which another reference tells another one. */
+/** Finds tables whose foreign keys lead to a workspace: `check` refuses rows that a guessed reference leads to another workspace. */
 function findToldTables(tables: readonly Table[], columnIn: Tenant['columnIn']): ReadonlySet<Table> {
   const others = tables.filter((table) => !columnIn(table));
   const reached = new Set(tables.filter((table) => !others.includes(table)).map(({ name }) => name));
@@ -93,14 +108,14 @@ export function listReferences(table: Table, tables: readonly Table[]): Referenc
   });
 }
 
-/** References of one column are steps. */
+/** A step compares one column, so references of several columns are left out. */
 export function listSteps(table: Table, tables: readonly Table[]): ReferenceStep[] {
   return listReferences(table, tables).flatMap(({ table: to, columns: [from, ...others], references: [id] }) =>
     from && id && others.length === 0 ? [{ from, table: to, to: id }] : [],
   );
 }
 
-/** Takes keys of one column, those that delete the row first. */
+/** Takes required keys of one column: first those whose record takes the row with it, last the guesses. */
 function listRequiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[] {
   const rank = ({ key }: Reference): number => (key.cascades ? 0 : key.isGuess ? 2 : 1);
   return listReferences(table, tables)
@@ -111,7 +126,7 @@ function listRequiredKeys(table: Table, tables: readonly Table[]): ReferenceKey[
     });
 }
 
-/** Takes keys of other tables, of which a unique index allows one row for each row of this table. */
+/** Takes keys of other tables that refer to this one, if a unique index allows one row for each row of this table. */
 function listKeysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
   return listKeysTo(table, tables).flatMap(({ from: referring, key }): ReferenceKey[] => {
     if (referring === table || key.isGuess || key.columns.length !== 1) return [];
@@ -122,7 +137,7 @@ function listKeysBack(table: Table, tables: readonly Table[]): ReferenceKey[] {
   });
 }
 
-/** Names a column of the row, or a column of the other table with that table's name. */
+/** Names the column of the row, or for a reference back the column of the other table. */
 function nameStep({ from, table, to, isBack }: ReferenceStep): string {
   return isBack ? `${table.name}.${to.name}` : from.name;
 }

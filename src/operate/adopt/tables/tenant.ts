@@ -4,10 +4,12 @@ import type { Column, ForeignKey, Table, Tenant } from '../schema.js';
 import { AdoptRefused, findColumn, listKeysTo } from '../schema.js';
 import { findWorkspaces, isPeople, mapKeys } from './paths.js';
 
+// The column that divides rows among workspaces.
+
 /** `check` can try the wall with workspaces of these types. */
 const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
 
-/** Integers of any width are one kind, and texts of any length. */
+/** Integers of any width are the same kind, and so are texts of any length. */
 export function isSameKind(a: Column, b: Column): boolean {
   return getTypeKind(a) === getTypeKind(b);
 }
@@ -43,7 +45,7 @@ export function findTenant(schema: string, tables: readonly Table[], named?: str
     );
   const next = candidates.filter(({ table }) => table !== listed?.table);
   const [rival] = named === undefined && listed !== undefined ? next : [];
-  // A quarter is more than the name gives, so the rival has nearly as many tables.
+  // A name gives 0.15, so a rival within a quarter has nearly as many tables.
   const isClose = rival !== undefined && rival.score > (listed as RootCandidate).score - 0.25;
   const isMost = count * 2 >= tables.length - 1;
   return {
@@ -101,7 +103,7 @@ function makeColumnFinder(column: string, sample: Column, root: WorkspaceRoot | 
   };
 }
 
-/** Accepts any spelling. */
+/** Finds the name in any spelling, such as companyId for company_id. */
 function findColumnLike(table: Table, name: string): Column | undefined {
   return findColumn(table, name) ?? table.columns.find((column) => toSnakeCase(column.name) === toSnakeCase(name));
 }
@@ -149,7 +151,7 @@ function findRootBy(name: string, tables: readonly Table[]): WorkspaceRoot | und
   return table && id && { table, column: name, id };
 }
 
-/** A fifth of the tables must have it. */
+/** Finds a column named like a workspace that at least a fifth of the tables has. */
 function findSharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
   const named = names.filter((name) => isNamed('workspaceColumn', name));
