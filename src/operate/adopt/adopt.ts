@@ -66,7 +66,7 @@ function requireSubjects({ subjects }: Survey, { schema, write }: AdoptOptions, 
 }
 
 function listDraftFiles(found: Survey, drafts: readonly Draft[]): (DraftFile | Draft)[] {
-  const { file } = planLogWrite(found);
+  const file = planLogWrite(found)?.file;
   return [
     makeTokensFile(found),
     makeKeyIdsFile(drafts),
@@ -75,14 +75,8 @@ function listDraftFiles(found: Survey, drafts: readonly Draft[]): (DraftFile | D
   ];
 }
 
-interface PrintedFile {
-  readonly path: string;
-  readonly text: string;
-  /** The points of this file alone; the first file asks the shared ones. */
-  readonly open: readonly Point[];
-}
-
-function printDraft(file: DraftFile | Draft, out: string): PrintedFile {
+/** Prints a file with its own points; the first file asks those that many tables share. */
+function printDraft(file: DraftFile | Draft, out: string) {
   const isSql = 'sql' in file;
   const path = isSql ? `${viewsFolder}/${file.path}` : `${resourcesFolder}/${file.name}.json`;
   const $schema = relative(join(out, resourcesFolder), join(projectRoot, 'config/resource.schema.json'));

@@ -61,7 +61,7 @@ function planDraft(subject: Subject, survey: Survey, isWritten: boolean) {
   const parts = draftParts(subject, survey, drafted);
   const sync = log ? draftLogSync(list.order) : draftSync(names.view, subject, survey, parts);
   const entity = log ? undefined : findEntity(table, survey);
-  const audit = entity === undefined ? undefined : planLogWrite(survey).audit;
+  const audit = entity === undefined ? undefined : planLogWrite(survey)?.audit;
   const write = isWritten ? planWrite(`records.${names.view}`, subject, survey, drafted, audit) : undefined;
   const version = write?.version ?? (parts.length === 0 && !log ? findMovedVersion(drafted.columns)?.name : undefined);
   const columns = [...drafted.columns, ...(write?.columns ?? []), ...parts];

@@ -81,27 +81,22 @@ function quoteWithDollars(body: string): string {
   return `${quote}${body}${quote}`;
 }
 
-interface LogWrite {
-  /** If it is absent, the gateway cannot write the log. */
-  readonly audit?: AuditEntry;
-  readonly file?: DraftFile;
-}
-
 // The words must match as a whole: a stored sentence must get neither into a file nor into other workspaces.
 const created = /^(created?|insert|inserted|add|added|new|aangemaakt|toegevoegd)$/i;
 const changed = /^(updated?|changed?|edit|edited|modify|modified|gewijzigd|bijgewerkt)$/i;
 const view = 'records.logboeken_write';
 const momentNow = `to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-export function planLogWrite({ subjects }: Survey): LogWrite {
+/** Undefined: the gateway cannot write the app's log, or there is none. */
+export function planLogWrite({ subjects }: Survey): { audit: AuditEntry; file: DraftFile } | undefined {
   const subject = subjects.find(({ log, steps }) => log?.shape !== undefined && steps.length === 0);
   const log = subject?.log;
-  if (subject === undefined || log === undefined) return {};
+  if (subject === undefined || log === undefined) return undefined;
   const { table, tenant, id } = subject;
   const named = (purpose: 'actorType' | 'actorId'): Column | undefined =>
     table.columns.find((column) => isNamed(purpose, column.name) && isTextual(column));
   const [type, actor] = [named('actorType'), named('actorId')];
-  if (type === undefined || actor === undefined) return {};
+  if (type === undefined || actor === undefined) return undefined;
   const entry: readonly (readonly [Column, string])[] = [
     [tenant, 'workspace_id'],
     [log.entity, 'entity'],
@@ -114,7 +109,7 @@ export function planLogWrite({ subjects }: Survey): LogWrite {
   const given = new Set([...entry.map(([column]) => column), id]);
   const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
   const moment = others.find((column) => isTextual(column) && isMoments(column.values));
-  if (!id.made || others.some((column) => column !== moment)) return {};
+  if (!id.made || others.some((column) => column !== moment)) return undefined;
   const items = [...entry.map(([{ quoted }, name]) => nameAs(quoted, name)), ...(moment ? [moment.quoted] : [])];
   const words = log.action.values;
   return {

@@ -19,20 +19,12 @@ export async function countLedger(
   subjects: readonly Subject[],
   view?: View,
 ): Promise<Ledger> {
-  const { table, id, shown } = subject;
+  const { table, shown } = subject;
   const causes = [...listCauses(subject), ...(view?.taken ?? [])];
   const ofDraft = shown.open.filter(({ by }) => !view?.open.some((each) => each.by === by));
   const opens = [...ofDraft, ...(view?.open ?? [])];
-  const sampledRows = `(select * from ${drawSample(table)})`;
-  const rows = joinFrom(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
-  const isShown = view
-    ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
-    : 'null::boolean';
-  const open = opens.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`);
-  const text = `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
-    from (select ${showId(id).select}::text as id, ${isShown} as "isShown", array_remove(array[${open.join(', ')}]::int[], null) as open,
-      case ${causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ')} else ${causes.length} end as cause\n${rows}) r group by 1, 2, 3 order by 1`;
-  const { rows: groups } = await client.query<RowGroup>(readTablesInstead(text, subjects));
+  const text = readTablesInstead(composeLedgerQuery(subject, causes, opens, view), subjects);
+  const { rows: groups } = await client.query<RowGroup>(text);
   const otherwise = `another condition of the view${view?.policies ? `, or a policy (${view.policies})` : ''}`;
   const causeOf = ({ cause }: RowGroup): string[] => (causes[cause] ? [causes[cause].by] : []);
   const isSeen = (group: RowGroup): boolean => group.isShown ?? causeOf(group).length === 0;
@@ -50,12 +42,34 @@ export async function countLedger(
   };
 }
 
-interface RowGroup {
+/** Groups the rows by the first cause that hides them, by whether the view shows them, and by the open questions about them. */
+function composeLedgerQuery(
+  { table, id, shown }: Subject,
+  causes: readonly Hiding[],
+  opens: readonly Hiding[],
+  view: View | undefined,
+): string {
+  const sampledRows = `(select * from ${drawSample(table)})`;
+  // A row that has no way to a workspace is counted, too.
+  const rows = joinFrom(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
+  const isShown = view
+    ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
+    : 'null::boolean';
+  const open = opens.map(({ kept }, i) => `case when (${kept}) is not true then ${i} end`).join(', ');
+  const cause = causes.map(({ kept }, i) => `when (${kept}) is not true then ${i}`).join(' ');
+  return `select cause, "isShown", open, count(*)::int as rows, (array_agg(id order by id))[1:3] as ids
+    from (
+      select ${showId(id).select}::text as id, ${isShown} as "isShown",
+        array_remove(array[${open}]::int[], null) as open,
+        case ${cause} else ${causes.length} end as cause
+      ${rows}) r
+    group by 1, 2, 3 order by 1`;
+}
+
+interface RowGroup extends Pick<Cause, 'rows' | 'ids'> {
   readonly cause: number;
   readonly isShown: boolean | null;
   readonly open: readonly number[];
-  readonly rows: number;
-  readonly ids: readonly string[];
 }
 
 function tallyCauses(groups: readonly RowGroup[], causesOf: (group: RowGroup) => string | readonly string[]): Cause[] {

@@ -4,7 +4,8 @@ import type { Column, ForeignKey, Table, Tenant } from '../schema.js';
 import { AdoptRefused, findColumn, listKeysTo } from '../schema.js';
 import { findWorkspaces, isPeople, mapKeys } from './paths.js';
 
-// The column that divides rows among workspaces.
+// The column that divides rows among workspaces. Example: `orders`, `jobs` and most other tables have company_id, which refers to
+// `companies`. Then company_id is the column, and companies are the root: each of its rows is a workspace.
 
 /** `check` can try the wall with workspaces of these types. */
 const workspaceTypes = ['uuid', 'bigint', 'integer', 'smallint', 'text', 'character varying'];
@@ -21,45 +22,47 @@ function getTypeKind({ type }: Column): string {
 /** Goes by the majority of tables, through foreign keys and names. Throws AdoptRefused when nothing divides the rows. */
 export function findTenant(schema: string, tables: readonly Table[], named?: string, hint = ''): Tenant {
   const candidates = listCandidates(tables);
-  const listed = named === undefined ? candidates[0] : (findRootBy(named, tables) ?? undefined);
+  const listed = named === undefined ? candidates[0] : findRootBy(named, tables);
   const column = named ?? listed?.column ?? findSharedColumn(tables);
   if (column === undefined)
     throw new AdoptRefused(
       `Nothing in the schema "${schema}" divides its rows among workspaces: no table looks like workspaces or tenants, and no column such as workspace_id or tenant_id is in most of its tables. Name the column: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
-  const sample = findMostFrequent(
-    tables.flatMap((table) => findColumnLike(table, column) ?? []),
-    getTypeKind,
-  );
-  if (sample === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${column}" of --tenant.`);
-  if (!workspaceTypes.includes(sample.type))
-    throw new AdoptRefused(
-      `The column "${column}" is of type ${sample.type}; a workspace is ${workspaceTypes.join(', ')}.`,
-    );
+  const sample = findUsualColumn(schema, tables, column);
   const columnIn = makeColumnFinder(column, sample, listed);
-  const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
-  const reach = findWorkspaces(tables, { columnIn, ...(listed && { root: listed.table, rootId: listed.id }) }).size;
+  const root = listed && { root: listed.table, rootId: listed.id };
+  const { size: reach } = findWorkspaces(tables, { columnIn, ...root });
   if (named === undefined && reach * fewest < tables.length)
     throw new AdoptRefused(
       `Only ${reach} of the ${tables.length} tables of "${schema}" lead to a workspace by its likeliest column. Candidates: ${describeCandidates(candidates) || column}. If one is right, name it: --tenant COLUMN; docs/adopt/adapting.md shows the way for an app of one company.${hint}`,
     );
+  const { length: count } = tables.filter((table) => columnIn(table) !== undefined);
   const next = candidates.filter(({ table }) => table !== listed?.table);
-  const [rival] = named === undefined && listed !== undefined ? next : [];
-  // A name gives 0.15, so a rival within a quarter has nearly as many tables.
-  const isClose = rival !== undefined && rival.score > (listed as RootCandidate).score - 0.25;
-  const isMost = count * 2 >= tables.length - 1;
-  return {
-    ...(listed && { root: listed.table, rootId: listed.id }),
-    columnIn,
-    column,
-    reason: [
-      `${column} (${sample.type}) is in ${count} of ${tables.length} tables`,
-      ...(listed ? [`references lead to ${listed.table.quoted}`] : []),
-      ...(next.length > 0 ? [`next: ${describeCandidates(next)}`] : []),
-    ].join('; '),
-    isSure:
-      named !== undefined || (listed !== undefined && isMost && !isClose && isNamed('workspaces', listed.table.name)),
-  };
+  const reason = [
+    `${column} (${sample.type}) is in ${count} of ${tables.length} tables`,
+    ...(listed ? [`references lead to ${listed.table.quoted}`] : []),
+    ...(next.length > 0 ? [`next: ${describeCandidates(next)}`] : []),
+  ].join('; ');
+  const isSure = named !== undefined || (count * 2 >= tables.length - 1 && isClear(candidates));
+  return { ...root, columnIn, column, reason, isSure };
+}
+
+/** Finds the column in one of the tables, with the type that it has in most. */
+function findUsualColumn(schema: string, tables: readonly Table[], name: string): Column {
+  const columns = tables.flatMap((table) => findColumnLike(table, name) ?? []);
+  const usual = findMostFrequent(columns, getTypeKind);
+  if (usual === undefined) throw new AdoptRefused(`No table of "${schema}" has the column "${name}" of --tenant.`);
+  if (!workspaceTypes.includes(usual.type))
+    throw new AdoptRefused(
+      `The column "${name}" is of type ${usual.type}; a workspace is ${workspaceTypes.join(', ')}.`,
+    );
+  return usual;
+}
+
+/** A name gives 0.15 of the score, so a rival within a quarter has nearly as many tables. */
+function isClear([first, rival]: readonly RootCandidate[]): boolean {
+  if (first === undefined || !isNamed('workspaces', first.table.name)) return false;
+  return rival === undefined || rival.score <= first.score - 0.25;
 }
 
 /** A fifth of the tables must lead to a workspace: in an app with fewer, another column divides its rows. */
