@@ -73,7 +73,7 @@ async function surveyOrNone(client: pg.Client, options: SurveyOptions): Promise<
   }
 }
 
-/** Texts, and the aliases before columns, of an expression that PostgreSQL prints. */
+/** Matches texts, and the aliases before columns, in an expression that PostgreSQL prints. */
 const aliases = /'(?:[^']|'')*'|("(?:[^"]|"")+"|\b[a-z_]\w*)\.(?=["a-z_])/g;
 
 const isOfSeveralRows = (node: QueryPlan): boolean => /Agg|ProjectSet/.test(node['Node Type']);
@@ -88,6 +88,7 @@ async function readSource(client: pg.Client, resource: Resource): Promise<Source
   const [alias, ...others] = new Set([...id.matchAll(aliases)].flatMap(([, before]) => before ?? []));
   const source = listNodes(plan).find((node) => node['Relation Name'] !== undefined && node.Alias === unquote(alias));
   const { Schema: schema, 'Relation Name': table } = source ?? {};
+  // An id from a subquery or an aggregate is of no single row.
   const isOfRow = !/SubPlan/.test(id) && !(/\w\(/.test(id) && listNodes(plan).some(isOfSeveralRows));
   if (others.length > 0 || !isOfRow || schema === undefined || table === undefined) return [];
   const asked = [name, schema, table];
@@ -96,7 +97,7 @@ async function readSource(client: pg.Client, resource: Resource): Promise<Source
     asked,
   );
   const { type = 'text', policies = null } = facts[0] ?? {};
-  const viewName = name.replace(/^records\./, '"records".'); // not one that the ledger replaces by its draft
+  const viewName = name.replace(/^records\./, '"records".'); // because the ledger replaces records.X by its draft
   const ofTable = id.replace(aliases, (text: string, before?: string) => (before === undefined ? text : 't.'));
   const [, of, column] = /^\(*("(?:[^"]|"")+"|\w+)\.("(?:[^"]|"")+"|\w+)/.exec(workspace) ?? [];
   const tenantColumn = of === alias ? unquote(column) : undefined;

@@ -14,7 +14,7 @@ export interface Column {
   readonly inView: string;
   /** PostgreSQL's format_type without a length; a domain has its base type, and "enum" means every enumerated type. */
   readonly type: string;
-  /** Columns of which an id is composed that is no column itself. */
+  /** An id that is no column itself is composed of these. */
   readonly composedOf?: readonly Column[];
   /** The enumerated type below a domain, as SQL writes it. */
   readonly enumOfDomain: string | null;
@@ -45,9 +45,9 @@ export interface Column {
   readonly comment: string | null;
   /** Values that the enumerated type or a CHECK allows; empty allows any. */
   readonly labels: readonly string[];
-  /** The sample holds no NULL; only forms and words of logs get into a draft. */
+  /** Sampled values, without NULL; only their forms, and the words of an audit log, get into a draft. */
   readonly values: string[];
-  /** A column that may hide rows has its commonest values, also NULL, of a larger sample, with the number of rows. */
+  /** A column that may hide rows has its commonest values, also NULL, with the rows of a larger sample that have them. */
   readonly counts: ValueCount[];
 }
 
@@ -91,7 +91,7 @@ export interface Table {
   readonly comment: string | null;
   readonly columns: readonly Column[];
   readonly primaryKey: readonly string[];
-  /** The column by which other tables name the rows, where none does by the primary key. */
+  /** Other tables name the rows by this column, and none by the primary key. */
   readonly named?: string | undefined;
   readonly isInherited: boolean;
   readonly partitionKey: readonly string[];
@@ -165,7 +165,7 @@ export interface WorkspaceOf {
   readonly tenant: Column;
   /** The steps to the table with the column; empty: the table itself has it. */
   readonly steps: readonly ReferenceStep[];
-  /** Other ways to a workspace that are worth the same. */
+  /** Other references that lead to a workspace as well; the draft asks which is right. */
   readonly rivals: readonly WorkspaceOf[];
 }
 
@@ -184,7 +184,7 @@ export interface Subject extends WorkspaceOf {
   readonly ledger?: Ledger;
 }
 
-/** A shown row meets the condition; a column or a table hides the others. */
+/** Rows that do not meet the condition `kept` are hidden; `by` is the column or the table that hides them. */
 export interface Hiding {
   readonly by: string;
   readonly kept: string;
@@ -201,7 +201,7 @@ export interface ShownRows {
   readonly open: readonly Hiding[];
 }
 
-/** Rows that one cause hides, or should hide although they are shown. */
+/** Rows that one reason hides, or should hide although they are shown. */
 export interface Cause {
   readonly by: string;
   readonly rows: number;
@@ -209,7 +209,7 @@ export interface Cause {
   readonly ids: readonly string[];
 }
 
-/** The view is in the database; its id is `id` of the row. */
+/** A view of the database, and the expression over a row of the table that is the id in the view. */
 export interface ViewId {
   readonly name: string;
   /** The alias of the table stands before the column. */
@@ -218,7 +218,7 @@ export interface ViewId {
   readonly policies: string | null;
 }
 
-/** A shown row meets the conditions: the views of the records above it, as they are today, show these. */
+/** A view of the database, and the conditions that the views of the records above a row show these today. */
 export interface View extends ViewId {
   /** The deletion of the record takes the row with it. */
   readonly taken: readonly Hiding[];
@@ -279,7 +279,7 @@ export interface Survey {
 /** The survey knows this before it chooses the resources. */
 export type Known = Pick<Survey, 'tables' | 'tenant' | 'users' | 'owners' | 'workspaces'>;
 
-/** A guess that can hurt is put before the operator. */
+/** An open point is a guess that does harm if it is wrong: the draft puts it before the operator. */
 export interface Point {
   readonly text: string;
   /** The number of rows that the point is about. */

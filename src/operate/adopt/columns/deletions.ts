@@ -1,5 +1,5 @@
 import { isNamed } from '../../../base/words.js';
-import { type Column, askOnceAbout, askOnce, sumRows, type Table, type ValueCount } from '../schema.js';
+import { askOnce, askOnceAbout, type Column, sumRows, type Table, type ValueCount } from '../schema.js';
 import { alias, type Points } from '../sql.js';
 import { isDocument, isMoments, isTextual } from './types.js';
 
@@ -20,7 +20,7 @@ const isNumberColumn = ({ type }: Column): boolean => /^(bigint|integer|smallint
 const no = ['', '0', 'f', 'false', 'n', 'no', 'nee'];
 const yes = ['1', 't', 'true', 'y', 'yes', 'j', 'ja', 'd', 'x'];
 const isFlag = (text: string): boolean => [...no, ...yes].includes(text.trim().toLowerCase());
-/** A state of these words marks a deleted row; a state of the next words, a workspace or user that must not be served. */
+/** These states say that a row is deleted; the next ones, that a workspace or user must not be served. */
 const deletedWords = /^(is_?|soft[_ -]?)?(deleted|del|trashed|trash|erased|purged|tombstoned?|verwijderd|gewist)$/i;
 const barredWords = /^(deactivated|inactive|disabled|suspended|blocked|banned|revoked|closed|archived)$/i;
 

@@ -1,7 +1,7 @@
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { parameterNames } from '../../../resource/definition/filter-kinds.js';
 import { isInteger, isPlain, isTextual } from '../columns/types.js';
-import { AdoptRefused, type Column, type Subject, type Survey, askOnceAbout, type Table } from '../schema.js';
+import { AdoptRefused, askOnceAbout, type Column, type Subject, type Survey, type Table } from '../schema.js';
 import { alias, composeSequenceGrant, nameAs, type Points } from '../sql.js';
 import { namesOwner } from '../tables/owners.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';

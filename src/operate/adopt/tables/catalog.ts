@@ -120,18 +120,16 @@ export async function readSharedTables(
 
 const countedMax = fewMax + 1; // one more tells that the values are not few
 
-/** Adds to each column that may mark rows how many rows have each value; rows that another mark hides are not counted. */
+/** Adds to each column that may hide rows how many rows have each value; rows that another column hides are not counted. */
 export async function countValues(client: pg.Client, table: Table): Promise<void> {
   const asked = table.columns.filter(mayHideRows);
   if (asked.length === 0) return;
   const deletions = listKeptRules(table).filter(({ column }) => isNamed('deleted', column.name));
   const values = asked.map(({ quoted }, i) => `(${i}, left(${alias}.${quoted}::text, 40))`).join(', ');
   const kept = deletions.map(({ column, kept }) => kept(`${alias}.${column.quoted}`));
-  const states = asked
-    .filter(isState)
-    .map(
-      (column) => `(${alias}.${column.quoted}::text ~* ${quoteLiteral(getDeletedWords(column).source)}) is not true`,
-    );
+  const isInUse = (state: Column): string =>
+    `(${alias}.${state.quoted}::text ~* ${quoteLiteral(getDeletedWords(state).source)}) is not true`;
+  const states = asked.filter(isState).map(isInUse);
   const { rows } = await client.query<{ i: number; value: string | null; rows: number }>(
     `select i, case when value is null or place <= ${countedMax} then value else '…' end as value, sum(rows)::int as rows from (
       select v.i, v.value, count(*) filter (where ${['true', ...states].join(' and ')})::int as rows, row_number() over (partition by v.i order by count(*) desc, v.value) as place

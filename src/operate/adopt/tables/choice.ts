@@ -30,32 +30,30 @@ export interface Choice extends Pick<Survey, 'leftOut'> {
 }
 
 /** Throws AdoptRefused when `only` names what cannot be a resource. */
-export function chooseTables(subjects: ChoiceInput): Choice {
-  const { schema, all, only } = subjects;
-  const partsOf = findParts(subjects);
+export function chooseTables(choosing: ChoiceInput): Choice {
+  const { all, only } = choosing;
+  const partsOf = findParts(choosing);
   const allParts = [...partsOf.values()].flat();
   const wholes = all.filter((table) => !allParts.includes(table));
-  const leftOut = wholes.flatMap((table) => {
-    const reason = findReasonToSkip(table, subjects);
+  const unfit = wholes.flatMap((table) => {
+    const reason = findReasonToSkip(table, choosing);
     return reason === undefined ? [] : [{ table, reason }];
   });
-  const fit = wholes.filter((table) => !leftOut.some((each) => each.table === table));
-  const unfit = (only ?? []).filter((name) => !fit.some((table) => table.name === name));
-  if (unfit.length > 0) {
-    const reasonOf = (name: string): string =>
-      leftOut.find(({ table }) => table.name === name)?.reason ?? `"${schema}" has no such table`;
-    const reasons = unfit.map((name) => `${name} (${reasonOf(name)})`).join(', ');
-    throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
-  }
+  const fit = wholes.filter((table) => !unfit.some((each) => each.table === table));
+  requireFit(choosing, fit, unfit);
   const wanted = fit.filter(({ name }) => only?.includes(name) ?? true);
-  const chosen = only ? wanted : chooseImportant(wanted, subjects);
-  const beyond = wanted
-    .filter((table) => !chosen.includes(table))
-    .map((table) => ({
-      table,
-      reason: `a gateway has at most ${draftsMax} resources, and others have more rows or references to them: name it in --tables, with the others that clients read`,
-    }));
-  return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...leftOut, ...beyond] };
+  const chosen = only ? wanted : chooseImportant(wanted, choosing);
+  const reason = `a gateway has at most ${draftsMax} resources, and others have more rows or references to them: name it in --tables, with the others that clients read`;
+  const beyond = wanted.flatMap((table) => (chosen.includes(table) ? [] : [{ table, reason }]));
+  return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...unfit, ...beyond] };
+}
+
+function requireFit({ schema, only = [] }: ChoiceInput, fit: readonly Table[], unfit: Survey['leftOut']): void {
+  const refused = only.filter((name) => !fit.some((table) => table.name === name));
+  const reasonOf = (name: string): string =>
+    unfit.find(({ table }) => table.name === name)?.reason ?? `"${schema}" has no such table`;
+  const reasons = refused.map((name) => `${name} (${reasonOf(name)})`).join(', ');
+  if (refused.length > 0) throw new AdoptRefused(`--tables names what cannot be a resource: ${reasons}.`);
 }
 
 /** Takes the tables that the operator named, then those with the most rows and the most tables that refer to them. */

@@ -111,12 +111,12 @@ export function composeOwnersSql({ users: people, owners, tables, tenant }: Surv
     nameAs(`${owner}.${(findUserId(people, tenant) ?? address.column).quoted}`, 'id'),
     nameAs(`${via ? persons : owner}.${address.column.quoted}`, 'email'),
   ];
-  const join = (to: Table, as: string, on: Column, from: string, by: Column): string =>
-    `\n    join ${to.quoted} ${as} on ${as}.${on.quoted} = ${from}.${by.quoted}`;
+  const joinTo = ({ table: next, from, to }: ReferenceStep, as: string, row: string): string =>
+    `\n    join ${next.quoted} ${as} on ${as}.${to.quoted} = ${row}.${from.quoted}`;
   const joins = [
-    ...(user ? [join(people, users, user.to, alias, user.from)] : []),
-    ...(via ? [join(via.table, persons, via.to, owner, via.from)] : []),
-    ...(role && condition ? [join(role.table, roles, role.to, alias, role.from)] : []),
+    ...(user ? [joinTo({ ...user, table: people }, users, alias)] : []),
+    ...(via ? [joinTo(via, persons, owner)] : []),
+    ...(role && condition ? [joinTo(role, roles, alias)] : []),
   ];
   const conditions = [
     ...(condition ? [condition] : []),
