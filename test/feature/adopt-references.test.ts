@@ -136,6 +136,7 @@ test('a copy is kept in step with rows that change their workspace with the one 
   t.like(after, { photos: '1', lines: '50', label: 'x', marked: true });
   await draft.query(`update shop.marks set is_deleted = true where id = 'mark-photo-order-north4-7'`);
   await database.caughtUp();
-  t.like(await pull(), [{ whole: false }, { whole: false }]); // each may repeat what the pass before it has found
+  const found = { whole: false, repaired: 0 }; // as a change, not by the digests
+  t.like(await pull(), [found, found]);
   t.deepEqual(await copy.sql(`select * from photos_marks where photo_id = 'photo-order-north4-7'`), []);
 });
