@@ -47,7 +47,6 @@ export interface CompiledResource extends CompiledRows {
   readonly shownBy: string;
   /** Null if the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
-  /** Null without a version. */
   readonly tag: TagColumns | null;
   /** Null if the resource is only read. */
   readonly write: CompiledWrite | null;
@@ -58,7 +57,6 @@ export interface CompiledSelection extends FieldSelection {
   readonly serializer: RowSerializer;
 }
 
-/** Bound of kept selections; the least recently used one is evicted. */
 const selectionsKept = 32;
 
 export interface CompiledSync {
@@ -223,12 +221,9 @@ function compileWrite(
   };
 }
 
-/** Compiles the redaction of logs by the rules of all definitions. */
 export function makeRedaction(resources: readonly Resource[]): Redaction {
-  return compileRedaction(
-    makeRedactionRules(resources),
-    resources.flatMap((resource) => [...listFieldNames(resource), ...(resource.auditNames ?? [])]),
-  );
+  const names = resources.flatMap((resource) => [...listFieldNames(resource), ...(resource.auditNames ?? [])]);
+  return compileRedaction(makeRedactionRules(resources), names);
 }
 
 /** Lists the names that the log can give to fields: of the view, the API and the log, and as paths. */
@@ -242,11 +237,9 @@ function listFieldNames(resource: Resource): string[] {
 /** Makes a rule per resource: the fields that it lists, and those neither encoded, JSON nor personal, by each of their names. */
 function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
+  const formOf = (type: Field['type']) => chooseLoggedForm(type === 'text' ? { type, log: 'text' } : { type });
   const listed = (types: LoggedTypes = {}): [string, LoggedForm][] =>
-    Object.entries(types).map(([name, type]) => [
-      name,
-      type === 'text' ? chooseLoggedForm({ type, log: 'text' }) : chooseLoggedForm({ type }),
-    ]);
+    Object.entries(types).map(([name, type]) => [name, formOf(type)]);
   for (const { auditFieldsOfOthers = {} } of resources)
     for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listed(types));
   for (const resource of resources) {

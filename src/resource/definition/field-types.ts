@@ -182,11 +182,7 @@ export const fieldTypes = {
     append: values.appendCalendarDate,
     isPrinted: (text) => isPrinted(text, 'date'),
     isMember: (json) => isString(json) && isDate(json.slice(1, -1)),
-    query: {
-      schema: dateSchema,
-      isValue: isDate,
-      error: { code: 'invalid_date', form: dateForm },
-    },
+    query: { schema: dateSchema, isValue: isDate, error: { code: 'invalid_date', form: dateForm } },
   },
   timestamp: {
     columnTypes: ['timestamp with time zone'],

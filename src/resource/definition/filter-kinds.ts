@@ -8,7 +8,6 @@ interface FilterKindRow {
   /** The condition is `column operator value`; `value` returns SQL of `:given`, or of the same cast to the column's type. */
   readonly operator: '=' | '>=' | '<';
   readonly value: (given: string, typed: string, type: FieldType) => string;
-  /** Commas separate the values of a list. */
   readonly isList?: true;
   /** End of a range: of two filters on one column, the lower end must not be above the upper end. */
   readonly end?: 'lower' | 'upper';

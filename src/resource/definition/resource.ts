@@ -56,7 +56,6 @@ export interface Group {
   readonly group: Readonly<Record<string, Field>>;
 }
 
-/** Names and types of the values that the log shows. */
 export type LoggedTypes = Readonly<Record<string, FieldType>>;
 
 export type Direction = 'asc' | 'desc';

@@ -38,7 +38,6 @@ export interface FieldSelection {
   readonly columns: readonly string[];
 }
 
-/** Bound of kept combinations of filters, order and fields; the least recently used one is evicted. */
 const combinationsKept = 256;
 
 /** Composes the statements of the resource, each over the view that has its order. */

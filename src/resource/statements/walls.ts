@@ -46,7 +46,6 @@ export function listOrderFrom(column: string, { order }: Pick<Resource, 'order'>
   return [...new Set([column, ...order.map((each) => each.column)])];
 }
 
-/** A view that `migrate` makes of another one. */
 interface GeneratedView {
   readonly view: string;
   readonly source: string;
@@ -115,7 +114,6 @@ export function getPlainViews({ view, sync }: Resource): string[] {
   return [view, ...Object.values(sync?.parts ?? {}).map((part) => part.view)];
 }
 
-/** Lists the views that read a resource, without an order and with each. */
 export function getViews(resource: Resource): string[] {
   return listReadViews(resource).map(({ view }) => view);
 }
@@ -221,9 +219,8 @@ export function getGivenColumns(resource: Resource, { ids, creates, onCreate, on
 /** Makes a view by which entries are added to a log, never changed and never read by writes. */
 function makeLogWall(rules: readonly LoggedAs[]): Wall {
   const { view, records } = rules[0] as LoggedAs;
-  const entryColumns = [
-    ...new Set(rules.flatMap(({ columns }) => listEntryColumns(columns).map(([column]) => column))),
-  ];
+  const all = rules.flatMap(({ columns }) => listEntryColumns(columns).map(([column]) => column));
+  const entryColumns = [...new Set(all)];
   return makeWall(view.slice(view.indexOf('.') + 1), [
     composeGrant('insert', [workspaceColumn, ...entryColumns], records, 'gateway_owner'),
     composeCreateView({ view, source: records, columns: entryColumns, isWrite: true }),

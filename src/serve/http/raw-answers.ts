@@ -122,7 +122,6 @@ function isHead({ rawPacket }: ParseError): boolean {
 }
 
 function makeNotAllowed(method: string): Problem {
-  return new Problem('method_not_allowed', `${method} is not allowed on this path.`, {
-    headers: { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' },
-  });
+  const headers = { Allow: 'GET, HEAD, OPTIONS, PATCH, POST' };
+  return new Problem('method_not_allowed', `${method} is not allowed on this path.`, { headers });
 }

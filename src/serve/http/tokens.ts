@@ -16,7 +16,6 @@ export interface Access {
   readonly scopes: ReadonlySet<string>;
   /** In epoch milliseconds; Infinity means that the token does not expire. */
   readonly expiresAtMs: number;
-  /** Undefined for the default. */
   readonly requestsPerMinute: number | undefined;
   /** Null for a valid token, until it expires. For `no owner` the workspace or the user is gone. */
   readonly refusal: 'revoked' | 'no owner' | null;

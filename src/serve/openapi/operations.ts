@@ -178,17 +178,13 @@ function makeSchemas(resource: Resource, options: OpenApiOptions): Components['s
   };
 }
 
-function makeParameters(
-  resource: Resource,
-  options: OpenApiOptions,
-  { fields }: ResourceTexts,
-): Components['parameters'] {
+function makeParameters(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Components['parameters'] {
   const { name, filters } = resource;
   const ofFilters = Object.entries(filters).map(([filter, each]) => [
     `${name}.${filter}`,
     makeFilterParameter(filter, each, resource, options),
   ]);
-  return { [`${name}.fields`]: fields, ...Object.fromEntries(ofFilters) };
+  return { [`${name}.fields`]: texts.fields, ...Object.fromEntries(ofFilters) };
 }
 
 function makeResponses(resource: Resource, options: OpenApiOptions): Components['responses'] {

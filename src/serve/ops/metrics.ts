@@ -121,13 +121,11 @@ function listKnownLabels({ replicas, resources }: GaugeSources): Readonly<Record
     response_bytes: routes,
     pages_resumed: resources.map(({ name }) => ({ resource: name })),
     replica_ejections: replicas.map(({ name }) => ({ replica: name })),
-    decode_errors: resources.flatMap((resource) =>
-      listLeaves(resource)
-        .filter(({ field }) => canFail(field))
-        .flatMap(({ path }) =>
-          decodeReasons.map((reason) => ({ resource: resource.name, pointer: toPointer(path), reason })),
-        ),
-    ),
+    decode_errors: resources.flatMap((resource) => {
+      const encoded = listLeaves(resource).filter(({ field }) => canFail(field));
+      const labels = encoded.map(({ path }) => ({ resource: resource.name, pointer: toPointer(path) }));
+      return labels.flatMap((each) => decodeReasons.map((reason) => ({ ...each, reason })));
+    }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { Problem } from '../../base/errors.js';
 import type { ReadTarget, Requirement } from '../../postgres/choice.js';
 import { enough } from '../../postgres/connection-pool.js';
+import type { Row } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey } from '../../resource/definition/resource.js';
@@ -171,64 +172,88 @@ function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
   const fitting = chunkMemory.rowsFitting(reader.request, firstChunkBytes);
   const rows = Math.max(1, Math.min(fitting, isLarge ? firstChunkRows : rowsMax));
   const pool = isLarge || rowsMax > firstChunkRows * 2 ? 'long' : 'short';
-  return readChunk(plan, chunks, { rows, bytes: firstChunkBytes }, pool, requirement);
+  return readChunk(plan, { chunks, rows, bytes: firstChunkBytes, pool, requirement });
 }
 
-/** Runs one statement on one server; a second one if the rows exceed `bytes`. Another replica can repeat it. */
-async function readChunk(
-  { reader, serializer }: Pick<Plan, 'reader' | 'serializer'>,
-  chunks: Chunks,
-  { rows, bytes }: { readonly rows: number; readonly bytes: number },
-  pool: 'short' | 'long',
-  requirement: Requirement,
-): Promise<Chunk> {
-  const { deps, request, checkMarks } = reader;
+/** A chunk to read: at most `rows`, and no more once they fill `bytes`. */
+interface Wanted extends Pick<Plan, 'chunks' | 'requirement'> {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly pool: 'short' | 'long';
+}
+
+type ChunkPlan = Pick<Plan, 'reader' | 'serializer'>;
+
+/** Runs one statement on one server, and another replica can repeat it. If the rows exceed `bytes`, those that fit are read again. */
+async function readChunk(plan: ChunkPlan, wanted: Wanted): Promise<Chunk> {
+  const { deps, request, checkMarks } = plan.reader;
   const { caller, signal } = request;
-  const { keyAt } = serializer;
-  const { following: ahead, ...statement } = chunks(rows);
+  const { requirement, rows, pool } = wanted;
+  const { following, ...statement } = wanted.chunks(rows);
   const run = { ...statement, workspace: caller.workspace, checkMarks };
   const isContinuation = requirement.pageServer !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const chunk = await reader.onTarget(requirement, async (attempt) => {
-    let borrowed: JsonBytes | null = null; // until the first row: requests that wait, and may be refused, hold no buffer
-    const begin = (): JsonBytes => {
-      borrowed = deps.chunkMemory.borrow(pool);
-      if (!isContinuation) borrowed.appendRaw(pageOpening);
-      return borrowed;
-    };
-    /** Keeps each byte as a character: decoding each row's texts would take a fifth of a list's processor time. */
-    const last: string[] = [];
-    let count = 0;
-    let isMore = false;
+  const chunk = await plan.reader.onTarget(requirement, async (attempt) => {
     const { target, asOfMs, failures, replica } = attempt;
+    const read = new ChunkRows(plan, wanted, isContinuation);
     const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
     const options = { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal };
-    const isWhole = await target[pool].run(run, options, (row) => {
-      isMore = count === rows;
-      if (isMore || (borrowed?.length ?? 0) >= bytes) return isMore || enough;
-      const json = borrowed ?? begin();
-      if (isContinuation || count > 0) json.appendComma();
-      serializer.append(row, caller.workspace, json);
-      count++;
-      for (let i = 0; i < keyAt.length; i++) {
-        const at = keyAt[i] as number;
-        last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
-      }
-      return undefined;
-    });
-    deps.chunkMemory.learn(request, (borrowed ?? begin()).length, count);
-    if (!isWhole) return count;
+    const isWhole = await target[pool].run(run, options, (row) => read.add(row));
+    deps.chunkMemory.learn(request, read.json.length, read.count);
+    if (!isWhole) return read.count;
     signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
-    const key = count === 0 ? null : last.map((texts) => Buffer.from(texts, 'latin1').toString());
-    return {
-      ...{ target, asOfMs, failures, count, last: key, continuation: requireContinuation(deps, attempt) },
-      ...deps.chunkMemory.lend(borrowed ?? begin(), pool),
-      following: ahead(isMore, key),
-    };
+    const { count, isMore, last } = read;
+    const continuation = requireContinuation(deps, attempt);
+    const lent = deps.chunkMemory.lend(read.json, pool);
+    return { target, asOfMs, failures, count, last, continuation, following: following(isMore, last), ...lent };
   });
   if (typeof chunk !== 'number') return chunk;
-  return readChunk({ reader, serializer }, chunks, { rows: chunk, bytes: Number.POSITIVE_INFINITY }, pool, requirement);
+  return readChunk(plan, { ...wanted, rows: chunk, bytes: Number.POSITIVE_INFINITY });
+}
+
+/** Rows of one attempt as JSON. A request that waits, and may be refused, holds no buffer: the first row borrows it. */
+class ChunkRows {
+  count = 0;
+  /** The statement had another row, which belongs to the next chunk. */
+  isMore = false;
+  #json: JsonBytes | null = null;
+  /** Keeps each byte of the last key as a character: decoding the key of each row would take a fifth of a list's processor time. */
+  readonly #last: string[] = [];
+
+  constructor(
+    private readonly plan: ChunkPlan,
+    private readonly wanted: Wanted,
+    private readonly isContinuation: boolean,
+  ) {}
+
+  get json(): JsonBytes {
+    if (this.#json !== null) return this.#json;
+    this.#json = this.plan.reader.deps.chunkMemory.borrow(this.wanted.pool);
+    if (!this.isContinuation) this.#json.appendRaw(pageOpening);
+    return this.#json;
+  }
+
+  get last(): OrderKey | null {
+    return this.count === 0 ? null : this.#last.map((bytes) => Buffer.from(bytes, 'latin1').toString());
+  }
+
+  /** Returns `enough` once the rows fill the bytes. */
+  add(row: Row): typeof enough | undefined {
+    this.isMore = this.count === this.wanted.rows;
+    if (this.isMore) return undefined;
+    if ((this.#json?.length ?? 0) >= this.wanted.bytes) return enough;
+    const { json, plan } = this;
+    if (this.isContinuation || this.count > 0) json.appendComma();
+    plan.serializer.append(row, plan.reader.request.caller.workspace, json);
+    this.count++;
+    const { keyAt } = plan.serializer;
+    for (let i = 0; i < keyAt.length; i++) {
+      const at = keyAt[i] as number;
+      this.#last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
+    }
+    return undefined;
+  }
 }
 
 /** A client that takes longer for a piece gets chunks of `bytesIfSlow`. */
@@ -272,9 +297,15 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
   holdBytes(plan, underWay, 0);
   const bytes = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, deps.chunkMemory.bytesPerPage));
   holdBytes(plan, underWay, chunk.json.length + bytes);
-  underWay.rowsWanted = takeRows(deps, underWay.rowsWanted, chunk, bytes, plan.rowsMax - count);
-  const size = { rows: underWay.rowsWanted, bytes: bytes * excess };
-  const read = (): Promise<Chunk> => readChunk(plan, chunk.following as Chunks, size, 'long', continuation);
+  underWay.rowsWanted = chooseRows(deps, underWay, bytes, plan.rowsMax - count);
+  const { rowsWanted } = underWay;
+  const wanted = {
+    chunks: chunk.following as Chunks,
+    requirement: continuation,
+    rows: rowsWanted,
+    bytes: bytes * excess,
+  };
+  const read = (): Promise<Chunk> => readChunk(plan, { ...wanted, pool: 'long' });
   let ahead = isSlow ? null : read();
   ahead?.catch((error) => {
     const isLate = error instanceof Problem && error.code === 'query_timeout';
@@ -309,14 +340,9 @@ function holdBytes({ reader }: Plan, underWay: UnderWay, bytes: number): void {
 }
 
 /** Judges by the chunk before, whose rows may be lighter: at most eightfold. Takes about as many as are left at the end of a page. */
-function takeRows(
-  { chunkRowsMax }: Reader['deps'],
-  rows: number,
-  before: Chunk,
-  bytesWanted: number,
-  left: number,
-): number {
-  const fitting = Math.floor((bytesWanted * before.count) / Math.max(1, before.json.length));
-  const most = Math.max(1, Math.min(fitting, rows * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
+function chooseRows({ chunkRowsMax }: Reader['deps'], underWay: UnderWay, bytes: number, left: number): number {
+  const { chunk, rowsWanted } = underWay;
+  const fitting = Math.floor((bytes * chunk.count) / Math.max(1, chunk.json.length));
+  const most = Math.max(1, Math.min(fitting, rowsWanted * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
   return Math.min(most, Math.max(firstChunkRows, left));
 }

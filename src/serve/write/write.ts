@@ -123,9 +123,8 @@ async function update(writing: Writing, { id, ifMatch }: Target): Promise<Commit
 
 function refuseStale(ifMatch: Target['ifMatch'], etag: string): void {
   if (matchesStrongly(ifMatch, etag)) return;
-  throw new Problem('precondition_failed', 'The record has another version now: fetch it and reapply your change.', {
-    headers: { ETag: etag },
-  });
+  const detail = 'The record has another version now: fetch it and reapply your change.';
+  throw new Problem('precondition_failed', detail, { headers: { ETag: etag } });
 }
 
 function bindStored(request: WriteRequest): Values {
@@ -230,9 +229,8 @@ async function findMembersRefused(
     if (refused.length === 0 && code === 'not_nullable') return null;
     if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(sent, name));
   }
-  return members.filter(
-    ({ name, type }) => (types === 'all' || types.includes(type)) && getMemberText(sent, name) !== null,
-  );
+  const isPossible = (type: FieldType) => types === 'all' || types.includes(type);
+  return members.filter(({ name, type }) => isPossible(type) && getMemberText(sent, name) !== null);
 }
 
 /** Values in PostgreSQL's text form. */
