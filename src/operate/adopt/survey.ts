@@ -49,7 +49,7 @@ export async function survey(client: pg.Client, options: SurveyOptions): Promise
   return { ...found, ownerless: await countOwnerless(client, found) };
 }
 
-/** Marks the columns that the operator wants to be shown. */
+/** Notes which columns the operator wants to be shown. */
 function addWanted(tables: readonly Table[], show: readonly string[]): Table[] {
   const unknown = new Set(show);
   const wanted = ({ name, columns }: Table): Column[] =>
@@ -74,7 +74,7 @@ async function sampleTables(client: pg.Client, { chosen, partsIn }: Choice, know
   }
 }
 
-/** Has no part of which clients would see no column. */
+/** Makes a subject without the parts of which clients would see no column. */
 function makeSubject(table: Table, { partsIn }: Choice, { tenant, workspaces }: Known): Omit<Subject, 'shown'> {
   const log = findAuditLog(table);
   return {

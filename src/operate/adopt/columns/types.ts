@@ -3,6 +3,8 @@ import type { FieldType } from '../../../resource/definition/field-types.js';
 import type { Column } from '../schema.js';
 import { alias } from '../sql.js';
 
+// The type of a column in SQL and in the API. Example: a bigint is an integer, but as an id a text; a uuid[] is JSON, `to_json(t.ids)`.
+
 export interface ShownColumn {
   readonly type: FieldType;
   /** The alias of the table stands before the column. */

@@ -6,6 +6,8 @@ import { askOnceAbout, type Column, type Table, type TypeMember } from '../schem
 import type { Points } from '../sql.js';
 import { getFieldType, isDocument, isTextual } from './types.js';
 
+// The values of a column: their form, and the members of JSON. Example: "enc:v2:k1:…" is sealed; {"a": {"b": 1}} has the member /a/b.
+
 /** Sealed values are bytes without a form, also after a prefix such as "enc:v2:k1:". */
 export type Form = 'plain' | 'image' | 'digest' | 'unknown bytes' | 'base64' | 'sealed';
 

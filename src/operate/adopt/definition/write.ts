@@ -39,9 +39,7 @@ export function planWrite(
 ) {
   const { table, id, tenant } = subject;
   requireId(subject);
-  const takesUuid = canHoldUuid(id);
-  const ofId = !id.made && takesUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
-  const stamps = [...ofId, ...listStamps(table, columns), ...listAuthors(table, columns, survey)];
+  const stamps = [...listIds(id), ...listStamps(table, columns), ...listAuthors(table, columns, survey)];
   const { version, onChange } = listMovedColumns(columns, stamps);
   if (version === rowVersion && table.partitionKey.length > 0)
     refuseWrite(
@@ -80,8 +78,6 @@ export function planWrite(
 function refuseWrite({ quoted }: Table, reason: string, remedy: string): never {
   throw new AdoptRefused(`${quoted} cannot be written: ${reason}. ${remedy}, or leave the table out of --write.`);
 }
-
-const canHoldUuid = (id: Column): boolean => isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
 
 const isMade = ({ made, filled }: Column): boolean => made || filled;
 
@@ -190,6 +186,12 @@ function listMovedColumns(
     ...(stamp && { [stamp]: 'now' as const }),
   };
   return { version: version?.name ?? rowVersion, onChange };
+}
+
+/** An id that is a text gets a UUID, if the database makes none. */
+function listIds(id: Column): Stamp[] {
+  const canHoldUuid = isTextual(id) && (id.length ?? uuidLength) >= uuidLength;
+  return !id.made && canHoldUuid ? [{ name: 'id', of: id, isAdded: false, value: 'gen_random_uuid()::text' }] : [];
 }
 
 /** Finds the times that the app sets itself, because neither a default nor a trigger does. */

@@ -24,13 +24,10 @@ interface ChoiceInput extends Pick<Survey, 'tenant' | 'users' | 'workspaces'> {
   readonly shared: ReadonlySet<Table>;
 }
 
-export interface Choice extends Pick<Survey, 'leftOut'> {
-  readonly chosen: readonly Table[];
-  readonly partsIn: (table: Table) => readonly Table[];
-}
+export type Choice = ReturnType<typeof chooseTables>;
 
 /** Throws AdoptRefused when `only` names what cannot be a resource. */
-export function chooseTables(choosing: ChoiceInput): Choice {
+export function chooseTables(choosing: ChoiceInput) {
   const { all, only } = choosing;
   const partsOf = findParts(choosing);
   const allParts = [...partsOf.values()].flat();
@@ -45,7 +42,7 @@ export function chooseTables(choosing: ChoiceInput): Choice {
   const chosen = only ? wanted : chooseImportant(wanted, choosing);
   const reason = `a gateway has at most ${draftsMax} resources, and others have more rows or references to them: name it in --tables, with the others that clients read`;
   const beyond = wanted.flatMap((table) => (chosen.includes(table) ? [] : [{ table, reason }]));
-  return { chosen, partsIn: (table) => partsOf.get(table) ?? [], leftOut: [...unfit, ...beyond] };
+  return { chosen, partsIn: (table: Table) => partsOf.get(table) ?? [], leftOut: [...unfit, ...beyond] };
 }
 
 function requireFit({ schema, only = [] }: ChoiceInput, fit: readonly Table[], unfit: Survey['leftOut']): void {

@@ -25,10 +25,8 @@ export function findOwners(known: Omit<Known, 'owners'>): Owners | undefined {
     .flatMap((table) => findMembers(table, people, known))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
   // If memberships have roles, the workspace in a row of the users can be the one that is open now.
-  const isMember =
-    members?.steps.length === 0 &&
-    hasRole(members.table) &&
-    !people.columns.some(({ name }) => isNamed('ownerFlag', name));
+  const hasFlag = people.columns.some(({ name }) => isNamed('ownerFlag', name));
+  const isMember = members?.steps.length === 0 && hasRole(members.table) && !hasFlag;
   if (peopleWorkspace && peopleWorkspace.steps.length === 0 && !isMember)
     return addRole({ table: people, ...peopleWorkspace }, tables);
   if (members) return addRole(members, tables);
