@@ -48,12 +48,9 @@ const instead = {
   repair: async ({ wait }: MigrateGiven, note: Note) => {
     for (const change of await repair(readAdminUrl(), parseLockOptions(wait))) note(change);
   },
-  'wall-key': async (options: MigrateGiven, note: Note) => {
-    const [changes, keys] = await addWallKey(
-      readAdminUrl(),
-      loadSettings(process.env).wallKey,
-      parseLockOptions(options.wait),
-    );
+  'wall-key': async ({ wait }: MigrateGiven, note: Note) => {
+    const { wallKey } = loadSettings(process.env);
+    const [changes, keys] = await addWallKey(readAdminUrl(), wallKey, parseLockOptions(wait));
     for (const change of changes) note(change);
     for (const key of keys) printLine(key);
   },

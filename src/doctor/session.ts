@@ -121,6 +121,9 @@ const backendPid = 'select pg_backend_pid() as pid';
 const rounds = 5;
 const roundMs = 250;
 
+const losesPrepared =
+  'There is one, and it loses prepared statements: `serve` does without them from its start, so that statements are planned each time.';
+
 /** A pooler announces another process than answers; in transaction mode before PgBouncer 1.21 it loses prepared statements. */
 export async function checkPooler(
   client: pg.Client,
@@ -134,12 +137,8 @@ export async function checkPooler(
   const second = await connect();
   try {
     const keeps = await keepsPrepared(client, second);
-    const item = keeps
-      ? sumUp('pooler', [], 'There is one, and prepared statements survive it.')
-      : warn(
-          'pooler',
-          'There is one, and it loses prepared statements: `serve` does without them from its start, so that statements are planned each time.',
-        );
+    const whenKept = 'There is one, and prepared statements survive it.';
+    const item = keeps ? sumUp('pooler', [], whenKept) : warn('pooler', losesPrepared);
     return { isPooled: true, item };
   } finally {
     await second.end().catch(() => undefined);

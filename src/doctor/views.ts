@@ -20,7 +20,7 @@ import {
   testPolicy,
 } from '../resource/statements/walls.js';
 import { type FindingCode, type Item, nameFile, readCheckSql, sumUp } from './finding.js';
-import { readPlan } from './scans.js';
+import { readPlan } from './plan-scans.js';
 import { runReadOnly } from './session.js';
 
 /** A need of the gateway that sql/check/views.sql compares with the database. */

@@ -5,7 +5,7 @@ import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
 import { fail, faultIf, type Item, readCheckSql, sumUp, warn } from '../finding.js';
-import { type QueryPlan, readPlan } from '../scans.js';
+import { type QueryPlan, readPlan } from '../plan-scans.js';
 import { runReadOnly } from '../session.js';
 
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
@@ -87,10 +87,8 @@ function listSyncShapes(resource: Resource): [string, Statement[]][] {
   const statements = compileSyncStatements(resource);
   if (statements === null) return [];
   const { changed, hashed, digest } = statements;
-  const names = [
-    'the sync list by since',
-    ...Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`),
-  ];
+  const parts = Object.keys(resource.sync?.parts ?? {}).map((part) => `${part} by since`);
+  const names = ['the sync list by since', ...parts];
   const ofSection = ({ ahead, find }: Section): Statement[] =>
     [...Object.values(ahead), ...Object.values(find)].filter(({ inTableOrder }) => !inTableOrder);
   const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);

@@ -4,7 +4,7 @@ import { getDatabaseErrorKind } from '../../postgres/database-errors.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { getPlace, type Leaf, listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { fail, type Item, nameFile, sumUp } from '../finding.js';
-import { readPlan } from '../scans.js';
+import { readPlan } from '../plan-scans.js';
 import { runReadOnly } from '../session.js';
 
 const rowsMax = 200;

@@ -11,6 +11,14 @@ import { checkViews } from '../views.js';
 
 /** Views that read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];
+const tokenNeed = {
+  code: 'workspaces',
+  object: '',
+  file: null,
+  views: tokenViews,
+  plain: tokenViews,
+  columns: [],
+} as const;
 const rowsPerEnd = 250;
 const bound = `set local statement_timeout = '500ms'`;
 
@@ -23,22 +31,12 @@ export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: Workspa
   try {
     return await runAsAdmin(adminUrl, async (client) => {
       const { rows } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
-      const item = {
-        code: 'workspaces',
-        object: '',
-        file: null,
-        views: tokenViews,
-        plain: tokenViews,
-        columns: [],
-      } as const;
-      const items = await checkViews(client, [{ ...item, ok: `${rows.length} are taken as a sample.` }]);
+      const items = await checkViews(client, [{ ...tokenNeed, ok: `${rows.length} are taken as a sample.` }]);
       return { ids: rows.map(({ id }) => id), items };
     });
   } catch (error) {
-    return {
-      ids: [],
-      items: [fail('workspaces', `ADMIN_URL gives none: ${(error as Error).message.replace(/\.$/, '')}.`)],
-    };
+    const none = `ADMIN_URL gives none: ${(error as Error).message.replace(/\.$/, '')}.`;
+    return { ids: [], items: [fail('workspaces', none)] };
   }
 }
 

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { readProject } from '../../base/paths.js';
 import { type Item, sumUp, warn } from '../../doctor/finding.js';
-import { listNodes, type QueryPlan, readPlan } from '../../doctor/scans.js';
+import { listNodes, type QueryPlan, readPlan } from '../../doctor/plan-scans.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { listFollowed } from './hiding/above.js';

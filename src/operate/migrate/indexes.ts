@@ -65,14 +65,12 @@ async function createIndex(client: pg.Client, proposal: Proposal, note: (index: 
       await client.query(
         `set lock_timeout = '10s'; create index ${index} on only ${relation} ${columns}; set lock_timeout = 0`,
       );
-    const names = await client.query<{ schema: string; table: string }>(readProject('sql/catalog/partitions.sql'), [
-      relation,
-      path,
-    ]);
-    for (const name of names.rows) {
-      const own = pg.escapeIdentifier(shortenName(`${index}_${name.table}`.replaceAll('"', '')));
-      await createIndex(client, { index: own, columns, ...name }, note);
-      await client.query(`alter index ${path} attach partition ${name.schema}.${own}`);
+    const unattached = readProject('sql/catalog/partitions.sql');
+    const partitions = await client.query<{ schema: string; table: string }>(unattached, [relation, path]);
+    for (const partition of partitions.rows) {
+      const own = pg.escapeIdentifier(shortenName(`${index}_${partition.table}`.replaceAll('"', '')));
+      await createIndex(client, { index: own, columns, ...partition }, note);
+      await client.query(`alter index ${path} attach partition ${partition.schema}.${own}`);
     }
   } else {
     if (valid === false) await client.query(`drop index concurrently ${path}`);

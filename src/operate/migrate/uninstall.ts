@@ -77,10 +77,8 @@ async function readRoles(client: pg.Client): Promise<Role[]> {
 /** Grants privileges on other databases again, because DROP OWNED takes them too. */
 async function removeRole(client: pg.Client, { name, isUsed }: Role): Promise<string> {
   const role = pg.escapeIdentifier(name);
-  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(
-    readProject('sql/catalog/role-elsewhere.sql'),
-    [name],
-  );
+  const elsewhere = readProject('sql/catalog/role-elsewhere.sql');
+  const { rows } = await client.query<{ isMember: boolean; others: string[] }>(elsewhere, [name]);
   const [{ isMember, others } = { isMember: true, others: [] }] = rows;
   if (!isMember) await client.query(`grant ${role} to current_user`);
   await client.query(`drop owned by ${role}`);
