@@ -3,10 +3,7 @@ import { type ProblemCode, problems, type ShedBound, shedBounds } from './errors
 /** SQLSTATEs that functions of the gateway raise; the whole table is in postgres/database-errors.ts. */
 type GatewaySqlState = `WG${string}`;
 
-/**
- * The remedy of a fault: the same again, on any connection; a connection that has not prepared the statement; another server, or this one
- * later; a person who mends the database; other values or a smaller question.
- */
+/** The remedy of a fault. A new connection has not prepared the statement; a client can send other values, or ask for less. */
 export type Help = 'repeat' | 'new connection' | 'other server' | 'ask the operator' | 'ask the client';
 
 interface EventRow<E> {

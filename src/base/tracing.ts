@@ -27,15 +27,13 @@ export function traceWork<T>(name: SpanName, work: () => Promise<T>, options?: (
 
 /** Runs `work` in one span for the statements of a round trip and the wait for a connection. Texts hold no values. */
 export function traceSql<T>(statements: readonly TracedStatement[], work: () => Promise<T>): Promise<T> {
-  const joined = (of: 'name' | 'text', between: string): string =>
-    statements.map((statement) => statement[of]).join(between);
-  const name = (): string => joined('name', ' ');
+  const name = (): string => statements.map((statement) => statement.name).join(' ');
   return traceWork(name, work, () => ({
     kind: SpanKind.CLIENT,
     attributes: {
       'db.system.name': 'postgresql',
       'db.query.summary': name(),
-      'db.query.text': joined('text', '; '),
+      'db.query.text': statements.map((statement) => statement.text).join('; '),
       ...(statements.length > 1 && { 'db.operation.batch.size': statements.length }),
     },
   }));

@@ -14,11 +14,8 @@ const session = [
 /** Runs `work` on a connection of the administrator. Throws SettingsError for a server that is too old, and any error of `work`. */
 export async function runAsAdmin<T>(adminUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const login = new Login(session);
-  const client = await login.connect(() => ({
-    connectionString: adminUrl,
-    connectionTimeoutMillis: 10_000,
-    application_name: 'gateway-admin',
-  }));
+  const config = { connectionString: adminUrl, connectionTimeoutMillis: 10_000, application_name: 'gateway-admin' };
+  const client = await login.connect(() => config);
   try {
     const { rows } = await client.query(`select current_setting('server_version') as version`);
     const [{ version }] = rows;

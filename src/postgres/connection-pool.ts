@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Shortage } from '../base/errors.js';
 import { drainSocketReads } from '../base/flow/event-loop.js';
 import { type ActiveKeys, Gate, type Release } from '../base/flow/gate.js';
@@ -57,8 +56,6 @@ export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
 type Begin<T> = (connection: Connection) => Promise<T>;
 
-/** Pause after a failed login, so that waiting statements do not try the next one at once. */
-const failedLoginPauseMs = 50;
 /** Chunks of large pages are capped for this long after the last short statement. */
 const cappedMs = 1000;
 /** While all connections are reserved, a statement waits at least this long for a new one. */
@@ -85,9 +82,6 @@ export class ConnectionPool {
   readonly #connections: ConnectionSet;
   readonly #gate: Gate;
   readonly #sweeper: NodeJS.Timeout;
-  /** Counts resets: a connection asked for before a reset can lead to a former primary. */
-  #resets = 0;
-  #closed = false;
   #chunksRunning = 0;
   readonly #resources = new Map<string, ResourceHealth>();
   /** Start of the last statement of a workspace. */
@@ -95,17 +89,16 @@ export class ConnectionPool {
 
   constructor(
     private readonly limits: PoolLimits,
-    private readonly connect: Connect,
+    connect: Connect,
     private readonly server: ServerHealth,
     private readonly shortPool?: ConnectionPool, // on the same server
   ) {
-    this.#connections = new ConnectionSet(limits);
     server.onLock.push((resource) => this.#gate.failAll(new ResourceLocked(), this.#healthOf(resource)));
     const { perWorkspace, sharing, queueMax } = limits;
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
       queueMax,
-      isOpen: () => this.#findConnection() !== null,
+      isOpen: () => this.#connections.find() !== null,
       // Without a usable connection the server is at fault, and another can answer.
       refusal: (reason, resource) => {
         if (reason === 'late' && !this.#connections.isUsable) return new ConnectionLost('no connection in time');
@@ -114,6 +107,7 @@ export class ConnectionPool {
           : new Shortage('no connection');
       },
     });
+    this.#connections = new ConnectionSet(limits, connect, this.#gate);
     const sweepMs = Math.min(50, limits.statementTimeoutMs / 4);
     this.#sweeper = setInterval(() => void drainSocketReads().then(() => this.#sweep()), sweepMs).unref();
   }
@@ -156,7 +150,6 @@ export class ConnectionPool {
     });
   }
 
-  /** Begins at once if the statement may start now, otherwise after a wait in the queue. */
   #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
     // While all connections are reserved the pool opens another one. If that takes too long, the server is unreachable.
@@ -166,7 +159,7 @@ export class ConnectionPool {
         : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
     // A statement of a slow resource gets an idle connection, so that no other statement waits behind it.
-    const free = () => this.#findConnection(resource.state === 'slow' ? 1 : this.limits.depth);
+    const free = () => this.#connections.find(resource.state === 'slow' ? 1 : this.limits.depth);
     const mayStart = () => this.#mayStart(workspace, resource, options);
     const connection = mayStart() ? free() : null;
     if (connection !== null) return begin(connection);
@@ -178,27 +171,24 @@ export class ConnectionPool {
 
   /** Opens a connection, so that the first statement does not wait for a login. */
   warm(): void {
-    if (this.#connections.size + this.#connections.opening === 0) void this.#openOne();
+    this.#connections.warm();
   }
 
   /** Rejects statements in flight and in the queue at once, so that another replica can repeat them. */
   reset(): void {
-    this.#resets++;
-    for (const connection of this.#connections) connection.destroy();
+    this.#connections.reset();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
     this.settle(new Set()); // what the old server holds counts no longer
   }
 
   /** Replaces the connections; statements in flight end on the old ones. */
   renew(): void {
-    for (const connection of this.#connections) connection.close();
+    this.#connections.renew();
   }
 
   close(): void {
-    this.#closed = true;
     clearInterval(this.#sweeper);
-    this.renew();
-    for (const connection of this.#connections) if (connection.isGivenUp) connection.destroy();
+    this.#connections.close();
     this.#gate.failAll(new Shortage('stopping'));
   }
 
@@ -223,7 +213,7 @@ export class ConnectionPool {
   #mayStart(workspace: string, resource: ResourceHealth, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#chunksAreCapped(options)) return false;
-    return this.#connections.roomFor(resource) > 0 && (resource.state !== 'slow' || this.#findConnection(1) !== null);
+    return this.#connections.roomFor(resource) > 0 && (resource.state !== 'slow' || this.#connections.find(1) !== null);
   }
 
   /** While single records are read, chunks of large pages get a quarter of the connections, and the first chunk of a page one more. */
@@ -233,14 +223,6 @@ export class ConnectionPool {
     const pool = this.shortPool;
     const areRead = pool !== undefined && performance.now() - pool.#startedMs < cappedMs;
     return areRead && this.#chunksRunning >= chunksMax;
-  }
-
-  /** Returns the connection with the fewest statements, below `depth`; opens another one if it is not idle, or there is none. */
-  #findConnection(depth = this.limits.depth): Connection | null {
-    const connection = this.#connections.leastBusy(depth);
-    if ((connection === null || connection.inFlight > 0) && this.#connections.counted < this.limits.connections)
-      void this.#openOne();
-    return connection;
   }
 
   /** Takes units for work that begins on the connection. The returned function ends it. */
@@ -291,7 +273,7 @@ export class ConnectionPool {
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
         reject(this.#wasCancelled(error, startedMs) ? new StatementEnded() : error);
       };
-      connection.start(marks ? { ...run, marks } : run, take, done, stallMsMax, isAlone);
+      connection.start(marks ? { ...run, marks } : run, take, done, { stallMsMax, isAlone });
     });
   }
 
@@ -301,45 +283,12 @@ export class ConnectionPool {
     return isEarly && getErrorCode(error) === queryCanceled;
   }
 
-  async #openOne(): Promise<void> {
-    this.#connections.opening++;
-    try {
-      await this.#open();
-    } catch (error) {
-      // Waiting statements then try another server at once.
-      if (!this.#connections.isUsable) this.#gate.failAll(error as Error);
-      else await sleep(failedLoginPauseMs, undefined, { ref: false });
-    }
-    this.#connections.opening--;
-    this.#gate.serve();
-  }
-
-  async #open(reservedFor?: ResourceHealth): Promise<Connection> {
-    const resets = this.#resets;
-    const connection = await this.connect();
-    reservedFor?.reserve(connection);
-    this.#connections.add(connection);
-    connection.onEnd = () => {
-      connection.reservedFor?.release(connection, false);
-      const { onOrphan } = this.limits;
-      const isOrphaned = connection.inFlight > 0 && connection.pid !== null && resets === this.#resets && !this.#closed;
-      if (isOrphaned && onOrphan) onOrphan();
-      else this.#connections.delete(connection);
-      if (this.#gate.waiting > 0) this.#findConnection();
-    };
-    if (this.#closed || resets !== this.#resets) connection.close();
-    return connection;
-  }
-
   #sweep(): void {
     const { connections, quietMs, statementTimeoutMs } = this.limits;
     for (const connection of this.#connections) {
-      if (
-        !connection.checkProgress(quietMs, statementTimeoutMs) ||
-        connection.reservedFor !== null ||
-        this.#connections.reserved >= 2 * connections
-      )
-        continue;
+      const isQuiet = connection.checkProgress(quietMs, statementTimeoutMs);
+      const mayReserve = connection.reservedFor === null && this.#connections.reserved < 2 * connections;
+      if (!isQuiet || !mayReserve) continue;
       this.#healthOf(connection.resource).reserve(connection);
       connection.moveOthers();
       this.#gate.serve();
@@ -348,11 +297,12 @@ export class ConnectionPool {
 
   /** Repeats the statement on a connection of its own. It is locked if lock_timeout cancels it; a row, or another error, means no lock. */
   async #isLocked(run: CheckedRun, resource: ResourceHealth): Promise<boolean> {
-    const trial = this.#closed ? null : await this.#open(resource).catch(() => null);
+    const set = this.#connections;
+    const trial = set.isClosed ? null : await set.open(resource).catch(() => null);
     if (trial === null) return false;
     trial.giveUp();
     const error = await new Promise<Error | null>((resolve) => {
-      trial.start(run, () => resolve(null), resolve, undefined, true);
+      trial.start(run, () => resolve(null), resolve, { isAlone: true });
       trial.endIn(trialMsMax);
     });
     trial.destroy();

@@ -1,4 +1,6 @@
-import type { Connection } from './connection.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Gate } from '../base/flow/gate.js';
+import type { Connect, Connection } from './connection.js';
 import type { ResourceHealth } from './resource-health.js';
 
 export interface ConnectionLimits {
@@ -9,9 +11,12 @@ export interface ConnectionLimits {
   readonly onOrphan?: () => void;
 }
 
+/** Pause after a failed login, so that waiting statements do not try the next one at once. */
+const failedLoginPauseMs = 50;
+
 /**
- * The connections of a pool, and the room that they leave to each resource. Connections that ended without an answer stay until the server
- * no longer holds their transactions.
+ * Opens and ends the connections of a pool, and knows the room that they leave to each resource. A connection that ended without an answer
+ * stays until the server no longer holds its transaction.
  *
  * A connection that is reserved for a slow resource (resource-health.ts) does not count against the bound. At most twice as many as the
  * bound are reserved, so that a resource that turns slow finds room.
@@ -22,9 +27,16 @@ export interface ConnectionLimits {
  */
 export class ConnectionSet extends Set<Connection> {
   /** Logins under way. */
-  opening = 0;
+  #opening = 0;
+  /** Counts resets: a connection asked for before a reset can lead to a former primary. */
+  #resets = 0;
+  isClosed = false;
 
-  constructor(private readonly limits: ConnectionLimits) {
+  constructor(
+    private readonly limits: ConnectionLimits,
+    private readonly connect: Connect,
+    private readonly gate: Gate,
+  ) {
     super();
   }
 
@@ -44,8 +56,8 @@ export class ConnectionSet extends Set<Connection> {
   }
 
   /**
-   * Says how many connections the others leave to the resource, none from 0 down; the pool's own bound is no part of it. Slow resources
-   * have equal parts of their room, so one that turns slow waits for none that was slow before.
+   * Returns how many more connections the resource may use beside the other resources; 0 or less: none. Slow resources have equal parts of
+   * their room, so one that turns slow waits for none that was slow before.
    */
   roomFor({ name, state, reserved }: ResourceHealth): number {
     const { connections, onOrphan } = this.limits;
@@ -67,17 +79,69 @@ export class ConnectionSet extends Set<Connection> {
 
   /** Number of connections that count against the bound. */
   get counted(): number {
-    return this.size + this.opening - (this.limits.onOrphan ? 0 : this.reserved);
+    return this.size + this.#opening - (this.limits.onOrphan ? 0 : this.reserved);
   }
 
-  /** Returns the usable connection with the fewest statements in flight, less than `depth`. */
-  leastBusy(depth = this.limits.depth): Connection | null {
+  /** Returns the connection with the fewest statements in flight, below `depth`. Opens another one if none is idle. */
+  find(depth = this.limits.depth): Connection | null {
     let best: Connection | null = null;
     for (const connection of this) {
       const { usable, reservedFor, inFlight } = connection;
       if (usable && reservedFor === null && inFlight < Math.min(depth, best?.inFlight ?? depth)) best = connection;
     }
+    if ((best === null || best.inFlight > 0) && this.counted < this.limits.connections) void this.#openOne();
     return best;
+  }
+
+  warm(): void {
+    if (this.size + this.#opening === 0) void this.#openOne();
+  }
+
+  reset(): void {
+    this.#resets++;
+    for (const connection of this) connection.destroy();
+  }
+
+  renew(): void {
+    for (const connection of this) connection.close();
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.renew();
+    for (const connection of this) if (connection.isGivenUp) connection.destroy();
+  }
+
+  async #openOne(): Promise<void> {
+    this.#opening++;
+    try {
+      await this.open();
+    } catch (error) {
+      // Waiting statements then try another server at once.
+      if (!this.isUsable) this.gate.failAll(error as Error);
+      else await sleep(failedLoginPauseMs, undefined, { ref: false });
+    }
+    this.#opening--;
+    this.gate.serve();
+  }
+
+  /** Opens a connection for all statements, or for a resource. Rejects as `connect` does. */
+  async open(reservedFor?: ResourceHealth): Promise<Connection> {
+    const resets = this.#resets;
+    const connection = await this.connect();
+    reservedFor?.reserve(connection);
+    this.add(connection);
+    connection.onEnd = () => {
+      connection.reservedFor?.release(connection, false);
+      const { onOrphan } = this.limits;
+      const isCurrent = resets === this.#resets && !this.isClosed;
+      const isOrphaned = isCurrent && connection.inFlight > 0 && connection.pid !== null;
+      if (isOrphaned && onOrphan) onOrphan();
+      else this.delete(connection);
+      if (this.gate.waiting > 0) this.find();
+    };
+    if (this.isClosed || resets !== this.#resets) connection.close();
+    return connection;
   }
 
   /**

@@ -48,7 +48,6 @@ export interface ConnectionOptions extends LoginBounds {
   readonly computeMac: WorkspaceMac;
 }
 
-/** Opens a connection; rejects as Connection.open does. */
 export type Connect = () => Promise<Connection>;
 
 /** The name that pg_stat_activity shows. */
@@ -65,7 +64,6 @@ interface Started {
   endsMs?: number;
   /** Rejects the work of a transaction, while the server may still hold it. Absent: it is a statement. */
   giveUp?: () => void;
-  /** The statement has exceeded its time limit. */
   isOverdue: boolean;
 }
 
@@ -209,8 +207,7 @@ export class Connection {
     run: Run,
     onRow: (row: Row) => void,
     done: (error: Error | null) => void,
-    stallMsMax?: number,
-    isAlone = false,
+    { stallMsMax, isAlone = false }: { readonly stallMsMax?: number | undefined; readonly isAlone?: boolean } = {},
   ): void {
     const move = (): void => {
       roundTrip.abandon();

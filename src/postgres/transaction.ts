@@ -77,8 +77,6 @@ export const makeGuardStep = (mac: string): Step => ({ statement: guard, values:
  *
  *   `run(claim, lock)`     sends BEGIN, guard, claim, lock
  *   `commit(change)`       sends change, COMMIT, and the question for the WAL position
- *
- * If the work throws a Problem instead of calling `commit`, the last round trip sends ROLLBACK and the same question.
  */
 export class OpenTransaction implements Transaction {
   readonly #guard: Step;

@@ -44,11 +44,9 @@ export class ReadRegister {
     }
     if (copy === undefined) return;
     const key = `${token} ${resource}`;
-    if (this.#copies.size < rowsMax || this.#copies.has(key))
-      this.#copies.set(key, {
-        ...(this.#copies.get(key) ?? { token, resource }),
-        [copy]: new Date(nowMs).toISOString(),
-      });
+    const known = this.#copies.get(key);
+    if (known === undefined && this.#copies.size >= rowsMax) return;
+    this.#copies.set(key, { token, resource, ...known, [copy]: new Date(nowMs).toISOString() });
   }
 
   #add(reads: Reads): void {
