@@ -45,10 +45,8 @@ export interface CompiledRows {
 export interface CompiledResource extends CompiledRows {
   /** SHA-256 of all that decides how a stored row is shown, except the data keys. */
   readonly shownBy: string;
-  /** Null if the resource has no sync endpoints. */
   readonly sync: CompiledSync | null;
   readonly tag: TagColumns | null;
-  /** Null if the resource is only read. */
   readonly write: CompiledWrite | null;
 }
 

@@ -215,12 +215,8 @@ function countRoomForClients(settings: Settings, replicas: number, observe: Obse
   return Math.min(clientConnectionsMax, Math.max(Math.floor(max / 4), max - others));
 }
 
-function makeDeps(
-  settings: Settings,
-  { resources, compiled, observe }: Opening,
-  opened: Opened,
-  pages: Descriptions,
-): AppDeps {
+function makeDeps(settings: Settings, opening: Opening, opened: Opened, pages: Descriptions): AppDeps {
+  const { resources, compiled, observe } = opening;
   const { databases, watch, positions, upkeep, readBody } = opened;
   const { replicas, heartbeat, primary } = databases;
   const reads = makeReadDeps(settings, observe, opened);

@@ -128,10 +128,8 @@ function makeBodySchema(resource: Resource, prose: string, required: RecordForm[
   );
 }
 
-function makeObjectSchema(
-  { description, fields }: Pick<Resource, 'description' | 'fields'>,
-  form: RecordForm,
-): JsonSchema {
+function makeObjectSchema(resource: Pick<Resource, 'description' | 'fields'>, form: RecordForm): JsonSchema {
+  const { description, fields } = resource;
   const members = Object.entries(fields).flatMap(([name, member]) => {
     if (!('group' in member))
       return form.keep(member) ? [{ name, schema: form.schema(member), isRequired: form.required(member) }] : [];

@@ -148,10 +148,8 @@ function listNestedShapes(shape: JsonShape, at: string): { readonly shape: JsonS
   return [{ shape, at }, ...(items === undefined ? [] : listNestedShapes(items, `${at}/items`)), ...members];
 }
 
-function listNamedColumns(
-  { order, version, filters, sync, write }: DefinitionFile,
-  fields: ReadonlyMap<string, unknown>,
-): NamedColumn[] {
+function listNamedColumns(file: DefinitionFile, fields: ReadonlyMap<string, unknown>): NamedColumn[] {
+  const { order, version, filters, sync, write } = file;
   const named: NamedColumn[] = order.map((column, i) => ({
     ...{ column, at: `/order/${i}`, role: 'a column of the order', types: orderTypes },
   }));

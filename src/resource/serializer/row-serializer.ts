@@ -140,11 +140,8 @@ function makeSingleRecord(append: RowSerializer['append']): RowSerializer['toJso
 }
 
 /** Replaces a value that cannot be decoded, and the bytes of it that were appended before the error, by null. */
-function guardUndecodable(
-  append: ValueAppender,
-  { resource, observe, columns, state }: Compiling,
-  path: readonly string[],
-): ValueAppender {
+function guardUndecodable(append: ValueAppender, compiling: Compiling, path: readonly string[]): ValueAppender {
+  const { resource, observe, columns, state } = compiling;
   const pointer = toPointer(path);
   const idAt = columns.indexOf('id');
   return (row, at, json) => {

@@ -16,6 +16,13 @@ import {
 import { asLiteral, compile, type Fragment, orderBy, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
 import { listOrderFrom, nameOrderedView } from './walls.js';
 
+// Example: GET /werkbonnen?installationId=…&cursor=… reads
+//   select "id", "datum", … from gateway.werkbonnen_asc
+//   where "installation_id" = $1 and "datum" >= $2 and ("datum", "id") > ($3, $4) limit $5
+// with the key of the cursor in $2 to $4. The view has the order of the list, so the statement has none. Three filters read otherwise: ids
+// are looked up one by one (`selectRowsByIds`); a nearly unique value, such as `nummer`, reads the view whose order begins with its column;
+// and `updatedSince`, which has an index of its own, chooses between two branches (`selectInOrder`).
+
 export interface ListStatements {
   /** Reads rows in order. Parameters: filters, after0/after1, until0/until1, limit. */
   readonly rows: Readonly<Record<Bounds, Statement>>;

@@ -7,6 +7,11 @@ import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql
 import { compileStatements, mapBounds } from './statements.js';
 import { composePartVersion, composeRecordVersion, nameOrderedPart, nameOrderedView, sourceColumn } from './walls.js';
 
+// Example: a pass over the changes of klanten goes from range to range, so that each statement ends within a second:
+//   ahead: select "created_at", "id" from gateway.klanten_asc where <after the last range> limit 1 offset 499999    where the range ends
+//   find:  select "created_at", "id" from gateway.klanten where <in the range> and <row_xid is later than the token> limit …
+// A page reads the ids that were found as a list of ids. A digest adds up, range by range, hashes of ids and versions.
+
 /** Rows that a pass examines in one order: the rows of the view, or of a view of parts. */
 export interface Section {
   readonly order: readonly OrderColumn[];
@@ -145,12 +150,9 @@ function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: t
  * Selects id and version of each row in bounds: rows and parts of the range are read once and grouped. A join of them would be a nested
  * loop where a plan expects few rows, as it does between two bounds.
  */
-function selectVersions(
-  { versionSeed = 0n, view, idType }: Resource,
-  sync: ResourceSync,
-  { order }: OrderedView,
-  bounds: Bounds,
-): Query {
+function selectVersions(resource: Resource, sync: ResourceSync, rows: OrderedView, bounds: Bounds): Query {
+  const { versionSeed = 0n, view, idType } = resource;
+  const { order } = rows;
   const within = makeBounded(order, bounds);
   const own = `true as is_record, ${composeRecordVersion(sourceColumn)} as version`;
   const records = readRows(view, within).select('id', sql.raw(own));

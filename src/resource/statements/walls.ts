@@ -20,6 +20,10 @@ import { orderBy, readRows, sql } from './sql.js';
 // reads them. A security barrier lets no condition of a statement see a row before the wall does (PostgreSQL, "Rules and Privileges"). It
 // is planned by itself, so an index serves a list in order only where the order stands inside the barrier: hence a view for each order.
 
+// Example: for the list of klanten in ascending order,
+//   create view gateway.klanten_asc with (security_barrier) as select "id", greatest("naam") as "naam", … from records.klanten
+//   where workspace_id = (select … gateway.workspace()) order by "created_at" asc, "id" asc
+
 /** A view of one definition, or of a log of the app, as SQL that `migrate` runs. */
 export interface Wall {
   readonly name: string;

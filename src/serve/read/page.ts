@@ -12,6 +12,11 @@ import type { CopyStep, ReadContent } from '../read-register.js';
 import { makeDataAsOf, type Piece, type Reply, type Sent } from '../reply.js';
 import { type Reader, requireContinuation } from './routing.js';
 
+// Example: a page of 10,000 rows of 500 bytes. The first statement reads 100 rows, so that the first byte leaves early. The next one skips
+// 9,899 keys after them and finds the key of the last row, and whether another follows, because the headers name the next page. Chunks of
+// 800, 2,000, 2,000 … rows follow up to that key: each has at most eight times the rows of the one before, and about 1 MB. One chunk is
+// read ahead of the client. A client that takes longer than 100 ms for a piece gets pieces of 16 KB, each read when it has taken the last.
+
 /** Describes which rows a page reads, and how it ends: a list makes a plan, a sync pass makes one, and `runPlan` answers with it. */
 export interface Plan {
   readonly reader: Reader;
@@ -41,7 +46,6 @@ export interface PageStart {
 export interface PageEnding {
   readonly asOfMs: number | null;
   readonly headers?: Reply['headers'];
-  /** Makes the members of `pagination`. */
   readonly pagination: (count: number, last: OrderKey | null) => Promise<object>;
 }
 
@@ -54,17 +58,14 @@ export type Chunks = (rows: number) => {
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
-export function chunkByKeys(
-  { statements, values }: Listed,
-  after: OrderKey | null,
-  until: OrderKey | null = null,
-): Chunks {
+export function chunkByKeys(listed: Listed, after: OrderKey | null, until: OrderKey | null = null): Chunks {
+  const { statements, values } = listed;
   const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
   const bound = { ...values, ...bindRange(after, until) };
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ...bound },
-    following: (isMore, last) => (isMore ? chunkByKeys({ statements, values }, last, until) : null),
+    following: (isMore, last) => (isMore ? chunkByKeys(listed, last, until) : null),
   });
 }
 

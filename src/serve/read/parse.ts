@@ -152,11 +152,8 @@ export const refuseParameters = (query: string): unknown => parseDryRun(query, [
 
 type SingleParameters = ReadonlyMap<string, string>;
 
-export function parseSize(
-  single: SingleParameters,
-  { perPageDefault, perPageMax }: ListLimits,
-  faults: FieldError[],
-): number {
+export function parseSize(single: SingleParameters, limits: ListLimits, faults: FieldError[]): number {
+  const { perPageDefault, perPageMax } = limits;
   return parseInteger('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
 }
 

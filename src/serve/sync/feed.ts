@@ -63,11 +63,8 @@ function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly strin
 }
 
 /** Checks each statement by the marks of its replica, which must be as current as the pass. */
-async function planPassing(
-  { reads, latestTimeline }: SyncDeps,
-  request: FeedRequest | HashRequest,
-  soFar: SyncPosition | null,
-) {
+async function planPassing(deps: SyncDeps, request: FeedRequest | HashRequest, soFar: SyncPosition | null) {
+  const { reads, latestTimeline } = deps;
   const pass = new Pass(soFar, request.since, latestTimeline);
   const reader = new Reader(reads, request, pass.accept);
   await requireHistory(reads, request, pass);

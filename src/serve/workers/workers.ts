@@ -33,13 +33,10 @@ export interface Workers {
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
   const resources = loadResources(settings.resourcesDir);
   const openings = new Openings();
-  let docs = makeOpsDocs(settings, resources);
-  const docsOf = new WeakMap<readonly Resource[], typeof docs>();
   const counters = makeEventMetrics();
   const observe: Observe = (event) => {
     log.add(event);
     counters.observe(event);
-    if (event.type === 'reloaded') docs = docsOf.get(supervisor.resources) ?? docs;
   };
   const log = openLog(settings.logLevel, observe);
   openings.add(() => log.close());
@@ -48,21 +45,12 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   const supervisor = new Supervisor(settings.webConcurrency, resources, observe, (worker) => metrics.retire(worker));
   openings.add(() => supervisor.stop());
   addReloadGauge([counters.registry], supervisor);
-  const pages = {
-    status: () => {
-      const workers = { configured: settings.webConcurrency, reporting: supervisor.reporting };
-      return reportStatus(supervisor.readiness(), settings.lagMaxMs, workers);
-    },
-    alive: () => supervisor.alive,
-    metrics: () => metrics.text(supervisor.workers),
-    readiness: () => supervisor.readiness(),
-    docs: () => docs,
-  };
+  const docs = new WeakMap([[resources, makeOpsDocs(settings, resources)]]);
   const reload = (): void => {
     try {
       const now = readAgain();
       const resourcesNow = loadResources(now.resourcesDir);
-      docsOf.set(resourcesNow, makeOpsDocs(now, resourcesNow));
+      docs.set(resourcesNow, makeOpsDocs(now, resourcesNow));
       supervisor.reload(resourcesNow);
     } catch (error) {
       supervisor.refuseReload((error as Error).message);
@@ -70,7 +58,8 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
   };
   try {
     const url = await supervisor.start();
-    const ops = makeOpsServer(pages, settings, observe);
+    const pages = makePages(settings, supervisor, metrics);
+    const ops = makeOpsServer({ ...pages, docs: () => docs.get(supervisor.resources) ?? null }, settings, observe);
     const opsUrl = await listen(ops, settings.opsHost, settings.opsPort);
     openings.add(() => close(ops));
     return { url, opsUrl, observe, reload, stop: () => openings.terminate() };
@@ -78,6 +67,18 @@ export async function startWorkers(settings: Settings, readAgain: () => Settings
     await openings.terminate().catch(() => undefined); // the error of the start is reported, not the error of the end
     throw error;
   }
+}
+
+function makePages({ webConcurrency, lagMaxMs }: Settings, supervisor: Supervisor, metrics: WorkerMetrics) {
+  return {
+    status: () => {
+      const workers = { configured: webConcurrency, reporting: supervisor.reporting };
+      return reportStatus(supervisor.readiness(), lagMaxMs, workers);
+    },
+    alive: () => supervisor.alive,
+    metrics: () => metrics.text(supervisor.workers),
+    readiness: () => supervisor.readiness(),
+  };
 }
 
 function addReloadGauge(registers: Registry[], supervisor: Supervisor): void {
