@@ -145,8 +145,8 @@ export class ConnectionSet extends Set<Connection> {
   }
 
   /**
-   * Compares with a look at the server, which has these backends of this login; null: a pooler hides them. An ended connection that the
-   * server still holds counts until a later look, every other ended one leaves, and a given up one ends with its backend.
+   * `pids` are the backends that the server has for this login; null: a pooler hides them. A connection that ended leaves the set, unless
+   * the server still has its backend. A connection that was given up is destroyed once the server no longer has its backend.
    */
   settle(pids: ReadonlySet<number> | null): void {
     for (const connection of this) {

@@ -17,7 +17,7 @@ export function getServerName(url: string): string {
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || '5432'}${pathname}`;
 }
 
-/** Logins that begin together share a reading of the settings, which takes 3 ms. */
+/** Reading the settings takes 3 ms, so logins that begin within this time read them once. */
 const sharedMs = 20;
 
 /** Reads the setting again, so that a rotated password needs no restart; keeps the last URL while it cannot be read. */

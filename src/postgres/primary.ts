@@ -40,7 +40,7 @@ export interface PrimaryBounds
 const attemptsMax = 3;
 
 const nothingWaits: WriteWaits = { pids: null };
-/** The status names a refused login for this long. */
+/** The status reports a refused login for this long. */
 const refusedLoginMs = 60_000;
 
 /** Number of connections for the few reads that no replica can answer (`primaryReadsPerSecond`). */
@@ -49,12 +49,12 @@ export const primaryReadConnections = 2;
 /** The server that takes writes, with a small pool and a deadline for each transaction. Decides which failures are repeated. */
 export class Primary {
   readonly #pool: ConnectionPool;
-  /** Counts changes of the primary. */
+  /** Number of times that another server became the primary. */
   #moves = 0;
   #waits: WriteWaits = nothingWaits;
   #refusedLogin: { readonly reason: string; readonly atMs: number } | null = null;
 
-  /** `connect` leads to the current primary; `lookNow` asks for `look`. */
+  /** `connect` leads to the current primary. `lookNow` probes it at once, and the probe calls `look`. */
   constructor(
     connect: Connect,
     private readonly bounds: PrimaryBounds,
@@ -92,7 +92,7 @@ export class Primary {
 
   /**
    * Runs `work`, which must be safe to repeat: after a lost COMMIT it meets its own changes. A Problem rolls back and is the outcome.
-   * Throws primary_unavailable after `writeTimeoutMs`. A repetition names no statements, so that it meets none prepared before DDL.
+   * Throws primary_unavailable after `writeTimeoutMs`. A repetition prepares nothing by name: a plan from before a DDL could fail again.
    */
   async transaction<T>(
     workspace: WorkspaceId,
@@ -254,7 +254,7 @@ export class PrimaryNodes {
 
   async #sample(node: ProbedNode): Promise<void> {
     try {
-      // Taken before the statement, so that all commits until then lie at or before the position.
+      // The time is taken before the statement, so that all commits until then lie at or before the position.
       const [atMs, tickMs] = [Date.now(), performance.now()];
       const state = await node.probe.ask(node === this.#current ? this.#show : undefined);
       if (state.inRecovery) return this.#fail(node, 'in_recovery', 'it is in recovery');

@@ -21,7 +21,7 @@ export interface ServerState {
   readonly timeline: string;
   /** Commit time of the last replayed transaction by the primary's clock, in epoch milliseconds; null before the first. */
   readonly replayedAtMs: number | null;
-  /** A process streams WAL from another server. */
+  /** The server streams WAL from another one. */
   readonly receivesWal: boolean;
 }
 
@@ -136,7 +136,7 @@ export class LateCheck {
     return this.result.refusal === null && this.result.uncheckedViews.size === 0;
   }
 
-  /** Tries once per pause. Resolves at once if only views are unchecked. */
+  /** Checks at most once in five seconds. Waits for the result only if the server itself is refused, not if views are unchecked. */
   async repeat(): Promise<void> {
     if (!this.isComplete && performance.now() - this.#checkedMs >= pauseMs) this.#running ??= this.#run();
     if (this.result.refusal !== null) await this.#running;

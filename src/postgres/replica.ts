@@ -9,10 +9,10 @@ import { type LockedResource, ServerHealth } from './resource-health.js';
 import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
 const goodProbesToReadmit = 3;
-/** While several workspaces are active each has this part of its share, so that none waits for the flood of another (decision 0007). */
+/** While several workspaces are active, the share of each is divided by this, so that none waits for a flood of another (decision 0007). */
 const activeDivisors = { short: 8, long: 4 };
 
-/** Decides by the last probes whether reads may go to the replica; `choice` asks it. */
+/** Says what the last probes found; choice.ts decides by it which replica answers a read. */
 export interface ReplicaState {
   readonly healthy: boolean;
   /** Null while the replica is healthy. */
@@ -141,7 +141,7 @@ export class Replica {
     this.#probedMs = performance.now();
   }
 
-  /** Compares at every second probe. A failure of it does not fail the probe. */
+  /** Compares the catalog with the one before, at every second probe. Its failure does not fail the probe. */
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
     const [[digest] = []] = await connection.rowsOf(catalogDigest).catch(() => []);
@@ -198,7 +198,7 @@ export class Replica {
     return this.#aheadOf !== null && isSameHistory(this.#aheadOf, newest);
   }
 
-  /** Ejects the replica. Running statements of a lagging replica may end. */
+  /** Ejects the replica. Its running statements fail at once, unless it only lags: then they may end. */
   #takeOut(reason: string, change: Partial<ReplicaState> = {}): void {
     if (this.state.healthy || this.state.reason !== reason)
       this.observe(

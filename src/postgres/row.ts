@@ -1,4 +1,4 @@
-/** A DataView reads a word in one instruction; a Buffer assembles bytes. */
+/** The same bytes twice, because a DataView reads a word in one instruction, and a Buffer puts it together from bytes. */
 export interface WordSource {
   readonly bytes: Buffer;
   readonly words: DataView;
@@ -17,7 +17,7 @@ export const dataRow = 0x44;
 /** The length counts itself but not the type. */
 const headerBytes = 5;
 
-/** Returns one byte beyond the bytes if the length has not arrived. */
+/** Returns where the message ends. If its length has not arrived, this is one byte beyond the bytes. */
 export function findMessageEnd({ bytes, words }: WordSource, at: number): number {
   return at + headerBytes > bytes.length ? bytes.length + 1 : at + 1 + words.getUint32(at + 1);
 }

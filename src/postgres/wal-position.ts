@@ -1,7 +1,7 @@
 import type { TextRow } from './row.js';
 import { prepareSql } from './statement.js';
 
-/** Positions (PostgreSQL 8.20, pg_lsn) are comparable within one history only. */
+/** A position in the WAL (PostgreSQL 8.20, pg_lsn). Two positions are comparable only within one history. */
 export type Lsn = bigint;
 
 export interface WalHistory {
@@ -19,7 +19,7 @@ export interface WritePosition extends WalPosition {
 }
 
 /**
- * Begin of the next record, so that unflushed commits lie before it. At the start of a page the page's header is subtracted (24 bytes, 40
+ * Asks where the next record begins: unflushed commits lie before it. At the start of a page the page's header is subtracted (24 bytes, 40
  * in a new segment; xlog_internal.h), because no replica replays it alone. A WAL file's name begins with its timeline.
  */
 export const walPositionStatement = `select lsn - case
@@ -39,7 +39,7 @@ export function isSameHistory(a: WalHistory, b: WalHistory): boolean {
   return a.timeline === b.timeline && a.systemIdentifier === b.systemIdentifier;
 }
 
-/** Compares positions within one history, otherwise the clock. */
+/** Compares the positions if they are of one history, otherwise the times. */
 export function isLater(a: WritePosition, b: WritePosition): boolean {
   return isSameHistory(a, b) ? a.lsn >= b.lsn : a.atMs >= b.atMs;
 }
@@ -54,7 +54,7 @@ export function parsePosition(text: string): WritePosition {
 }
 
 export interface ReplicaMark extends WalPosition {
-  /** The oldest running transaction, 64 bits (PostgreSQL 9.26.8): all before it are over. */
+  /** The oldest running transaction, 64 bits (PostgreSQL 9.26.8): all earlier ones have ended. */
   readonly xmin: bigint;
   /** Never decreases within one history. */
   readonly xmax: bigint;

@@ -7,7 +7,7 @@ import type { WorkspaceId } from './statement.js';
 /** Computes the MAC of a workspace, followed by its hour and id (sql/core/002_workspace.sql). */
 export type WorkspaceMac = (workspace: WorkspaceId) => string;
 
-/** The database has only the pads of this key, never the key. */
+/** The database has only the pads of this key (`derivePads`), from which it computes the MAC. */
 const deriveMacKey = (wallKey: string): Buffer => deriveKey(wallKey, 'workspace');
 
 const hourSeconds = 3600;
@@ -29,7 +29,7 @@ export function makeWorkspaceMac(wallKey: string, now: () => number = Date.now):
   };
 }
 
-/** Names the key by a fingerprint; gateway.wall_keys computes the same. */
+/** Computes the fingerprint by which the database names the key; gateway.wall_keys computes the same. */
 export function hashFingerprint(wallKey: string): string {
   return hash('sha256', derivePads(wallKey)[0]).slice(0, 8);
 }
