@@ -39,7 +39,7 @@ async function serveUntilStopped(settings: Settings, readAgain: () => Settings):
     : startGateway(settings, undefined, readAgain, cluster.isWorker ? readStart(process.env) : {});
   if (cluster.isWorker)
     starting.catch((error) => sendToParent<FromWorker>({ type: 'refused', reason: describeStartFailure(error) }));
-  const stopping = stopRequested(() => void starting.then(reload, () => undefined));
+  const stopping = waitForStop(() => void starting.then(reload, () => undefined));
   const crash = waitForCrash();
   const serving = await Promise.race([starting, stopping, crash]);
   if (serving === undefined) return 0; // a signal came before the start was complete
@@ -69,7 +69,7 @@ function waitForCrash(): Promise<Error> {
 }
 
 /** Resolves with a first signal; a second one exits at once, except in a worker, which Ctrl-C reaches twice. SIGHUP is for its parent. */
-function stopRequested(onHangUp: () => void): Promise<undefined> {
+function waitForStop(onHangUp: () => void): Promise<undefined> {
   return new Promise((resolve) => {
     let isStopping = false;
     const hadTerminal = isatty(0);

@@ -10,7 +10,7 @@ import { type Finding, getTitle, type Item, placeItem, sumUp } from './finding.j
 import { scanItems } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
 import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './session.js';
-import { checkProjection, checkWallKey, type Inspection } from './settings.js';
+import { checkProjection, checkWallKey, type InspectionInput } from './settings.js';
 import type { ThoroughChecks } from './thorough/check.js';
 import { type CheckedServer, judge, makeCheckResult, type ServerKind, stranger } from './verdicts.js';
 import { checkApplied, checkCreate, checkViews, getViewNeed, listWriteNeeds } from './views.js';
@@ -18,7 +18,7 @@ import { checkApplied, checkCreate, checkViews, getViewNeed, listWriteNeeds } fr
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';
 
-export interface Inspected {
+export interface Inspections {
   readonly findings: readonly Finding[];
   /** Servers, counted from 0, which are to be checked, entirely or some of their views, before their first use. */
   readonly unchecked: ReadonlyMap<number, CheckResult>;
@@ -31,7 +31,7 @@ export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
   depth: Depth = 'start',
-): Promise<Inspected> {
+): Promise<Inspections> {
   const thoroughChecks =
     depth === 'all' ? await (await import('./thorough/check.js')).checkThoroughly(settings, resources) : null;
   const replicas = splitUrls(settings.replicaUrls);
@@ -65,7 +65,7 @@ export async function fitSettings(
   resources: readonly Resource[],
   observe: Observe,
   isSuccessor = false,
-): Promise<{ settings: Settings; unfit: readonly UnfitServer[]; isDoubtful: boolean } & Omit<Inspected, 'findings'>> {
+): Promise<{ settings: Settings; unfit: readonly UnfitServer[]; isDoubtful: boolean } & Omit<Inspections, 'findings'>> {
   const { findings, ...inspected } = await inspect(settings, resources);
   const refused = findings.filter(({ level }) => level === 'refused');
   const wrong = isSuccessor ? refused.filter(({ where }) => where === 'settings') : refused;
@@ -93,7 +93,7 @@ function describeUnfitServer(finding: Finding): UnfitServer {
 export async function checkServerLate(
   kind: ServerKind,
   url: string,
-  { settings, resources, system }: Omit<Inspection, 'projection'> & Pick<Inspected, 'system'>,
+  { settings, resources, system }: Omit<InspectionInput, 'projection'> & Pick<Inspections, 'system'>,
 ): Promise<CheckResult> {
   const { projection } = await checkProjection(settings, resources);
   const inspection = { settings, resources, projection, thoroughChecks: null };
@@ -103,7 +103,7 @@ export async function checkServerLate(
   return server.system === (system ?? server.system) ? result : stranger;
 }
 
-type Inspecting = Inspection & { readonly thoroughChecks: ThoroughChecks | null };
+type Inspecting = InspectionInput & { readonly thoroughChecks: ThoroughChecks | null };
 
 async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGenerator<Item[]> {
   const { settings, resources, thoroughChecks } = inspection;

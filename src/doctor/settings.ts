@@ -8,7 +8,7 @@ import type { Settings } from '../settings.js';
 import { faultIf, type Item, sumUp } from './finding.js';
 
 /** `projection` is null when CODEC_MODULE cannot be loaded. */
-export interface Inspection {
+export interface InspectionInput {
   readonly settings: Settings;
   readonly resources: readonly Resource[];
   readonly projection: ProjectionOptions | null;

@@ -129,8 +129,8 @@ export class FitnessWatch {
     const keyOf = ({ resource, use }: RefusedResource): string => `${use} ${resource}`;
     const refused = new Map<string, RefusedResource>();
     // The primary comes first, because only it knows what keeps it from writing; the order of the answers does not matter.
-    const isReplica = ({ kind }: WatchedServer): number => Number(kind === 'replica');
-    for (const server of [...this.servers].sort((one, other) => isReplica(one) - isReplica(other)))
+    const replicasFirst = ({ kind }: WatchedServer): number => Number(kind === 'replica');
+    for (const server of [...this.servers].sort((one, other) => replicasFirst(one) - replicasFirst(other)))
       for (const item of this.#items.get(server) ?? [])
         for (const [resource, use] of listUses(item, this.resources)) {
           const { detail, advice } = placeItem(server.name, item);

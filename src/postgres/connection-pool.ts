@@ -93,7 +93,7 @@ export class ConnectionPool {
     private readonly server: ServerHealth,
     private readonly shortPool?: ConnectionPool, // on the same server
   ) {
-    server.onLock.push((resource) => this.#gate.failAll(new ResourceLocked(), this.#healthOf(resource)));
+    server.onLock.push((resource) => this.#gate.failAll(new ResourceLocked(), this.#getHealth(resource)));
     const { perWorkspace, sharing, queueMax } = limits;
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
@@ -132,14 +132,14 @@ export class ConnectionPool {
   #run(run: CheckedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
     const workspace = run.workspace ?? '';
     if (workspace !== '') this.limits.sharing?.activeWorkspaces.touch(workspace);
-    const resource = this.#healthOf(getResourceName(run.statement));
+    const resource = this.#getHealth(getResourceName(run.statement));
     if (this.server.locks.has(resource.name)) return Promise.reject(new ResourceLocked());
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
   /** Leases a connection for several round trips. Destroys it when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
   lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: Begin<T>): Promise<T> {
-    const resource = this.#healthOf(name);
+    const resource = this.#getHealth(name);
     const { connections, onOrphan } = this.limits;
     const max = resource.state === 'slow' ? this.#connections.slowMax : connections;
     if (onOrphan && this.#connections.count(({ isGivenUp }) => isGivenUp) >= max)
@@ -203,7 +203,7 @@ export class ConnectionPool {
     this.#gate.serve();
   }
 
-  #healthOf(resource: string): ResourceHealth {
+  #getHealth(resource: string): ResourceHealth {
     const known = this.#resources.get(resource) ?? new ResourceHealth(resource, this.server);
     this.#resources.set(resource, known);
     return known;
@@ -212,12 +212,14 @@ export class ConnectionPool {
   /** A look-up of a token has no workspace, so it counts against no share. */
   #mayStart(workspace: string, resource: ResourceHealth, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
-    if (options.isChunk && this.#chunksAreCapped(options)) return false;
-    return this.#connections.roomFor(resource) > 0 && (resource.state !== 'slow' || this.#connections.find(1) !== null);
+    if (options.isChunk && this.#areChunksCapped(options)) return false;
+    return (
+      this.#connections.countRoom(resource) > 0 && (resource.state !== 'slow' || this.#connections.find(1) !== null)
+    );
   }
 
   /** While single records are read, chunks of large pages get a quarter of the connections, and the first chunk of a page one more. */
-  #chunksAreCapped({ isContinuation = false }: RunOptions): boolean {
+  #areChunksCapped({ isContinuation = false }: RunOptions): boolean {
     const { connections } = this.limits;
     const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
     const pool = this.shortPool;
@@ -245,7 +247,7 @@ export class ConnectionPool {
     const { signal, cost, stallMsMax, isChunk } = options;
     const isAlone = this.limits.depth === 1;
     const startedMs = performance.now();
-    const resource = this.#healthOf(getResourceName(run.statement));
+    const resource = this.#getHealth(getResourceName(run.statement));
     const end = this.#begin(connection, resource, run.workspace ?? '', cost);
     if (run.workspace !== null) this.#startedMs = startedMs;
     if (isChunk) this.#chunksRunning++;
@@ -289,7 +291,7 @@ export class ConnectionPool {
       const isQuiet = connection.checkProgress(quietMs, statementTimeoutMs);
       const mayReserve = connection.reservedFor === null && this.#connections.reserved < 2 * connections;
       if (!isQuiet || !mayReserve) continue;
-      this.#healthOf(connection.resource).reserve(connection);
+      this.#getHealth(connection.resource).reserve(connection);
       connection.moveOthers();
       this.#gate.serve();
     }

@@ -59,7 +59,7 @@ export class ConnectionSet extends Set<Connection> {
    * Returns how many more connections the resource may use beside the other resources; 0 or less: none. Slow resources have equal parts of
    * their room, so one that turns slow waits for none that was slow before.
    */
-  roomFor({ name, state, reserved }: ResourceHealth): number {
+  countRoom({ name, state, reserved }: ResourceHealth): number {
     const { connections, onOrphan } = this.limits;
     if (state !== 'slow') {
       if (!onOrphan || this.reserved === 0) return connections;
@@ -74,7 +74,7 @@ export class ConnectionSet extends Set<Connection> {
 
   /** Some connection takes statements, at once or when it has fewer in flight. */
   get isUsable(): boolean {
-    return this.count(({ usable, reservedFor }) => usable && reservedFor === null) > 0;
+    return this.count(({ isUsable: usable, reservedFor }) => usable && reservedFor === null) > 0;
   }
 
   /** Number of connections that count against the bound. */
@@ -86,7 +86,7 @@ export class ConnectionSet extends Set<Connection> {
   find(depth = this.limits.depth): Connection | null {
     let best: Connection | null = null;
     for (const connection of this) {
-      const { usable, reservedFor, inFlight } = connection;
+      const { isUsable: usable, reservedFor, inFlight } = connection;
       if (usable && reservedFor === null && inFlight < Math.min(depth, best?.inFlight ?? depth)) best = connection;
     }
     if ((best === null || best.inFlight > 0) && this.counted < this.limits.connections) void this.#openOne();

@@ -125,7 +125,7 @@ const transitions = {
 
 /** Sends statements without waiting for the answers of earlier ones. After any error it takes no further statement. */
 export class Connection {
-  readonly #named: boolean;
+  readonly #isNamed: boolean;
   readonly #started = new Set<Started>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
@@ -141,7 +141,7 @@ export class Connection {
     private readonly client: pg.Client,
     private readonly options: ConnectionOptions,
   ) {
-    this.#named = options.names.areUsed;
+    this.#isNamed = options.names.areUsed;
     client.on('error', () => {
       this.destroy();
       this.#handleEnd();
@@ -161,7 +161,7 @@ export class Connection {
     return new Connection(await openClient(url, { ...options, pipeline: true }, login), options);
   }
 
-  get usable(): boolean {
+  get isUsable(): boolean {
     return this.#state === 'open';
   }
 
@@ -189,12 +189,12 @@ export class Connection {
   }
 
   /** Runs a statement that reads no view. */
-  rowsOf(statement: Statement): Promise<readonly TextRow[]> {
+  readRows(statement: Statement): Promise<readonly TextRow[]> {
     const rows: TextRow[] = [];
     const run = { statement, workspace: null, values: {} };
     return new Promise((resolve, reject) => {
       const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
-      this.start(run, (row) => rows.push(row.texts()), done);
+      this.start(run, (row) => rows.push(row.getTexts()), done);
     });
   }
 
@@ -218,14 +218,14 @@ export class Connection {
     const ended = (error: Error | null): void => {
       if (!this.#started.delete(started)) return; // it was moved to another connection
       this.#endedMs = this.options.loop.ranMs();
-      if (error || !this.usable) this.close();
+      if (error || !this.isUsable) this.close();
       if (error instanceof StatementMixedUp) this.options.names.lose();
       if (error === null) done(null);
-      else done(started.isOverdue ? makeStatementTimeout() : this.#withConnectionAge(error));
+      else done(started.isOverdue ? makeStatementTimeout() : this.#addConnectionAge(error));
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(bindStatements(run, this.options.computeMac, onRow), this.#named, ended);
+      roundTrip = new RoundTrip(bindStatements(run, this.options.computeMac, onRow), this.#isNamed, ended);
     } catch (error) {
       return done(error as Error); // the statement lacks a value
     }
@@ -261,11 +261,11 @@ export class Connection {
       .catch((error) => {
         this.#change('close');
         if (error instanceof StatementMixedUp) this.options.names.lose();
-        throw this.#withConnectionAge(error as Error);
+        throw this.#addConnectionAge(error as Error);
       })
       .finally(() => {
         this.#started.delete(started);
-        if (!this.usable) this.close();
+        if (!this.isUsable) this.close();
       });
     return Promise.race([working, givenUp]);
   }
@@ -323,7 +323,7 @@ export class Connection {
   }
 
   /** Adds the time of the login to the error, for `isOfOlderConnection`. */
-  #withConnectionAge(error: Error): Error {
+  #addConnectionAge(error: Error): Error {
     return Object.assign(error, { connectionOpenedMs: this.#openedMs });
   }
 
@@ -348,7 +348,7 @@ function bindStatements(
   const rows = { statement, values: bindValues(statement, values), onRow };
   const guarded = workspace === null ? [] : [{ statement: getGuard(statement), values: [computeMac(workspace)] }];
   if (marks === undefined) return [...guarded, rows];
-  const mark = { statement: markStatement, values: [], onRow: (row: Row) => marks.push(row.texts()) };
+  const mark = { statement: markStatement, values: [], onRow: (row: Row) => marks.push(row.getTexts()) };
   return [...guarded, mark, rows, mark];
 }
 

@@ -33,22 +33,22 @@ const repeat = { helps: 'repeat' } as const;
 const ended = { helps: 'repeat', endsConnection: true } as const;
 const newConnection = { helps: 'new connection' } as const;
 const otherServer = { helps: 'other server' } as const;
-const tellUnfit = (correction: string): SqlStateRow => ({ helps: 'ask the operator', correction });
-const tellLack = (correction: string, correctionOfApp: string): SqlStateRow => {
+const makeUnfit = (correction: string): SqlStateRow => ({ helps: 'ask the operator', correction });
+const makeLack = (correction: string, correctionOfApp: string): SqlStateRow => {
   return { helps: 'ask the operator', isLacking: true, correction, correctionOfApp };
 };
-const missing = tellLack(
+const missing = makeLack(
   'A view, table, column or function is missing: run `migrate` or `views --create`, then `check`.',
   'A function of the app misses a table, column or function: it relies on the search_path of its caller. Give it its own by alter function … set search_path = ….',
 );
 const constraint =
   'A constraint refuses a record that no value of the client makes wrong: correct the write view or the constraint.';
-const tellRefusal = (code: FieldErrorCode, detail: string, types: Refusal['types'] = 'all', correction?: string) => {
+const makeRefusal = (code: FieldErrorCode, detail: string, types: Refusal['types'] = 'all', correction?: string) => {
   return { helps: 'ask the client', refusal: { code, detail, types }, correction } as const satisfies SqlStateRow;
 };
 
 const byRule = 'a rule of the database does not allow it.';
-const ruleOfApp = tellRefusal('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
+const ruleOfApp = makeRefusal('invalid', byRule, 'all', "A function of the app rejects it: see PostgreSQL's log.");
 
 /** Tokens whose rows are hidden would look unknown. */
 export const hiddenRowsRemedy =
@@ -96,57 +96,57 @@ const sqlStates: Readonly<Record<string, SqlStateRow>> = {
   '55006': otherServer,
   [lockNotAvailable]: otherServer, // lock_timeout
   '0A000 RevalidateCachedQuery': newConnection, // "cached plan must not change result type": DDL under a prepared statement
-  '0A000 get_relation_info': tellUnfit(
+  '0A000 get_relation_info': makeUnfit(
     'A table below the view is UNLOGGED, so replicas do not have its rows: ALTER TABLE … SET LOGGED.',
   ),
-  '0A000': tellUnfit(
+  '0A000': makeUnfit(
     'The write view computes a column that clients write: show the plain column, or make the field read-only.',
   ),
-  '428C9': tellUnfit(
+  '428C9': makeUnfit(
     'A column that the gateway writes is GENERATED ALWAYS: make it BY DEFAULT, or set "ids": "database".',
   ),
-  '55000': tellUnfit(
+  '55000': makeUnfit(
     'The write view is not updatable: its FROM must be a single table, without DISTINCT, GROUP BY or LIMIT.',
   ),
-  '44000': tellUnfit(
+  '44000': makeUnfit(
     'The WITH CHECK OPTION of the write view refuses the row: correct its WHERE, or the trigger that moves the row out of the view.',
   ),
-  '42501': tellLack(
+  '42501': makeLack(
     'A role lacks a privilege: run `migrate` for objects of the gateway, grant objects of the app, then `check`.',
     'A function of the app, such as a trigger function, writes with the rights of the gateway: make it SECURITY DEFINER and set its search_path.',
   ),
-  '42501 ExecWithCheckOptions': tellRefusal('invalid', byRule), // WITH CHECK of a policy for row-level security
+  '42501 ExecWithCheckOptions': makeRefusal('invalid', byRule), // WITH CHECK of a policy for row-level security
   '42P01': missing,
   '42703': missing,
   '42883': missing,
   '3F000': missing,
-  '42704': tellLack(
+  '42704': makeLack(
     'The views do not fit the definitions of the resources: run `check`.',
     'A function of the app reads a parameter that only the app sets: read it by current_setting(name, true), and handle NULL in the function.',
   ),
   [wallRefusal]: otherServer, // the wall refuses the MAC: another replica or another gateway can have the new key already
-  WG007: { ...tellUnfit(`Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}`), isLacking: true },
-  '42': tellUnfit('The views do not fit the definitions of the resources: run `check`.'),
-  '2201G': tellUnfit(
+  WG007: { ...makeUnfit(`Row security hides rows from the look-up of tokens. ${hiddenRowsRemedy}`), isLacking: true },
+  '42': makeUnfit('The views do not fit the definitions of the resources: run `check`.'),
+  '2201G': makeUnfit(
     'A BEFORE trigger of the app returns NULL, so the record was not written: let it raise an exception instead, or return the row.',
   ), // only write-statements has such an expression
-  '22001': tellRefusal('too_long', 'the text is longer than its column.', ['text']),
-  '22003': tellRefusal('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
-  '22008': tellRefusal('out_of_range', 'PostgreSQL has no such date.', ['date']),
-  '22P02': tellRefusal('invalid', 'it is not an allowed value.', ['enum']),
-  '22': tellRefusal('invalid', byRule), // data exceptions
-  '23502': tellRefusal(
+  '22001': makeRefusal('too_long', 'the text is longer than its column.', ['text']),
+  '22003': makeRefusal('out_of_range', 'the number is too large for its column.', ['integer', 'number', 'bigint']),
+  '22008': makeRefusal('out_of_range', 'PostgreSQL has no such date.', ['date']),
+  '22P02': makeRefusal('invalid', 'it is not an allowed value.', ['enum']),
+  '22': makeRefusal('invalid', byRule), // data exceptions
+  '23502': makeRefusal(
     'not_nullable',
     'its column needs a value.',
     [],
     'A column that the gateway leaves NULL is NOT NULL: give it a default, or make its field required.',
   ),
-  '23503': tellRefusal('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
-  '23505': tellRefusal('taken', 'another record has it already.', 'all', constraint), // unique index
-  '23P01': tellRefusal('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
-  '23514': tellRefusal('invalid', byRule, 'all', constraint), // CHECK, also of a domain
-  '23': tellUnfit(constraint),
-  '54000': tellRefusal('too_long', 'the text is too long for an index.', ['text']),
+  '23503': makeRefusal('unknown_reference', 'there is no record that it refers to.', 'all', constraint),
+  '23505': makeRefusal('taken', 'another record has it already.', 'all', constraint), // unique index
+  '23P01': makeRefusal('taken', 'another record has it already.', 'all', constraint), // exclusion constraint
+  '23514': makeRefusal('invalid', byRule, 'all', constraint), // CHECK, also of a domain
+  '23': makeUnfit(constraint),
+  '54000': makeRefusal('too_long', 'the text is too long for an index.', ['text']),
   P0: ruleOfApp, // errors of PL/pgSQL
 };
 

@@ -42,7 +42,7 @@ export class Heartbeat {
     while ((this.#samples[0] as PositionSample).tickMs < sample.tickMs - this.keptMs) this.#samples.shift();
   }
 
-  currency(replayed: Lsn): Currency {
+  estimateCurrency(replayed: Lsn): Currency {
     const { newest } = this;
     if (newest === undefined) return { asOfMs: null, lagMs: null };
     const flushed = this.#samples.findLast(({ lsn }) => lsn <= replayed);
@@ -76,14 +76,14 @@ export class WritePositions {
   /** A replica must have replayed this position for the workspace's next read. */
   lastWriteOf(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
     const asking = this.#others?.lastWrite(workspace);
-    if (asking === undefined) return this.#lastKnown(workspace);
+    if (asking === undefined) return this.#getLastKnown(workspace);
     return asking.then((published) => {
       if (published !== undefined) this.learn(workspace, published);
-      return this.#lastKnown(workspace);
+      return this.#getLastKnown(workspace);
     });
   }
 
-  #lastKnown(workspace: string): WritePosition | undefined {
+  #getLastKnown(workspace: string): WritePosition | undefined {
     const [last, floor] = [this.#last.get(workspace), this.floor()];
     return last !== undefined && (floor === undefined || isLater(last, floor)) ? last : floor;
   }

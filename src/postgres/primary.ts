@@ -85,7 +85,7 @@ export class Primary {
 
   /** Asks the primary, on the connection of its probe, why a write waits. */
   async look(connection: Connection): Promise<void> {
-    const rows = this.#pool.hasPending ? await connection.rowsOf(waitsStatement).catch(() => null) : null;
+    const rows = this.#pool.hasPending ? await connection.readRows(waitsStatement).catch(() => null) : null;
     this.#waits = rows === null ? nothingWaits : getWriteWaits(rows, connection.pid);
     if (rows !== null) this.#pool.settle(this.#waits.pids);
   }
@@ -105,11 +105,11 @@ export class Primary {
     const lease = { workspace, resource, waitMs: this.bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // time of the first failure
     for (;;) {
-      const named = this.bounds.names.areUsed && failedMs === 0;
+      const isNamed = this.bounds.names.areUsed && failedMs === 0;
       try {
         return await this.#lease(lease, async (connection) => {
-          const open = new OpenTransaction(connection, this.bounds.computeMac(workspace), named, commands);
-          const result = await open.end(work);
+          const open = new OpenTransaction(connection, this.bounds.computeMac(workspace), isNamed, commands);
+          const result = await open.runWork(work);
           if (open.hasFailed) connection.close();
           return result;
         });
@@ -118,7 +118,7 @@ export class Primary {
         const isOver = loop.ranMs() - beganMs >= this.bounds.writeTimeoutMs;
         if (!isOfOlderConnection(error, failedMs)) failures++;
         failedMs ||= performance.now();
-        if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (named && helps === 'new connection')))
+        if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (isNamed && helps === 'new connection')))
           throw new Shortage('no primary');
       }
     }
@@ -177,7 +177,7 @@ export class Primary {
 }
 
 /** A server that is the primary, or can become it. */
-export interface PrimaryNode {
+export interface ServerNode {
   /** Host, port and database. */
   readonly name: string;
   /** Reads the URL again, because a password can be rotated. */
@@ -186,7 +186,7 @@ export interface PrimaryNode {
   readonly check: LateCheck | null;
 }
 
-interface ProbedNode extends PrimaryNode {
+interface ProbedNode extends ServerNode {
   readonly probe: Probe;
 }
 
@@ -209,7 +209,7 @@ export class PrimaryNodes {
 
   /** `nodes` are not empty; the first counts as primary until one has answered as such. */
   constructor(
-    nodes: readonly PrimaryNode[],
+    nodes: readonly ServerNode[],
     options: ConnectionOptions & ProbeBounds,
     private readonly heartbeat: Heartbeat,
     private readonly observe: Observe,
@@ -285,7 +285,7 @@ export class PrimaryNodes {
 
   #fail(node: ProbedNode, code: string, reason: string): void {
     if (node !== this.#current) return;
-    if (this.reachable && !node.probe.closed) this.observe({ type: 'primary_failed', code });
+    if (this.reachable && !node.probe.isClosed) this.observe({ type: 'primary_failed', code });
     this.reason = reason;
   }
 }

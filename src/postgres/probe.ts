@@ -55,7 +55,7 @@ function parseState(row: TextRow): ServerState {
 export class Probe {
   #connection: Promise<Connection> | null = null;
   #timer: NodeJS.Timeout | undefined;
-  closed = false;
+  isClosed = false;
 
   constructor(
     private readonly connect: Connect,
@@ -65,7 +65,7 @@ export class Probe {
   /** Pauses for an interval after each run, until closed. Resolves after the first run. */
   async repeat(work: () => Promise<void>): Promise<void> {
     await work();
-    if (this.closed) return;
+    if (this.isClosed) return;
     this.#timer = setTimeout(() => void this.repeat(work), this.bounds.probeIntervalMs).unref();
   }
 
@@ -85,7 +85,7 @@ export class Probe {
   }
 
   close(): void {
-    this.closed = true;
+    this.isClosed = true;
     clearTimeout(this.#timer);
     this.#drop();
   }
@@ -93,7 +93,7 @@ export class Probe {
   /** Asks again on a new connection if the kept one fails: a server is down only when it refuses a new one. */
   async #answer(also?: (connection: Connection) => Promise<unknown>): Promise<TextRow> {
     const askOn = async (connection: Connection): Promise<TextRow> => {
-      const [row = []] = await connection.rowsOf(stateStatement);
+      const [row = []] = await connection.readRows(stateStatement);
       await also?.(connection);
       return row;
     };
@@ -103,7 +103,7 @@ export class Probe {
     } catch (error) {
       if (this.#connection !== previous) throw error; // the deadline has passed
     }
-    if (this.closed) throw new Error('the probe was closed');
+    if (this.isClosed) throw new Error('the probe was closed');
     this.#connection = this.connect();
     return askOn(await this.#connection);
   }

@@ -133,10 +133,10 @@ export class Replica {
   async #probeOnce(): Promise<void> {
     try {
       const answer = await this.#probe.ask((connection) => this.#compareCatalog(connection));
-      if (!this.#probe.closed) await this.#update(answer);
+      if (!this.#probe.isClosed) await this.#update(answer);
     } catch (error) {
       this.#aheadOf = null;
-      if (!this.#probe.closed) this.#takeOut(getReason(error as Error), { replayed: 0n });
+      if (!this.#probe.isClosed) this.#takeOut(getReason(error as Error), { replayed: 0n });
     }
     this.#probedMs = performance.now();
   }
@@ -144,7 +144,7 @@ export class Replica {
   /** Compares the catalog with the one before, at every second probe. Its failure does not fail the probe. */
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
-    const [[digest] = []] = await connection.rowsOf(catalogDigest).catch(() => []);
+    const [[digest] = []] = await connection.readRows(catalogDigest).catch(() => []);
     if (digest && this.#catalogDigest && digest !== this.#catalogDigest)
       this.observe({ type: 'catalog_changed', replica: this.name });
     this.#catalogDigest = digest ?? this.#catalogDigest;
@@ -163,7 +163,7 @@ export class Replica {
     if (systemIdentifier !== (newest?.systemIdentifier ?? this.#systemIdentifier))
       return this.#takeOut('it belongs to another cluster');
     if (this.#hasDiverged()) return this.#takeOut('it is ahead of the primary: it follows another timeline');
-    const known = this.#currency(replayed, replayedAtMs);
+    const known = this.#estimateCurrency(replayed, replayedAtMs);
     if (known.lagMs !== null && known.lagMs > this.bounds.lagMaxMs)
       return this.#takeOut(receivesWal ? 'it lags behind the primary' : 'it receives no WAL', { ...known, replayed });
     await this.check?.repeat();
@@ -180,8 +180,8 @@ export class Replica {
   }
 
   /** Uses the heartbeat; before its first sample, the commit time of the last replayed transaction. */
-  #currency(replayed: Lsn, replayedAtMs: number | null): Currency {
-    const known = this.heartbeat.currency(replayed);
+  #estimateCurrency(replayed: Lsn, replayedAtMs: number | null): Currency {
+    const known = this.heartbeat.estimateCurrency(replayed);
     if (replayedAtMs === null) return known;
     const replayLagMs = (): number => Math.max(0, (this.heartbeat.newest?.atMs ?? 0) - replayedAtMs);
     return {

@@ -54,7 +54,7 @@ export class Row {
     return this;
   }
 
-  static of(texts: TextRow): Row {
+  static make(texts: TextRow): Row {
     const row = new Row();
     row.#makeRoom(texts.length);
     row.columns = texts.length;
@@ -64,10 +64,10 @@ export class Row {
     const isAscii = row.bytes.length === joined.length;
     let next = 0;
     for (let i = 0; i < texts.length; i++) {
-      const text = texts[i] as string | null;
+      const getText = texts[i] as string | null;
       row.starts[i] = next;
-      if (text !== null) next += isAscii ? text.length : Buffer.byteLength(text);
-      row.ends[i] = text === null ? -1 : next;
+      if (getText !== null) next += isAscii ? getText.length : Buffer.byteLength(getText);
+      row.ends[i] = getText === null ? -1 : next;
     }
     return row;
   }
@@ -85,13 +85,13 @@ export class Row {
     return true;
   }
 
-  text(column: number): string | null {
+  getText(column: number): string | null {
     const end = this.ends[column] as number;
     return end < 0 ? null : this.bytes.toString('utf8', this.starts[column], end);
   }
 
-  texts(): TextRow {
-    return Array.from({ length: this.columns }, (_, column) => this.text(column));
+  getTexts(): TextRow {
+    return Array.from({ length: this.columns }, (_, column) => this.getText(column));
   }
 
   #makeRoom(columns: number): void {

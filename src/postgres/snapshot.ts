@@ -20,7 +20,7 @@ export interface SnapshotOrigin {
 /** One workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
 export interface Snapshot {
   readonly origin: SnapshotOrigin;
-  readonly cursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;
+  readonly openCursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;
 }
 
 // Runs before the transaction, so that the snapshot includes the position's commits.
@@ -51,7 +51,7 @@ export async function runWithSnapshot<T>(
     const origin = { isReplica: isReplica === 't', position, takenAt };
     return await work({
       origin,
-      cursor: (statement, values, onRow) => {
+      openCursor: (statement, values, onRow) => {
         // Each read computes the MAC again, because it holds for an hour. After a failure the cursor fails, too.
         readRow(client, makeGuardStep(computeMac())).catch(() => undefined);
         return client.query(new RowCursor(statement.text, bindValues(statement, values), onRow));

@@ -87,7 +87,7 @@ export class OpenTransaction implements Transaction {
   constructor(
     private readonly sender: Sender,
     mac: string,
-    private named: boolean,
+    private isNamed: boolean,
     private readonly commands: Commands = committing,
   ) {
     this.#guard = makeGuardStep(mac);
@@ -110,7 +110,7 @@ export class OpenTransaction implements Transaction {
   }
 
   /** A Problem rolls back the uncommitted part, and is the outcome. */
-  async end<T>(work: Work<T>): Promise<TransactionResult<T>> {
+  async runWork<T>(work: Work<T>): Promise<TransactionResult<T>> {
     try {
       return await work(this);
     } catch (error) {
@@ -136,9 +136,9 @@ export class OpenTransaction implements Transaction {
   #send(steps: readonly Step[]): Promise<readonly StepResult[]> {
     const opening = this.#opening;
     this.#opening = [];
-    return runSteps(this.sender, this.named, steps, opening).catch((error) => {
+    return runSteps(this.sender, this.isNamed, steps, opening).catch((error) => {
       this.hasFailed = true;
-      this.named = false; // PostgreSQL has skipped the Parse of the statements after the failed one
+      this.isNamed = false; // PostgreSQL has skipped the Parse of the statements after the failed one
       throw error;
     });
   }
@@ -151,7 +151,7 @@ function getRows<Steps extends readonly Step[]>(results: readonly StepResult[]):
 /** Runs the steps after the statements of `opening`. Throws the first error as its `onError` maps it. */
 export function runSteps(
   sender: Sender,
-  named: boolean,
+  isNamed: boolean,
   own: readonly Step[],
   opening: readonly Step[] = [],
 ): Promise<readonly StepResult[]> {
@@ -160,7 +160,7 @@ export function runSteps(
   const bindings = steps.map(({ statement, values }, i) => ({
     statement,
     values: bindValues(statement, values),
-    onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.texts() : row),
+    onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.getTexts() : row),
   }));
   const work = (): Promise<readonly StepResult[]> =>
     new Promise((resolve, reject) => {
@@ -174,7 +174,7 @@ export function runSteps(
           reject(turned);
         }
       };
-      sender.query(new RoundTrip(bindings, named, done));
+      sender.query(new RoundTrip(bindings, isNamed, done));
     });
   const statements = steps.map(({ statement }) => statement);
   return traceSql(statements, work);

@@ -18,9 +18,9 @@ import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import {
   Primary,
   type PrimaryBounds,
-  type PrimaryNode,
   PrimaryNodes,
   primaryReadConnections,
+  type ServerNode,
 } from '../postgres/primary.js';
 import { type CheckResult, LateCheck, type ProbeBounds } from '../postgres/probe.js';
 import { Replica } from '../postgres/replica.js';
@@ -187,7 +187,7 @@ function makeGaugeSources(settings: Settings, opening: Opening, opened: Opened, 
     writesObstacle: () => primary?.writes.obstacle,
     refused: () => watch.refused,
     lacks: () => listLacks({ loop, ...pick(opening, 'logStuckMs') }),
-    recent: () => recent.counts(),
+    recent: () => recent.getCounts(),
     redis: () => peers.redis(),
     requestsInFlight: () => underWay.requests,
     storedAnswersBytes: () => upkeep?.answersBytes ?? null,
@@ -369,7 +369,7 @@ function openServers(
   { resources, system, readAgain }: Opening,
   kind: 'replica' | 'primary',
   checked: ReadonlyMap<number, CheckResult>,
-): PrimaryNode[] {
+): ServerNode[] {
   const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
   return splitUrls(settings[setting]).map((url, i) => {
     const name = getServerName(url);
@@ -382,7 +382,7 @@ function openServers(
 
 /** Lists the replicas, and the current primary. */
 function listWatchedServers(
-  servers: readonly PrimaryNode[],
+  servers: readonly ServerNode[],
   replicas: readonly Replica[],
   primary: ReturnType<typeof openPrimary>,
 ): WatchedServer[] {
@@ -396,7 +396,7 @@ function listWatchedServers(
 
 /** Makes the primary, which serves writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
 function openPrimary(
-  all: readonly PrimaryNode[],
+  all: readonly ServerNode[],
   bounds: ConnectionOptions & ProbeBounds & PrimaryBounds & Pick<PoolLimits, 'statementTimeoutMs' | 'quietMs'>,
   heartbeat: Heartbeat,
   observe: Observe,

@@ -40,7 +40,7 @@ export class Upkeep {
   answersBytes: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #usesDueMs = 0;
-  #closed = false;
+  #isClosed = false;
 
   constructor(
     private readonly primary: Primary,
@@ -59,14 +59,14 @@ export class Upkeep {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#storeNotes();
   }
 
   /** Waits between half of the interval and all of it, so that gateways do not run together. */
   #scheduleNext(isBacklog: boolean): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     const pauseMs = isBacklog ? backlogPauseMs : this.settings.upkeepIntervalMs * (0.5 + Math.random() / 2);
     this.#timer = setTimeout(() => void this.#round().then((more) => this.#scheduleNext(more)), pauseMs).unref();
   }

@@ -56,7 +56,7 @@ test('a connection carries no workspace from a statement to the next, and a stat
     new Promise<void>((resolve, reject) =>
       connection.start(
         { statement, workspace: workspace as WorkspaceId, values: {} },
-        (row) => rows.push(row.texts()),
+        (row) => rows.push(row.getTexts()),
         (error) => (error ? reject(error) : resolve()),
       ),
     );

@@ -227,7 +227,7 @@ function recordOf(vault: string | null, data: string | null): { json: string; fa
     if (event.type === 'decode_failed') failures.push(`${event.pointer} ${event.reason}`);
   };
   const { toJson: json } = compileSerializer(customers, projectionOptions, observe);
-  return { json: json(Row.of(['1', '2026-01-31', vault, data]), 'w'), failures };
+  return { json: json(Row.make(['1', '2026-01-31', vault, data]), 'w'), failures };
 }
 
 test('several members are filled from one cell, encoded or JSON, which is selected once', (t) => {
@@ -276,7 +276,7 @@ test('a field of type json shows the listed members of an encoded document or of
   });
   const [resource] = load({ 'customers.json': whole }) as [Resource];
   const { toJson: json } = compileSerializer(resource, projectionOptions, () => {});
-  const shown = (text: string): unknown => JSON.parse(json(Row.of(['1', '2026-01-31', base64(text)]), 'w')).document;
+  const shown = (text: string): unknown => JSON.parse(json(Row.make(['1', '2026-01-31', base64(text)]), 'w')).document;
   t.deepEqual(shown(` {"b": 1, "a": [1, "data:image/png;base64,${'A'.repeat(200)}"]}\n`), { a: [1, null] });
   t.is(shown('{"a"'), null);
   t.is(shown('null'), null);
@@ -289,7 +289,7 @@ test('a row shows nothing of the row before it, also where our own code failed i
     throw new TypeError('a fault of our own');
   };
   const { toJson: json } = compileSerializer(customers, projectionOptions, fault);
-  const named = (name: string): Row => Row.of(['1', '2026-01-31', base64(`{"name":${name}}`), '{}']);
+  const named = (name: string): Row => Row.make(['1', '2026-01-31', base64(`{"name":${name}}`), '{}']);
   const shown = (name: string) => JSON.parse(json(named(name), 'w'));
   t.throws(() => shown('1'), { message: 'a fault of our own' });
   for (const name of ['a', 'b']) t.like(shown(`"${name}"`), { name, decodeErrors: undefined });

@@ -218,7 +218,7 @@ test('a statement is judged by the marks before and after its rows, and not wher
   };
   const start = ({ marks }: Run, take: (row: Row) => void, done: (error: null) => void): void => {
     marks?.push(...all);
-    take(Row.of([]));
+    take(Row.make([]));
     done(null);
   };
   const connect = async (): Promise<Connection> => Object.assign(connection, { start }) as unknown as Connection;

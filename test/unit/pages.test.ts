@@ -9,7 +9,7 @@ import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
 import { decodeCursor, encodeTexts, type PageEnd } from '../../src/serve/read/cursor.js';
 import { composeUrl } from '../../src/serve/read/list.js';
-import { type Chunks, chunkByIds } from '../../src/serve/read/page.js';
+import { chunkByIds, type PlanChunk } from '../../src/serve/read/page.js';
 import { PageMemory, type PageSeries } from '../../src/serve/read/page-memory.js';
 import { parseQuery } from '../../src/serve/read/parse.js';
 import { decodePlace, decodeToken, Pass, type SyncPosition, watchTimeline } from '../../src/serve/sync/pass.js';
@@ -57,25 +57,25 @@ test('an end that is not remembered is counted from the nearest one, on either s
   const memory = new PageMemory(100, 1000, () => 0);
   memory.remember(a, 10, end('ten'), true);
   memory.remember(a, 40, end('forty'), true);
-  const pages = [0, 4, 6, 10, 24, 26, 40, 900].map((page) => memory.nearest(a, page).page);
+  const pages = [0, 4, 6, 10, 24, 26, 40, 900].map((page) => memory.findNearest(a, page).page);
   t.deepEqual(pages, [0, 0, 10, 10, 10, 40, 40, 40]);
-  t.deepEqual(memory.nearest(a, 900).end, end('forty'));
-  t.deepEqual(memory.nearest(a, 4).end, { key: null, asOfMs: null });
+  t.deepEqual(memory.findNearest(a, 900).end, end('forty'));
+  t.deepEqual(memory.findNearest(a, 4).end, { key: null, asOfMs: null });
 });
 
 test('the end of a page that lacks rows leads to the next page only', (t) => {
   const memory = new PageMemory(100, 1000, () => 0);
   memory.remember(a, 50, end('last'), false);
-  t.is(memory.nearest(a, 50).page, 50);
-  t.is(memory.nearest(a, 51).page, 0);
+  t.is(memory.findNearest(a, 50).page, 50);
+  t.is(memory.findNearest(a, 51).page, 0);
 });
 
 test('another token, list or page size knows nothing of an end', (t) => {
   const memory = new PageMemory(100, 1000, () => 0);
   memory.remember(a, 5, end('five'), true);
   const others = [series('a', 'other'), series('a', undefined, 'other'), { ...a, perPage: 1 }];
-  for (const other of others) t.is(memory.nearest(other, 5).page, 0);
-  t.is(memory.nearest(a, 5).page, 5);
+  for (const other of others) t.is(memory.findNearest(other, 5).page, 0);
+  t.is(memory.findNearest(a, 5).page, 5);
 });
 
 test('an end is forgotten after its time', (t) => {
@@ -83,9 +83,9 @@ test('an end is forgotten after its time', (t) => {
   const memory = new PageMemory(100, 1000, () => nowMs);
   memory.remember(a, 5, end('five'), true);
   nowMs = 999;
-  t.deepEqual([memory.nearest(a, 5).page, memory.nearest(a, 6).page], [5, 5]);
+  t.deepEqual([memory.findNearest(a, 5).page, memory.findNearest(a, 6).page], [5, 5]);
   nowMs = 1000;
-  t.deepEqual([memory.nearest(a, 5).page, memory.nearest(a, 6).page], [0, 0]);
+  t.deepEqual([memory.findNearest(a, 5).page, memory.findNearest(a, 6).page], [0, 0]);
 });
 
 test('while memory is full the lists that were read least recently lose their ends', (t) => {
@@ -93,10 +93,10 @@ test('while memory is full the lists that were read least recently lose their en
   const [b, unused] = [series('b'), series('b', 'unused')];
   for (const each of [unused, a]) memory.remember(each, 1, end('one'), true);
   for (let page = 1; page <= 9; page++) memory.remember(b, page, end(String(page)), true);
-  t.is(memory.nearest(unused, 1).page, 0);
-  t.is(memory.nearest(a, 1).page, 1);
+  t.is(memory.findNearest(unused, 1).page, 0);
+  t.is(memory.findNearest(a, 1).page, 1);
   memory.remember(a, 1, end('again'), true);
-  t.is(memory.nearest(b, 1).page, 1, 'an end that is remembered again takes no room');
+  t.is(memory.findNearest(b, 1).page, 1, 'an end that is remembered again takes no room');
 });
 
 test('a whole number is accepted only in the form in which PostgreSQL prints it', (t) => {
@@ -200,7 +200,7 @@ test('what still ran before the rows of a statement is not over, and a statement
 test('each chunk of changed records looks its own ids up, and every id once', (t) => {
   const ids = Array.from({ length: 10 }, (_, i) => String(i));
   const looked: unknown[] = [];
-  for (let chunks: Chunks | null = chunkByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
+  for (let chunks: PlanChunk | null = chunkByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
     const { values, following } = chunks(4);
     looked.push(values.ids);
     chunks = following(false, null);

@@ -49,7 +49,7 @@ function cellDecoder(name: string, options: CodecOptions, table: string, column:
   const encoded = { name: column, at: 0 };
   const write = compiled(name, options, table, [encoded]);
   return (stored: string, inWorkspace: string, inRow: string): string =>
-    JSON.parse(written(write, encoded, { row: Row.of([stored]), workspace: inWorkspace, id: inRow }));
+    JSON.parse(written(write, encoded, { row: Row.make([stored]), workspace: inWorkspace, id: inRow }));
 }
 
 function encrypt(text: string | Buffer, place?: string, id = 'k1'): string {
@@ -116,7 +116,7 @@ test('keys, versions, faults and empty cells do not disturb the other cells of a
         const reasons: Record<string, DecodeReason> = {
           ...{ moved: 'bad_tag', garbled: 'bad_format', unknown: 'unknown_key', binary: 'bad_utf8' },
         };
-        const present = { row: Row.of(stored), workspace: inWorkspace, id };
+        const present = { row: Row.make(stored), workspace: inWorkspace, id };
         for (const [at, { kind, text }] of contents.entries()) {
           const reason = reasons[kind];
           if (reason !== undefined) refuses(t, () => written(write, columns[at] as EncodedColumn, present), reason);
@@ -213,7 +213,7 @@ test('a value of today that begins as an older one does is read behind one', (t)
   for (const text of ['a', 'B', 'c', 'D', 'e']) {
     const today = encrypt(text, row).replace('enc:v2:k1:', 'enc:2:');
     const before = encrypt(text).replace('enc:v1:k1:', 'enc:');
-    const present = { row: Row.of([text < 'a' ? before : today]), workspace, id: row };
+    const present = { row: Row.make([text < 'a' ? before : today]), workspace, id: row };
     t.is(JSON.parse(written(write, column, present)), text);
   }
 });
@@ -223,7 +223,9 @@ test('older values of another form are read by the codec that is named for them,
   const columns = ['naam', 'straat'].map((name, at) => ({ name, at }));
   const read = (older: Codec, options: CodecOptions, stored: string): string => {
     const write = compileCodec({ ...codec, older }, options, { table: 'klanten', columns });
-    return JSON.parse(written(write, columns[1] as EncodedColumn, { row: Row.of([null, stored]), workspace, id: row }));
+    return JSON.parse(
+      written(write, columns[1] as EncodedColumn, { row: Row.make([null, stored]), workspace, id: row }),
+    );
   };
   const base64 = presets.base64 as Codec;
   const sealed = encrypt('Kade', here);
@@ -252,7 +254,7 @@ const options = (decode?: DecodeFunction): CodecOptions => ({
 function moduleDecoded(codec: Codec, decode: DecodeFunction, stored: string, keyId: string | null = 'k1'): unknown {
   const rows = { table: 'people', columns: [{ name: 'name', at: 0 }], otherColumns: new Map([['key_id', 1]]) };
   const write = compileCodec(codec, options(decode), rows);
-  const present = { row: Row.of([stored, keyId]), workspace: 'w', id: '7' };
+  const present = { row: Row.make([stored, keyId]), workspace: 'w', id: '7' };
   try {
     return JSON.parse(written(write, rows.columns[0] as EncodedColumn, present));
   } catch (error) {

@@ -64,7 +64,7 @@ function decoderOf(codec: Codec): CellAppender {
 }
 
 function outcomes(write: CellAppender, texts: readonly (string | null)[], workspace: string, id: string): string[] {
-  const present = { row: Row.of(texts), workspace, id };
+  const present = { row: Row.make(texts), workspace, id };
   return columns.map((column) => {
     const json = new JsonBytes(1);
     try {
@@ -214,7 +214,7 @@ test('one large value holds no memory when it is written', async (t) => {
   };
   const json = new JsonBytes(64, 1024);
   const writeOnce = (): void => {
-    const present = { row: Row.of([stored(codec, { ...row, cells: [] }, cell)]), workspace: 'w', id: '1' };
+    const present = { row: Row.make([stored(codec, { ...row, cells: [] }, cell)]), workspace: 'w', id: '1' };
     write(json, { name: 'name', at: 0 }, present);
     t.is(json.length, cell.text.length + 2);
     json.clear();

@@ -71,7 +71,7 @@ test('the status says what clients met in the last minute, with counts, the work
   recent.observe(finished(429, 'rate_limited', 'w2'));
   for (let i = 0; i < 2; i++) recent.observe(undecoded('row'));
   recent.observe({ type: 'log_line_dropped' });
-  const twice = sumCounts([...recent.counts(), ...recent.counts()]); // of two workers
+  const twice = sumCounts([...recent.getCounts(), ...recent.getCounts()]); // of two workers
   t.deepEqual(
     reportStatus({ ...ready, primary: null, recent: twice }, 30_000).faults,
     [
@@ -260,8 +260,8 @@ test('kinds without end take a bounded memory and a bounded log, and the status 
   const recent = new Recent();
   for (let i = 0; i < 5000; i++) recent.observe(undecoded('row', String(i)));
   for (let i = 0; i < 7; i++) recent.observe(finished(500, 'internal', null));
-  t.is(recent.counts().length, 202);
-  t.like(recent.counts().slice(-2), [
+  t.is(recent.getCounts().length, 202);
+  t.like(recent.getCounts().slice(-2), [
     { kind: 'decode_failed', about: 'others', count: 4800 },
     { kind: 'internal', about: 'others', count: 7 },
   ]);

@@ -35,7 +35,7 @@ test('rows are taken out and all else is passed on in order, wherever the bytes 
         if (Buffer.isBuffer(seen.at(-1))) seen.push(Buffer.concat([seen.pop() as Buffer, bytes]));
         else seen.push(Buffer.from(bytes));
       });
-      connection.on('dataRow', ({ fields }: { fields: Row }) => seen.push(fields.texts()));
+      connection.on('dataRow', ({ fields }: { fields: Row }) => seen.push(fields.getTexts()));
       tapRows(connection);
 
       const buffer = Buffer.alloc(60);
@@ -62,7 +62,7 @@ test('rows are taken out and all else is passed on in order, wherever the bytes 
 test('a row of texts gives the texts back', (t) => {
   fc.assert(
     fc.property(fc.array(text, { maxLength: 40 }), (texts) => {
-      t.deepEqual(Row.of(texts).texts(), texts);
+      t.deepEqual(Row.make(texts).getTexts(), texts);
     }),
   );
 });

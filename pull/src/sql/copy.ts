@@ -142,21 +142,21 @@ class SqlCopy implements Copy {
     await this.#run(`delete from ${main} where ${id} is null`);
     for (const { name, owner } of parts) await this.#run(`delete from ${at(name)} where ${quoteName(owner)} is null`);
     const [row] = await this.#session.rows<{ count: number | string }>(`select count(*) as count from ${main}`);
-    for (const isIn of shares(Number(row?.count))) {
+    for (const whereIn of shares(Number(row?.count))) {
       // DuckDB has no keys: repeated rows are read again.
       for (const table of this.#tables) {
         const key = table.key.map(quoteName);
-        const repeated = `select ${key[0]} from ${at(table.name)} where ${isIn(key[0] as string)} group by ${key.join(', ')} having count(*) > 1`;
+        const repeated = `select ${key[0]} from ${at(table.name)} where ${whereIn(key[0] as string)} group by ${key.join(', ')} having count(*) > 1`;
         if (!this.#dialect.hasIndexes)
           await this.#run(`delete from ${at(table.name)} where ${key[0]} in (${repeated})`);
       }
       for (const { name, owner } of parts) {
         const column = quoteName(owner);
         // PostgreSQL compares each row with each id by NOT IN, once the ids exceed work_mem.
-        const hasRecord = `exists (select 1 from ${main} m where m.${id} = p.${column})`;
-        await this.#run(`delete from ${at(name)} p where ${isIn(`p.${column}`)} and not ${hasRecord}`);
+        const whereRecord = `exists (select 1 from ${main} m where m.${id} = p.${column})`;
+        await this.#run(`delete from ${at(name)} p where ${whereIn(`p.${column}`)} and not ${whereRecord}`);
       }
-      const differing = `select id from (${this.#hashes(isIn)}) c where c.computed is distinct from c.stored`;
+      const differing = `select id from (${this.#hashes(whereIn)}) c where c.computed is distinct from c.stored`;
       await this.#run(`update ${main} set ${versionColumn} = '' where ${id} in (${differing})`);
     }
   }
@@ -286,14 +286,14 @@ class SqlCopy implements Copy {
     );
     for (const table of this.#tables) {
       const same = table.key.map((name) => `t.${quoteName(name)} = ${this.#cast(table, name, 's.')}`).join(' and ');
-      const isStaged = `exists (select 1 from ${staged(table.name)} s where ${same})`;
+      const whereStaged = `exists (select 1 from ${staged(table.name)} s where ${same})`;
       if (table.owner !== null)
         await this.#run(
-          `delete from ${at(table.name)} t where t.${quoteName(table.owner)} in (${ids})${known?.known ? ` and not ${isStaged}` : ''}`,
+          `delete from ${at(table.name)} t where t.${quoteName(table.owner)} in (${ids})${known?.known ? ` and not ${whereStaged}` : ''}`,
         );
       if (known?.known) await this.#update(table, same);
-      const isNew = `not exists (select 1 from ${at(table.name)} t where ${same})`;
-      await this.#insert(table, known?.known ? `where ${isNew}` : '');
+      const whereNew = `not exists (select 1 from ${at(table.name)} t where ${same})`;
+      await this.#insert(table, known?.known ? `where ${whereNew}` : '');
     }
   }
 
@@ -321,7 +321,7 @@ class SqlCopy implements Copy {
   }
 
   /** Selects id, stored hash and computed hash of some records, without a join of the rows themselves. */
-  #hashes(isIn: (column: string) => string): string {
+  #hashes(whereIn: (column: string) => string): string {
     const { at, joined, md5, xorOf } = this.#dialect;
     const textOf = (table: WholeTable, columns: readonly Column[]): string =>
       composeRow(
@@ -337,10 +337,10 @@ class SqlCopy implements Copy {
       const column = quoteName(owner);
       const text = textOf(table, table.staged.slice(1));
       return `left join (select ${column} as id, cast(count(*) as varchar) || ' ' || ${xorOf(md5(text))} as h
-        from ${at(name)} where ${isIn(column)} group by 1) p${i} on p${i}.id = m.id`;
+        from ${at(name)} where ${whereIn(column)} group by 1) p${i} on p${i}.id = m.id`;
     });
     const hashes = ['m.own', ...this.#resource.parts.map((_, i) => `coalesce(p${i}.h, '')`)];
     return `select m.id, m.stored, ${md5(joined(hashes))} as computed
-      from (select ${this.#id} as id, ${hashColumn} as stored, ${md5(mainText)} as own from ${at(this.#main.name)} where ${isIn(this.#id)}) m ${joins.join(' ')}`;
+      from (select ${this.#id} as id, ${hashColumn} as stored, ${md5(mainText)} as own from ${at(this.#main.name)} where ${whereIn(this.#id)}) m ${joins.join(' ')}`;
   }
 }

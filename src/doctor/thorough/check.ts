@@ -5,7 +5,7 @@ import { compileResource } from '../../resource/compiled.js';
 import { getPlace, listLeaves, openPrefix, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
 import { type Item, nameFile, sumUp, warn } from '../finding.js';
-import type { Inspection } from '../settings.js';
+import type { InspectionInput } from '../settings.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkRecords } from './records.js';
 import { checkReferences } from './references.js';
@@ -65,7 +65,7 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
     items,
     async *replica(
       client: pg.Client,
-      { projection }: Inspection,
+      { projection }: InspectionInput,
       views: readonly Item[],
       scans: readonly Item[],
     ): AsyncGenerator<Item[]> {
@@ -79,7 +79,7 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
       }
     },
     /** Tries writes only if nothing that they need is missing. */
-    async *primary(client: pg.Client, { projection }: Inspection): AsyncGenerator<Item[]> {
+    async *primary(client: pg.Client, { projection }: InspectionInput): AsyncGenerator<Item[]> {
       if (projection === null) return;
       yield await checkIssuer(client);
       for (const resource of resources) {

@@ -18,7 +18,7 @@ export function findSecret(text: string): string | undefined {
 }
 
 const address = /[\w.+-]{1,64}@[\w-]+(\.[\w-]+)*\.[a-z]{2,}/i;
-const isAddress = new RegExp(`^"?${address.source}"?$`, 'i');
+const addressPattern = new RegExp(`^"?${address.source}"?$`, 'i');
 
 export function areAddresses(values: readonly string[]): boolean {
   return values.filter((value) => value.includes('@') && address.test(value)).length > values.length / 2;
@@ -33,7 +33,7 @@ export function findUnexpected(name: string, value: unknown): string | undefined
   if (secret !== undefined || isNamed('contact', name)) return secret;
   if (!isText && isPersonalDocument(text)) return 'members named like secrets or personal data';
   const addresses = isText ? [text] : (text.match(/"[^"\\]*@[^"\\]*"/g) ?? []);
-  return addresses.some((each) => isAddress.test(each)) ? 'e-mail addresses' : undefined;
+  return addresses.some((each) => addressPattern.test(each)) ? 'e-mail addresses' : undefined;
 }
 
 /** Beginnings of documents, and their members: JSON (also cut), hstore, YAML, XML, PHP. */

@@ -66,7 +66,7 @@ export async function checkRecords(
       const rows = await readBothEnds(client, resource, computeMac(workspace));
       for (const texts of rows) {
         reasons.clear();
-        const record = JSON.parse(serializer.toJson(Row.of(texts), workspace)) as object;
+        const record = JSON.parse(serializer.toJson(Row.make(texts), workspace)) as object;
         const id = texts[positions.indexOf('id')] as string;
         for (const member of members) {
           const { leaf, at } = member;

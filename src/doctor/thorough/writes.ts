@@ -110,7 +110,7 @@ async function tryChange(
     const unknown = 'the outcome of a write is not found again under its key';
     return {
       row,
-      faults: [...faultIf(outcome.row[versionAt] === row[versionAt], stays), ...faultIf(!repeated.replayed, unknown)],
+      faults: [...faultIf(outcome.row[versionAt] === row[versionAt], stays), ...faultIf(!repeated.isReplayed, unknown)],
     };
   }
   return { row, refused };

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { projectRoot } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { openPrefix } from '../../resource/definition/resource.js';
-import { count, formatSize } from './definition/indexes.js';
+import { formatSize, sayCount } from './definition/indexes.js';
 import { type Draft, makeDraft } from './draft.js';
 import { makeKeyIdsFile, makeTokensFile, planLogWrite } from './files.js';
 import { formatLedger } from './hiding/ledger.js';
@@ -114,7 +114,7 @@ function orderByRows(points: readonly Point[]): string[] {
   return points
     .toSorted((a, b) => countPointRows(b) - countPointRows(a) || 0)
     .map(
-      (point) => `${formatPoint(point, placesMax)}${point.rows === undefined ? '' : ` (${count(point.rows)} rows)`}`,
+      (point) => `${formatPoint(point, placesMax)}${point.rows === undefined ? '' : ` (${sayCount(point.rows)} rows)`}`,
     );
 }
 

@@ -64,7 +64,7 @@ export async function exportRecords(
 
 /** Yields a buffer per batch, and asks for the next one when this one was taken. */
 export async function* readBatches(
-  { cursor }: Snapshot,
+  { openCursor: cursor }: Snapshot,
   { statements, serializer }: CompiledResource,
   workspace: string,
   { filters, values }: PeriodFilter,

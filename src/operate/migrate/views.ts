@@ -12,7 +12,7 @@ import {
 
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
-const hasDependents = '2BP01';
+const dependentObjectsExist = '2BP01';
 const undefinedTable = '42P01';
 
 function isInUse({ code }: { readonly code?: string }): boolean {
@@ -113,7 +113,7 @@ export async function dropInOrder(client: pg.Client, statements: readonly string
     let refusal: pg.DatabaseError | undefined;
     for (const statement of drops)
       await client.query(`savepoint object; ${statement}`).catch(async (error: pg.DatabaseError) => {
-        if (error.code !== hasDependents) throw error;
+        if (error.code !== dependentObjectsExist) throw error;
         await client.query('rollback to savepoint object');
         refused.push(statement);
         refusal = error; // the error names, for example, a view of the app that reads one of these

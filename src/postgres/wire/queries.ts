@@ -109,7 +109,7 @@ export class RoundTrip extends pg.Query {
 /** Sends Parse, unless the connection keeps the statement, then Bind and Execute. Returns whether it sent a Parse with a name. */
 function sendStatement(wire: Wire, names: NamedStatements, { statement, values }: Binding, isNamed: boolean): boolean {
   const name = isNamed ? statement.name : '';
-  const isKept = isNamed && keep(wire, names, statement);
+  const isKept = isNamed && keepStatement(wire, names, statement);
   if (!isKept) wire.parse({ name, text: statement.text });
   wire.bind({ statement: name, values });
   wire.execute({});
@@ -152,7 +152,7 @@ function findFailureCause({ failures }: NamedStatements, name: string, { code = 
 const getResourceOfName = (name: string): string => name.slice(0, -digestMax).split('.')[0] as string;
 
 /** Returns whether the connection keeps the statement already. If not, it keeps it from now on and evicts the least recently used one. */
-function keep(wire: Wire, { texts }: NamedStatements, { name, text }: Statement): boolean {
+function keepStatement(wire: Wire, { texts }: NamedStatements, { name, text }: Statement): boolean {
   const isKept = texts.delete(name); // moves it to the end
   const siblings = isKept
     ? []

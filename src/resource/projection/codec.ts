@@ -79,7 +79,7 @@ export function listCodecColumns({ keyId, aad = '' }: Codec): string[] {
 export function makeKeyIdReader({ keyId }: Codec, { otherColumns: others }: EncodedRows): (row: Row) => string | null {
   if (typeof keyId !== 'object') return () => keyId ?? null;
   const at = others?.get(keyId.column) as number;
-  return (row) => row.text(at);
+  return (row) => row.getText(at);
 }
 
 export interface StoredHeader {

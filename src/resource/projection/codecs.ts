@@ -45,7 +45,7 @@ const ciphers: Readonly<
 function makeEncodedAppender(codec: Codec): CellAppender {
   const headerOf = makeHeaderReader(codec);
   return (json, { at }, { row }) => {
-    const stored = row.text(at) as string;
+    const stored = row.getText(at) as string;
     const bytes = decodeStored(codec, Buffer.from(stored), requireHeader(headerOf(stored)));
     if (!isUtf8Between(bytes, 0, bytes.length)) throw new DecodeError('bad_utf8');
     json.appendString(bytes, 0, bytes.length);
@@ -61,7 +61,7 @@ function makeModuleAppender(codec: Codec, options: CodecOptions, rows: EncodedRo
   const headerOf = makeHeaderReader(codec);
   const keyIdOf = makeKeyIdReader(codec, rows);
   return (json, column, { row, workspace, id }) => {
-    const stored = row.text(column.at) as string;
+    const stored = row.getText(column.at) as string;
     const header = requireHeader(headerOf(stored));
     const value =
       codec.encoding === 'text' ? stored.slice(header.text.length) : decodeStored(codec, Buffer.from(stored), header);

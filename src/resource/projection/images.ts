@@ -35,7 +35,7 @@ export function isImageJson(json: string): boolean {
 
 /** Replaces the JSON value appended after `from` by null if it holds an image. */
 export function removeImage(json: JsonBytes, from: number): void {
-  if (json.length - from <= imageCharactersMin || !isImageJson(json.textFrom(from))) return;
+  if (json.length - from <= imageCharactersMin || !isImageJson(json.getTextFrom(from))) return;
   json.truncate(from);
   json.appendText('null');
 }

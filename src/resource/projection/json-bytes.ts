@@ -176,10 +176,10 @@ export class JsonBytes {
   }
 
   toString(): string {
-    return this.textFrom(0);
+    return this.getTextFrom(0);
   }
 
-  textFrom(start: number): string {
+  getTextFrom(start: number): string {
     return this.#bytes.toString('utf8', start, this.#length);
   }
 

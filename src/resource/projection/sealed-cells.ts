@@ -29,7 +29,7 @@ function compileAad(aad: string, { table, otherColumns: others }: EncodedRows): 
   const texts = splitTemplate(aad).map((piece, i): PieceText => {
     if (i % 2 === 0) return () => piece;
     const at = others?.get(piece) as number;
-    return ids.get(piece) ?? (({ row }) => row.text(at));
+    return ids.get(piece) ?? (({ row }) => row.getText(at));
   });
   return (present, column) => {
     let filled = '';
@@ -61,7 +61,7 @@ export function makeSealedAppender(codec: Codec, { keyring }: CodecOptions, rows
     const { row } = present;
     const keyId = keyIdOf(row);
     if (last === null || last.keyId !== keyId || !row.beginsWith(at, last.bytes)) {
-      const header = headerOf(row.text(at) as string);
+      const header = headerOf(row.getText(at) as string);
       if (header === null) throw new DecodeError('bad_format');
       const key = keyring.get(header.keyId ?? keyId ?? '');
       if (key === undefined) throw new DecodeError('unknown_key');

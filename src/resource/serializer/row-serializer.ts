@@ -102,7 +102,7 @@ function joinMembers(
   const { failed } = state;
   return (row, workspace, json) => {
     dropRow(state); // our own code may have failed in the row before
-    if (hasDecoders) Object.assign(state, { row, workspace, id: row.text(idAt) });
+    if (hasDecoders) Object.assign(state, { row, workspace, id: row.getText(idAt) });
     for (let i = 0; i < prefixes.length; i++) {
       const at = positions[i] as number;
       json.appendConstant(prefixes[i] as ConstantJson);
@@ -112,7 +112,7 @@ function joinMembers(
     json.appendConstant(suffix);
     if (failed.length > 0) json.appendText(`,"decodeErrors":${JSON.stringify(failed)}`);
     if (versionSeed !== undefined)
-      json.appendText(`,"syncVersion":"${formatHexVersion(row.text(versionAt) as string, versionSeed)}"`);
+      json.appendText(`,"syncVersion":"${formatHexVersion(row.getText(versionAt) as string, versionSeed)}"`);
     json.appendConstant(brace);
     dropRow(state);
   };
@@ -153,7 +153,7 @@ function guardUndecodable(append: ValueAppender, compiling: Compiling, path: rea
       json.appendConstant(nullJson);
       state.failed.push(pointer);
       const reason = error instanceof DecodeError ? error.reason : 'unexpected';
-      const id = row.text(idAt) as string;
+      const id = row.getText(idAt) as string;
       observe({ type: 'decode_failed', resource: resource.name, row: id, pointer, reason });
     }
   };
@@ -165,7 +165,7 @@ function makeMemberOfCell(field: Field, decoded: ValueAppender, cells: Map<numbe
   const append = field.type === 'json' ? makeShapeAppender(field) : null;
   return (row, at, json) => {
     const known = cells.get(at);
-    const cell = known ?? (field.codec === undefined ? (row.text(at) as string) : decodeCell(decoded, row, at));
+    const cell = known ?? (field.codec === undefined ? (row.getText(at) as string) : decodeCell(decoded, row, at));
     cells.set(at, cell);
     const member = readMember(cell);
     if (append === null || member === 'null') json.appendText(member);
@@ -235,7 +235,7 @@ function makePlainValue({ resource, columns, options }: Compiling, field: Field)
   if (clean === 'audit-diff') {
     const entityAt = columns.indexOf(getEntityColumn(resource));
     const redactDiff = options.redaction(diff, words);
-    return (row, at, json) => json.appendText(redactDiff(row.text(entityAt), row.text(at) as string));
+    return (row, at, json) => json.appendText(redactDiff(row.getText(entityAt), row.getText(at) as string));
   }
   if (type !== 'json') return getType(type).append;
   const append = makeShapeAppender(field);
@@ -244,7 +244,7 @@ function makePlainValue({ resource, columns, options }: Compiling, field: Field)
     const isContainer = row.bytes[start] === openingList || row.bytes[start] === openingObject;
     // Nothing ends a number before the bytes of the next column.
     if (isContainer) append(row, start, json);
-    else appendShaped(append, (row.text(at) as string).trim(), json);
+    else appendShaped(append, (row.getText(at) as string).trim(), json);
   };
 }
 

@@ -61,7 +61,7 @@ export function compileWriteStatements(resource: WritableResource) {
   const create = insertInto(view, inserted, sql.from('claimed'));
   const update = composeUpdate(view, [...values, ...moved], row, columns);
   const queries = {
-    claim: claim(known),
+    claim: composeClaim(known),
     /** Locks the row until the transaction ends, if this transaction claimed the key. */
     lock: sql(view).select(columns).whereExists(selectClaimed()).where(row).forUpdate(),
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
@@ -91,7 +91,7 @@ function composeUpdate(view: string, entries: readonly Entry[], row: Fragment, r
 }
 
 /** Takes the key, unless it was used or a reference names no record of the workspace. */
-function claim(known: readonly Fragment[]): Query {
+function composeClaim(known: readonly Fragment[]): Query {
   const row = Object.entries({ ...composeKeyCondition(), fingerprint: new Parameter('claim.fingerprint') });
   const rows = known.reduce((query: Query, each) => query.where(each), sql.queryBuilder());
   return insertInto(keys, row, rows).onConflict().ignore().returning(sql.raw('true'));

@@ -86,7 +86,7 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
 /** Returns null for a token that was not looked up before, or is missing. */
 function findCachedAccess({ tokens }: Admission, { req }: Context): Access | null {
   const { authorization = '' } = req.headers;
-  return authorization.startsWith('Bearer ') ? tokens.cached(authorization.slice('Bearer '.length)) : null;
+  return authorization.startsWith('Bearer ') ? tokens.getCached(authorization.slice('Bearer '.length)) : null;
 }
 
 async function authenticate(deps: Admission, ctx: Context): Promise<Access> {

@@ -15,10 +15,10 @@ export function makeDescriptions(resources: readonly Resource[], options: OpenAp
   return {
     index: new FixedBody(async () => ({ text: JSON.stringify(makeApiIndex(resources, options)) })),
     openapi: new FixedBody(async () => ({ text: JSON.stringify(document()) })),
-    /** `servedByApi` means that the page is below the address of the API. */
-    docs: (servedByApi: boolean) =>
+    /** `isServedByApi` means that the page is below the address of the API. */
+    docs: (isServedByApi: boolean) =>
       new FixedBody(async () => {
-        const { html, policy } = makeDocsPage(document(), servedByApi);
+        const { html, policy } = makeDocsPage(document(), isServedByApi);
         return { text: html, headers: makePageHeaders(policy) };
       }),
   };

@@ -29,7 +29,7 @@ export class ResponseOrder {
   readonly #open = new WeakMap<Duplex, Set<ServerResponse>>();
 
   /** Calls `handle` when the earlier responses have ended; never if the connection ends or its body is broken. */
-  inTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
+  runInTurn(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
     const { socket } = request;
     if (!socket.writable) return;
     const responses = this.#open.get(socket) ?? this.#begin(socket);

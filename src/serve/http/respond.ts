@@ -23,7 +23,7 @@ export interface RespondDeps {
 type Headers = Readonly<Record<string, string>>;
 
 /** Sends a body in pieces with backpressure; if it fails the connection is destroyed. */
-export async function respond(ctx: Context, reply: Reply, compressible: boolean, deps: RespondDeps): Promise<void> {
+export async function respond(ctx: Context, reply: Reply, isCompressible: boolean, deps: RespondDeps): Promise<void> {
   const exchange = getExchange(ctx);
   exchange.sent = reply;
   const { status, body } = reply;
@@ -31,11 +31,11 @@ export async function respond(ctx: Context, reply: Reply, compressible: boolean,
     'Server-Timing': `auth;dur=${exchange.authMs.toFixed(2)}, db;dur=${reply.databaseMs.toFixed(2)}`,
     ...reply.headers,
   };
-  if (compressible) headers.Vary = 'Accept-Encoding';
+  if (isCompressible) headers.Vary = 'Accept-Encoding';
   if (body === null) return send(ctx, status, null, headers);
   headers['Content-Type'] ??= 'application/json';
   if (reply.release) ctx.res.once('close', reply.release);
-  const encoding = compressible ? chooseEncoding(ctx.req.headers['accept-encoding']) : undefined;
+  const encoding = isCompressible ? chooseEncoding(ctx.req.headers['accept-encoding']) : undefined;
   const { chunkMemory } = deps.reads;
   const isHead = ctx.method === 'HEAD'; // HEAD has the encoding that GET would have
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
@@ -102,8 +102,8 @@ async function sendPieces(
     await compressed;
   } catch (error) {
     breakOff(res);
-    const gone = error instanceof ClientGone;
-    if (!gone) observe({ type: 'page_broken', requestId: exchange.requestId, reason: getReason(error as Error) });
+    const isGone = error instanceof ClientGone;
+    if (!isGone) observe({ type: 'page_broken', requestId: exchange.requestId, reason: getReason(error as Error) });
   } finally {
     clearTimeout(overtime);
   }

@@ -90,7 +90,7 @@ function makeOtherRoutes(deps: RouteDeps): Middleware {
 interface Rules {
   readonly kind: 'read' | 'write';
   readonly scope?: string;
-  readonly compressible: boolean;
+  readonly isCompressible: boolean;
 }
 
 /** Passes a request with a token through limits → scope → Accept → its own stages → respond. */
@@ -99,13 +99,13 @@ function makeAdmitted(
   rules: Rules,
   stages: (ctx: Context, access: Access) => Promise<Reply>,
 ): Middleware {
-  const { kind, scope, compressible } = rules;
+  const { kind, scope, isCompressible } = rules;
   return async (ctx) => {
     const access = await traceWork('authenticate', () => admit(deps, ctx, kind));
     if (scope !== undefined) requireScope(access, scope);
     requireJsonAccepted(ctx);
     const reply = await stages(ctx, access);
-    await traceWork('respond', () => respond(ctx, reply, compressible, deps));
+    await traceWork('respond', () => respond(ctx, reply, isCompressible, deps));
     const { content } = getExchange(ctx).sent;
     if (content && ctx.method !== 'HEAD') deps.noteRead(access.tokenId, content);
   };
@@ -113,7 +113,7 @@ function makeAdmitted(
 
 function makeListRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
-  return makeAdmitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'read', scope, isCompressible: true }, async (ctx, access) => {
     const request = parseList({ compiled, ...makeCall(deps, ctx, access) }, deps.listLimits);
     const isLarge = request.perPage > deps.reads.chunkRowsMax;
     if (isLarge) await enterLargePage(deps, ctx, access);
@@ -145,7 +145,7 @@ function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Co
     parse: (call: SyncCall) => Request,
     read: (deps: SyncDeps, request: Request) => Promise<Reply>,
   ): Middleware =>
-    makeAdmitted(deps, { kind: 'read', scope, compressible: true }, async (ctx, access) => {
+    makeAdmitted(deps, { kind: 'read', scope, isCompressible: true }, async (ctx, access) => {
       const call = { compiled, sync, seal: deps.syncSeal, ...makeCall(deps, ctx, access) };
       const request = await deps.syncSeal.parseWithEachKey(() => parse(call));
       await enterLargePage(deps, ctx, access);
@@ -155,7 +155,7 @@ function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Co
 
 function makeDetailRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
-  return makeAdmitted(deps, { kind: 'read', scope, compressible: false }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'read', scope, isCompressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = ctx.req.headers;
     const request = parseDetail(compiled, access, ctx.params.id as string, { ifMatch, ifNoneMatch });
@@ -173,7 +173,7 @@ function makeWriteRoute(
   rules: CompiledWrite,
 ): Middleware {
   const { name } = compiled.resource;
-  return makeAdmitted(deps, { kind: 'write', scope: `write:${name}`, compressible: false }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'write', scope: `write:${name}`, isCompressible: false }, async (ctx, access) => {
     const body = await writes.readBody(ctx, mediaTypes[ctx.method] as readonly string[]);
     const isDryRun = parseDryRun(ctx.querystring);
     if (isDryRun) getExchange(ctx).headers.push('Dry-Run', 'true'); // refusals have it, too
@@ -202,7 +202,7 @@ const mediaTypes: Readonly<Record<string, readonly string[]>> = {
 function makeTokenRoute(deps: RouteDeps): Middleware {
   const { token, write } = deps.limits;
   const writes = write === null ? [] : [{ name: 'writes', quota: write.quota, windowSeconds }];
-  return makeAdmitted(deps, { kind: 'read', compressible: false }, async (ctx, access) => {
+  return makeAdmitted(deps, { kind: 'read', isCompressible: false }, async (ctx, access) => {
     refuseParameters(ctx.querystring);
     const { name, workspace, scopes, expiresAtMs, requestsPerMinute: quota = token.quota } = access;
     const expiresAt = Number.isFinite(expiresAtMs) ? new Date(expiresAtMs).toISOString() : null;

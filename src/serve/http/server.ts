@@ -19,7 +19,7 @@ export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe):
   const handle = koa.callback();
   const order = new ResponseOrder();
   const answer = (request: IncomingMessage, response: ServerResponse): void =>
-    order.inTurn(request, response, () => {
+    order.runInTurn(request, response, () => {
       if (!server.listening) response.shouldKeepAlive = false; // the gateway is stopping: this response is the connection's last
       void handle(request, response);
     });
@@ -46,7 +46,7 @@ export function makeApiServer(koa: Koa, bounds: ServerBounds, observe: Observe):
     } else if (!order.isAnswering(socket)) socket.destroy(); // an answer that is due waits for the database, not for its client
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    order.inTurn(request, response, () => refuseExpectation(request, response)),
+    order.runInTurn(request, response, () => refuseExpectation(request, response)),
   );
   order.answerErrors(server);
   return server;

@@ -34,7 +34,7 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   /** Target of look-ups while no replica can be used. */
   readonly primary: () => ReadTarget | null;
   /** If the database fits, a token that it lacks is unknown; with `now` the database is looked at again. */
-  readonly mayRefuse: (now: boolean) => boolean | Promise<boolean>;
+  readonly mayRefuse: (again: boolean) => boolean | Promise<boolean>;
   /** Is called once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;
 }
@@ -83,7 +83,7 @@ export class Tokens {
   }
 
   /** Returns null unless a valid result is cached. Renews it once half its time is over, so that steady use waits for no look-up. */
-  cached(token: string): Access | null {
+  getCached(token: string): Access | null {
     const key = deriveTokenKey(token);
     const access = this.#lookUps.get(key)?.access ?? null;
     if (findRefusal(access) !== null) return null;
@@ -149,7 +149,7 @@ function isLoss(reason: Reason | null): reason is 'no owner' | 'unknown' {
 async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
   await short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
-    const [id, workspace, scopes, expires, revoked, name, limit] = row.texts();
+    const [id, workspace, scopes, expires, revoked, name, limit] = row.getTexts();
     access = {
       refusal: (revoked ?? null) as Access['refusal'],
       tokenId: id as string,

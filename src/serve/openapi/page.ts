@@ -3,18 +3,18 @@ import { readProject } from '../../base/paths.js';
 import type { OpenApiDocument } from './document.js';
 import { fillFile } from './texts.js';
 
-/** Makes the page of openapi-explorer, which loads only the document. `servedByApi`: the page may send requests. */
-export function makeDocsPage(document: OpenApiDocument, servedByApi = false) {
+/** Makes the page of openapi-explorer, which loads only the document. `isServedByApi`: the page may send requests. */
+export function makeDocsPage(document: OpenApiDocument, isServedByApi = false) {
   const { title, version } = document.info;
   const json = JSON.stringify(document).replaceAll('"x-codeSamples":', '"x-code-samples":'); // the library knows only the older name
-  const attributes = servedByApi ? '' : ' hide-console hide-authentication';
+  const attributes = isServedByApi ? '' : ' hide-console hide-authentication';
   const body = [
     `<openapi-explorer hide-server-selection default-schema-tab="body" schema-expand-level="1"${attributes}></openapi-explorer>`,
     `<script>${readProject('dist/bundle/openapi-explorer.js')}</script>`,
     `<script>document.querySelector('openapi-explorer').loadSpec(${json.replaceAll('<', '\\u003c')})</script>`,
   ].join('\n');
   const page = fillFile('page.html', { title, version, body });
-  const policy = makePagePolicy(page, servedByApi, "'unsafe-inline'"); // for the style attributes of the library
+  const policy = makePagePolicy(page, isServedByApi, "'unsafe-inline'"); // for the style attributes of the library
   const head = `<head>\n<meta http-equiv="Content-Security-Policy" content="${policy}">`;
   return { html: page.replace('<head>', () => head), policy };
 }

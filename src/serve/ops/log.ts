@@ -30,7 +30,7 @@ export function openLog(level: string, observe: Observe, destination?: Destinati
     await stdout?.close();
   };
   /** `stuckMs` says for how long stdout has taken nothing of what waits. */
-  return { add: lines.add, stuckMs: () => stdout?.stuckMs() ?? 0, close };
+  return { add: lines.add, stuckMs: () => stdout?.getStuckMs() ?? 0, close };
 }
 
 function getTrace(): object {
@@ -100,7 +100,7 @@ class LogOutput {
   #dropped = 0;
 
   constructor(private readonly observe: Observe) {
-    process.once('exit', this.#atExit);
+    process.once('exit', this.#endAtExit);
   }
 
   write(whole: string): void {
@@ -114,7 +114,7 @@ class LogOutput {
     if (this.#writingSinceMs === null) this.#timer ??= setTimeout(this.#begin, collectMs);
   }
 
-  stuckMs(): number {
+  getStuckMs(): number {
     return this.#stuckSinceMs === null ? 0 : performance.now() - this.#stuckSinceMs;
   }
 
@@ -124,7 +124,7 @@ class LogOutput {
       if (performance.now() > deadlineMs) return;
       await sleep(collectMs);
     }
-    process.off('exit', this.#atExit);
+    process.off('exit', this.#endAtExit);
   }
 
   readonly #begin = (): void => {
@@ -132,13 +132,13 @@ class LogOutput {
     this.#writingSinceMs = performance.now();
     this.#stuckSinceMs ??= this.#writingSinceMs;
     if (this.#batch.length === 0) {
-      this.#batch = this.#nextBatch();
+      this.#batch = this.#takeBatch();
       if (this.#dropped > 0) this.#reportDropped(); // at once, because the line has room
     }
     write(stdoutDescriptor, this.#batch, this.#handleEnd);
   };
 
-  #nextBatch(): Buffer {
+  #takeBatch(): Buffer {
     let [count, bytes] = [0, 0];
     for (const line of this.#lines) {
       bytes += Buffer.byteLength(line);
@@ -165,7 +165,7 @@ class LogOutput {
   };
 
   /** Ends at once, because Node would wait forever for a thread that waits for a blocking pipe. */
-  readonly #atExit = (): void => {
+  readonly #endAtExit = (): void => {
     if (this.#writingSinceMs !== null && performance.now() - this.#writingSinceMs >= endMsMax)
       process.kill(process.pid, 'SIGKILL');
   };

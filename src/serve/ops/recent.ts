@@ -39,7 +39,7 @@ export class Recent {
     const kind = hasCode ? (event.code ?? '') : event.type;
     const fault = getOwn(kinds, kind);
     if (fault === undefined) return;
-    const slot = this.#slot();
+    const slot = this.#openSlot();
     const subject = fault.about?.(event) ?? '';
     const workspace = 'workspace' in event ? event.workspace : null;
     const about = slot.size < keysMax || slot.has(`${kind} ${subject}`) ? subject : 'others';
@@ -51,12 +51,12 @@ export class Recent {
     slot.set(`${kind} ${about}`, addCounts(before, { ...before, count: 1, workspaces: more }));
   };
 
-  counts(): RecentCount[] {
-    this.#slot();
+  getCounts(): RecentCount[] {
+    this.#openSlot();
     return sumCounts(this.#slots.flatMap((slot) => [...slot.values()]));
   }
 
-  #slot(): Map<string, RecentCount> {
+  #openSlot(): Map<string, RecentCount> {
     const passed = Math.floor((performance.now() - this.#begunMs) / slotMs);
     this.#begunMs += passed * slotMs;
     for (let i = 0; i < Math.min(passed, slots); i++) this.#slots.push(new Map());
@@ -86,10 +86,10 @@ const namedMax = 3;
 
 /** Makes a sentence for each kind, the gravest first. */
 export function collectRecentFaults(
-  counts: readonly RecentCount[],
+  getCounts: readonly RecentCount[],
 ): (Pick<Fault, 'level' | 'remedy'> & { sentence: string })[] {
   return Object.entries(kinds).flatMap(([kind, { level, remedy, sentence }]) => {
-    const all = counts.filter((each) => each.kind === kind).sort((a, b) => b.count - a.count);
+    const all = getCounts.filter((each) => each.kind === kind).sort((a, b) => b.count - a.count);
     if (all.length === 0) return [];
     const { count, workspaces } = all.reduce(addCounts);
     const names = all.map(({ about, count }) => (all.length === 1 ? about : `${about} (${count})`));

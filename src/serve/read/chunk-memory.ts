@@ -26,7 +26,7 @@ export class ChunkMemory {
     else if (before > 0) this.#heavy.delete(key);
   }
 
-  rowsFitting({ caller, compiled }: Asked, bytes: number): number {
+  countRowsFitting({ caller, compiled }: Asked, bytes: number): number {
     return Math.floor(bytes / (this.#heavy.get(`${caller.workspace} ${compiled.resource.name}`) ?? 1));
   }
 

@@ -22,11 +22,11 @@ export function parseDetail(
   id: string,
   headers: { ifMatch: string | undefined; ifNoneMatch: string | undefined },
 ): DetailRequest {
-  const conditional = compiled.tag !== null;
-  const ifMatch = conditional && headers.ifMatch !== undefined ? parseEntityTags(headers.ifMatch) : null;
+  const isConditional = compiled.tag !== null;
+  const ifMatch = isConditional && headers.ifMatch !== undefined ? parseEntityTags(headers.ifMatch) : null;
   if (ifMatch === undefined) throw new Problem('if_match_invalid', 'If-Match must be a list of entity tags.');
   const ifNoneMatch =
-    conditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
+    isConditional && headers.ifNoneMatch !== undefined ? (parseEntityTags(headers.ifNoneMatch) ?? null) : null;
   const isId = getType(compiled.resource.idType).isPrinted?.(id) === true;
   return { compiled, caller, id: isId ? id : null, ifMatch, ifNoneMatch };
 }
@@ -43,7 +43,7 @@ export async function readDetail(deps: ReadDeps, request: DetailRequest): Promis
   const { record, asOfMs } = await runOnReadTarget(deps, request, {}, async ({ target, asOfMs }) => {
     const records: { readonly etag: string | null; readonly json: string }[] = []; // one record, whose tag is null without versions
     await target.short.run(run, { waitMs: deps.detailWaitMs }, (row) => {
-      const etag = compiled.tag && makeEtag((at) => row.text(at), compiled.tag);
+      const etag = compiled.tag && makeEtag((at) => row.getText(at), compiled.tag);
       records[0] = { etag, json: compiled.serializer.toJson(row, caller.workspace) };
     });
     return { record: records[0], asOfMs };

@@ -12,7 +12,7 @@ export async function planList(deps: ReadDeps, request: ListRequest): Promise<Pl
   const { serializer, perPage, context } = request;
   const describe = ({ asOfMs, last: firstLast, until, hasMore }: PageStart): PageEnding => {
     // After the first rows: a workspace has one long statement at a time.
-    const total = request.total ? countTotal(reader, request, after) : null;
+    const total = request.wantsTotal ? countTotal(reader, request, after) : null;
     total?.catch(() => {}); // awaited below; without this handler an earlier failure would end the process
     const endOf = (last: OrderKey | null): PageEnd => ({
       key: (hasMore ? until : null) ?? last ?? after.key,
@@ -50,7 +50,7 @@ async function findStart(reader: Reader, request: ListRequest): Promise<{ number
   const { deps } = reader;
   const { page: number } = request.start;
   const before = number - 1;
-  const { page, end } = deps.pageMemory.nearest(request, before);
+  const { page, end } = deps.pageMemory.findNearest(request, before);
   if (page === before) return { number, after: end };
   const skipped = Math.abs(before - page) * request.perPage;
   const tooDeep = `This page skips ${skipped} rows, and at most ${deps.skipRowsMax} can be skipped. Follow next, or send nextCursor as cursor: a cursor costs the same everywhere.`;
@@ -93,7 +93,7 @@ function listUrl(request: ListRequest, extra: Parameters): string {
     ...request.filters,
     ...(request.order === 'desc' && { order: 'desc' }),
     perPage: String(request.perPage),
-    ...(request.total && { total: 'true' }),
+    ...(request.wantsTotal && { total: 'true' }),
     ...(request.fields !== undefined && { fields: request.fields }),
     ...extra,
   });

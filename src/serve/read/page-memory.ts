@@ -35,16 +35,16 @@ export class PageMemory {
   }
 
   /** Returns the page's own end, otherwise the nearest one before or after it. */
-  nearest(series: PageSeries, page: number): NumberedEnd {
+  findNearest(series: PageSeries, page: number): NumberedEnd {
     const ends = this.#series.get(nameSeries(series));
     const nowMs = this.now();
-    let nearest = startOfList;
+    let findNearest = startOfList;
     for (const each of ends?.values() ?? []) {
       if (each.expiresMs <= nowMs) continue;
       if (each.page === page) return each;
-      if (each.isFull && Math.abs(each.page - page) < Math.abs(nearest.page - page)) nearest = each;
+      if (each.isFull && Math.abs(each.page - page) < Math.abs(findNearest.page - page)) findNearest = each;
     }
-    return nearest;
+    return findNearest;
   }
 
   remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {

@@ -23,7 +23,7 @@ export interface Plan {
   readonly serializer: RowSerializer;
   readonly perPage: number;
   readonly rowsMax: number;
-  readonly chunks: Chunks;
+  readonly chunks: PlanChunk;
   /** If null, the chunks end without a bound. Otherwise the headers name the next page, so its end is looked for. */
   readonly list: Listed | null;
   readonly requirement: Requirement;
@@ -50,15 +50,15 @@ export interface PageEnding {
 }
 
 /** Gives the statement of a chunk of so many rows, and the following chunks; null at the end. */
-export type Chunks = (rows: number) => {
+export type PlanChunk = (rows: number) => {
   readonly statement: Statement;
   readonly values: Values;
   /** `isMore` says that there was another row. */
-  readonly following: (isMore: boolean, last: OrderKey | null) => Chunks | null;
+  readonly following: (isMore: boolean, last: OrderKey | null) => PlanChunk | null;
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
-export function chunkByKeys(listed: Listed, after: OrderKey | null, until: OrderKey | null = null): Chunks {
+export function chunkByKeys(listed: Listed, after: OrderKey | null, until: OrderKey | null = null): PlanChunk {
   const { statements, values } = listed;
   const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
   const bound = { ...values, ...bindRange(after, until) };
@@ -70,7 +70,7 @@ export function chunkByKeys(listed: Listed, after: OrderKey | null, until: Order
 }
 
 /** Looks up the ids of each chunk in it. */
-export function chunkByIds(statement: Statement, ids: readonly string[]): Chunks {
+export function chunkByIds(statement: Statement, ids: readonly string[]): PlanChunk {
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ids: formatArray(ids.slice(0, rows)) },
@@ -91,7 +91,7 @@ interface Chunk {
   readonly release: () => void;
   readonly count: number;
   readonly last: OrderKey | null;
-  readonly following: Chunks | null;
+  readonly following: PlanChunk | null;
   readonly target: ReadTarget;
   /** The server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
@@ -170,7 +170,7 @@ function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
   const { reader, rowsMax, chunks, requirement } = plan;
   const { chunkRowsMax, chunkMemory } = reader.deps;
   const isLarge = rowsMax > chunkRowsMax;
-  const fitting = chunkMemory.rowsFitting(reader.request, firstChunkBytes);
+  const fitting = chunkMemory.countRowsFitting(reader.request, firstChunkBytes);
   const rows = Math.max(1, Math.min(fitting, isLarge ? firstChunkRows : rowsMax));
   const pool = isLarge || rowsMax > firstChunkRows * 2 ? 'long' : 'short';
   return readChunk(plan, { chunks, rows, bytes: firstChunkBytes, pool, requirement });
@@ -195,7 +195,7 @@ async function readChunk(plan: ChunkPlan, wanted: Wanted): Promise<Chunk> {
   const isContinuation = requirement.pageServer !== undefined;
   const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const chunk = await plan.reader.onTarget(requirement, async (attempt) => {
+  const chunk = await plan.reader.runOnTarget(requirement, async (attempt) => {
     const { target, asOfMs, failures, replica } = attempt;
     const read = new ChunkRows(plan, wanted, isContinuation);
     const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
@@ -301,7 +301,7 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
   underWay.rowsWanted = chooseRows(deps, underWay, bytes, plan.rowsMax - count);
   const { rowsWanted } = underWay;
   const wanted = {
-    chunks: chunk.following as Chunks,
+    chunks: chunk.following as PlanChunk,
     requirement: continuation,
     rows: rowsWanted,
     bytes: bytes * excess,

@@ -34,7 +34,7 @@ export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'base
   readonly filters: Parameters;
   readonly order: Direction;
   readonly start: { readonly page: number } | { readonly after: PageEnd };
-  readonly total: boolean;
+  readonly wantsTotal: boolean;
 }
 
 export type Parameters = Readonly<Record<string, string | readonly string[]>>;
@@ -59,7 +59,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
   const { filters, values } = parseFilters(compiled, { single, lists }, limits, faults);
   const page = parseInteger('page', single, 1, 999_999_999, faults);
   const perPage = parseSize(single, limits, faults);
-  const total = parseChoice(single, 'total', ['true', 'false'], 'false', faults) === 'true';
+  const wantsTotal = parseChoice(single, 'total', ['true', 'false'], 'false', faults) === 'true';
   const order = parseChoice(single, 'order', ['asc', 'desc'], 'asc', faults);
   const fields = lists.get('fields');
   const selection = parseFields(compiled, fields, faults);
@@ -90,7 +90,7 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
     order,
     start: after === undefined ? { page } : { after },
     perPage,
-    total,
+    wantsTotal,
     ...raw,
   };
 }
@@ -238,7 +238,7 @@ const synonyms: ReadonlyMap<string, string> = new Map(
     order: 'sort sortby sortorder orderby direction',
     fields: 'columns properties select',
     ids: 'id',
-    total: 'includetotal totalcount withtotal',
+    wantsTotal: 'includetotal totalcount withtotal',
     updatedSince: 'since modifiedsince updatedafter changedsince',
     from: 'start startdate datefrom',
     to: 'end enddate until dateto',

@@ -111,7 +111,7 @@ export class Reader {
     readonly checkMarks?: CheckedRun['checkMarks'],
   ) {}
 
-  onTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
+  runOnTarget<T>(requirement: Requirement, work: (attempt: Attempt) => Promise<T>): Promise<T> {
     return runOnReadTarget(this.deps, this.request, requirement, work);
   }
 
@@ -129,9 +129,9 @@ export class Reader {
   ): Promise<ReadRows> {
     const { caller, signal } = this.request;
     const run = { statement, workspace: caller.workspace, values, checkMarks: this.checkMarks };
-    return this.onTarget(requirement, async ({ target, asOfMs }) => {
+    return this.runOnTarget(requirement, async ({ target, asOfMs }) => {
       const rows: TextRow[] = [];
-      await target.long.run(run, { waitMs, signal }, (row) => void rows.push(row.texts()));
+      await target.long.run(run, { waitMs, signal }, (row) => void rows.push(row.getTexts()));
       return { rows, asOfMs };
     });
   }

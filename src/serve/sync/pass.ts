@@ -55,10 +55,10 @@ export class Pass {
 
   /** Throws sync_expired if the replica has another history than the pass. */
   readonly compare = (marks: readonly TextRow[]): void => {
-    for (const mark of marks) this.#inHistory(mark, this.before);
+    for (const mark of marks) this.#checkHistory(mark, this.before);
   };
 
-  #inHistory(row: TextRow, before: SyncPosition | null) {
+  #checkHistory(row: TextRow, before: SyncPosition | null) {
     const mark = parseMark(row);
     if (mark === null) throw new NotCurrent('the server is no replica');
     const timeline = this.latest(mark);
@@ -72,7 +72,7 @@ export class Pass {
   /** Throws sync_expired, or NotCurrent, which repeats the statement on another replica. */
   #advance(row: TextRow, now: SyncPosition | null): SyncPosition {
     const before = now ?? this.since;
-    const { mark, timeline } = this.#inHistory(row, before);
+    const { mark, timeline } = this.#checkHistory(row, before);
     if (mark.timeline !== timeline) throw new NotCurrent('the replica does not show that it follows the primary');
     if (before !== null && mark.lsn < before.lsn) throw new NotCurrent('the replica is behind the pass');
     if (now !== null && mark.xmin < now.xmin) throw new NotCurrent('the replica lacks transactions');

@@ -84,7 +84,7 @@ export function readSyncKeys(deps: {
     const keys: Buffer[] = [];
     const run = { statement: syncKeysStatement, workspace: null, values: {} };
     await target.short.run(run, { waitMs: deps.queueWaitMs }, (row) => {
-      keys.push(Buffer.from(String(row.texts()[0]).slice('\\x'.length), 'hex'));
+      keys.push(Buffer.from(String(row.getTexts()[0]).slice('\\x'.length), 'hex'));
     });
     return keys;
   });

@@ -89,7 +89,7 @@ export class Supervisor {
   }
 
   get reporting(): number {
-    return this.#heard().length;
+    return this.#handleMessage().length;
   }
 
   /** True if a report came within 10 seconds. */
@@ -109,7 +109,7 @@ export class Supervisor {
 
   /** Replaces one worker at a time; if the first is refused, the present ones stay. A call during a reload asks for another. */
   reload(resources: readonly Resource[]): void {
-    this.#next = this.#ofOtherBatches().length > 0 ? resources : null;
+    this.#next = this.#listOtherBatches().length > 0 ? resources : null;
     if (this.#next !== null || this.#isStopping) return;
     try {
       this.#fork({ number: this.#batch.number + 1, resources, hasServed: false });
@@ -125,8 +125,8 @@ export class Supervisor {
   }
 
   /** Reports ready while any worker is; all use the same replicas, so one worker's view of them counts. */
-  readiness(): Readiness {
-    const all = this.#heard().flatMap(({ readiness }) => readiness ?? []);
+  getReadiness(): Readiness {
+    const all = this.#handleMessage().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
     const recent = sumCounts(all.flatMap((each) => each.recent));
     const refusals = all.flatMap(({ refused }) =>
@@ -149,7 +149,7 @@ export class Supervisor {
     await Promise.all([...this.#watched.values()].map(stopWorker));
   }
 
-  #heard(): Watched[] {
+  #handleMessage(): Watched[] {
     return [...this.#watched.values()].filter((each) => each.silentPeriods <= periodsReady && each.readiness !== null);
   }
 
@@ -176,7 +176,7 @@ export class Supervisor {
   }
 
   /** Lists the workers of other batches, which exist during a reload. */
-  #ofOtherBatches(): Watched[] {
+  #listOtherBatches(): Watched[] {
     return [...this.#watched.values()].filter(({ batch }) => batch !== this.#batch);
   }
 
@@ -209,7 +209,7 @@ export class Supervisor {
 
   /** Drains an old worker once the new ones serve; when it has ended, another new one starts. */
   #replaceNext(): void {
-    const [old] = this.#ofOtherBatches();
+    const [old] = this.#listOtherBatches();
     if (old === undefined) return;
     if (this.#watched.size <= this.count) this.#forkAnother();
     else if ([...this.#watched.values()].every(({ batch, isReady }) => isReady || this.#isOld(batch)))
@@ -219,7 +219,7 @@ export class Supervisor {
   /** Continues after the end of an old worker, or of the first new one. */
   #continueReload({ batch, refusal }: Watched, end: string): void {
     if (batch.number > this.#batch.number) this.refuseReload(refusal ?? `A new worker ended with ${end}.`);
-    else if (this.#ofOtherBatches().length > 0) return this.#replaceNext();
+    else if (this.#listOtherBatches().length > 0) return this.#replaceNext();
     else {
       this.reloadRefused = null;
       this.observe({ type: 'reloaded', workers: this.#watched.size });

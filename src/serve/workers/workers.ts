@@ -73,11 +73,11 @@ function makePages({ webConcurrency, lagMaxMs }: Settings, supervisor: Superviso
   return {
     status: () => {
       const workers = { configured: webConcurrency, reporting: supervisor.reporting };
-      return reportStatus(supervisor.readiness(), lagMaxMs, workers);
+      return reportStatus(supervisor.getReadiness(), lagMaxMs, workers);
     },
     alive: () => supervisor.alive,
     metrics: () => metrics.text(supervisor.workers),
-    readiness: () => supervisor.readiness(),
+    readiness: () => supervisor.getReadiness(),
   };
 }
 

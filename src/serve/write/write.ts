@@ -45,21 +45,21 @@ export async function write(
     await positions.noteWrite(workspace, position);
   observe({ type: 'write_finished', outcome: isRefused ? outcome.code : nameOutcome(outcome, request) });
   if (isRefused) throw outcome;
-  const { status, row, mayRead, replayed } = outcome;
+  const { status, row, mayRead, isReplayed } = outcome;
   const headers: Record<string, string> = {};
   if (!request.isDryRun) {
     headers.ETag = makeEtag((at) => row[at] ?? null, compiled.tag);
     if (status === 201) headers.Location = location(row[compiled.idAt] as string);
   }
-  if (replayed) headers['Idempotent-Replayed'] = 'true';
+  if (isReplayed) headers['Idempotent-Replayed'] = 'true';
   const databaseMs = performance.now() - startedMs;
   const serializer = mayRead && request.mayRead ? compiled.fullRecord : compiled.writeScopeRecord;
   const content = { resource: compiled.resource, personal: serializer.personal, records: 1 };
-  return { status, headers, body: serializer.toJson(Row.of(row), workspace), content, databaseMs };
+  return { status, headers, body: serializer.toJson(Row.make(row), workspace), content, databaseMs };
 }
 
-const nameOutcome = ({ status, replayed }: Outcome, { isDryRun }: WriteRequest): string =>
-  isDryRun ? 'dry_run' : replayed ? 'replayed' : status === 201 ? 'created' : 'updated';
+const nameOutcome = ({ status, isReplayed }: Outcome, { isDryRun }: WriteRequest): string =>
+  isDryRun ? 'dry_run' : isReplayed ? 'replayed' : status === 201 ? 'created' : 'updated';
 
 export interface Outcome {
   readonly status: number;
@@ -67,7 +67,7 @@ export interface Outcome {
   readonly row: TextRow;
   /** An answer with only the write scope stays so when it is replayed. */
   readonly mayRead: boolean;
-  readonly replayed: boolean;
+  readonly isReplayed: boolean;
 }
 
 interface Writing {
@@ -132,7 +132,7 @@ function bindStored(request: WriteRequest): Values {
 }
 
 function makeOutcome(status: number, [text]: TextRow, { mayRead }: WriteRequest): Outcome {
-  return { status, row: JSON.parse(text as string) as TextRow, mayRead, replayed: false };
+  return { status, row: JSON.parse(text as string) as TextRow, mayRead, isReplayed: false };
 }
 
 /** Claims the key unless it was used or a reference is unknown; waits while another transaction holds it. */
@@ -182,7 +182,7 @@ async function recall(
     return otherwise();
   }
   if (same !== 't') throw makeReused('for a request with another method, path, If-Match or body');
-  const replay = { status: Number(status), mayRead: mayRead === 't', replayed: true };
+  const replay = { status: Number(status), mayRead: mayRead === 't', isReplayed: true };
   if (typeof record === 'string') return { outcome: { ...replay, row: JSON.parse(record) as TextRow }, position };
   const now = await transaction.commit({ statement: write.statements.read, values: { id: id as string } });
   const [row] = now.outcome[0];

@@ -27,7 +27,7 @@ export function proposeIndex(table: Table, name: string, purpose: string, wanted
   return [
     {
       path: `indexes/${file}.sql`,
-      about: [purpose, `About ${formatSize(bytes)}, by the estimate of ${count(table.rows)} rows.`],
+      about: [purpose, `About ${formatSize(bytes)}, by the estimate of ${sayCount(table.rows)} rows.`],
       index: { table: table.quoted, where, keys: listed, bytes },
       sql: `create index concurrently if not exists gateway_${file}
   on ${table.quoted} (${listed.join(', ')})${where};`,
@@ -55,7 +55,7 @@ export function formatSize(bytes: number): string {
   return `${Math.round(bytes / 1024 ** step)} ${['', 'kB', 'MB', 'GB'][step]}`;
 }
 
-export function count(rows: number): string {
+export function sayCount(rows: number): string {
   return Math.round(rows).toLocaleString('en');
 }
 

@@ -25,7 +25,7 @@ type Unshown = Omit<Subject, 'shown'>;
 /** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
 export function addHidings(subjects: readonly Unshown[], known: Known): Subject[] {
   const conditions = new Conditions(subjects, known);
-  return subjects.map((subject) => ({ ...subject, shown: conditions.shownOf(subject.table) }));
+  return subjects.map((subject) => ({ ...subject, shown: conditions.describeShown(subject.table) }));
 }
 
 /** A joined view is a condition of the statement already. */
@@ -112,28 +112,28 @@ class Conditions {
     this.#views = new Map(subjects.map(({ table, id }) => [table, { id, view: viewOf(table) }]));
   }
 
-  shownOf(table: Table): ShownRows {
-    const rows = this.#rowsOf(table);
+  describeShown(table: Table): ShownRows {
+    const rows = this.#getConditions(table);
     const open = (this.#above.get(table) ?? []).flatMap((to) => {
-      const kept = to.takes ? undefined : this.#aboveSql(to, alias, joinWorkspace(rows.way), 0);
+      const kept = to.takes ? undefined : this.#composeAbove(to, alias, joinWorkspace(rows.way), 0);
       return kept === undefined ? [] : [{ by: nameOpen(to.table, to.columns), kept }];
     });
     return { ...rows, open };
   }
 
-  #rowsOf(table: Table): RowConditions {
-    const rows = this.#rows.get(table) ?? this.#rowsAt(table, 0);
+  #getConditions(table: Table): RowConditions {
+    const rows = this.#rows.get(table) ?? this.#makeConditions(table, 0);
     this.#rows.set(table, rows);
     return rows;
   }
 
   /** Is undefined if there is no view, the view hides nothing, or no plain column of it has the ids. */
-  #viewOf(table: Table, references: readonly Column[]): string | undefined {
+  #findView(table: Table, references: readonly Column[]): string | undefined {
     const { id, view } = this.#views.get(table) ?? {};
     const [key, ...others] = references.filter((column) => column !== this.#known.tenant.columnIn(table));
     if (id === undefined || key !== id || others.length > 0 || !isPlain({ of: id, select: showId(id).select }))
       return undefined;
-    return listViewConditions(this.#rowsOf(table), true).length > 0 ? view : undefined;
+    return listViewConditions(this.#getConditions(table), true).length > 0 ? view : undefined;
   }
 
   /** Leads to the workspace through the tables `passed` and, from there, through the view of the first record that hides rows. */
@@ -141,7 +141,7 @@ class Conditions {
     const { tenant, steps = [] } = this.#known.workspaces.get(table) ?? {};
     const records = steps.slice(0, countRecordSteps(table, steps));
     for (const [at, step] of records.entries()) {
-      const view = isOptional(steps, at) ? undefined : this.#viewOf(step.table, [step.to]);
+      const view = isOptional(steps, at) ? undefined : this.#findView(step.table, [step.to]);
       if (view === undefined) continue;
       const way = {
         steps: [...steps.slice(0, at), pointStepTo(step, view)],
@@ -153,7 +153,7 @@ class Conditions {
   }
 
   /** In a subquery at this depth the row has another alias. */
-  #rowsAt(table: Table, depth: number, isSelf = false): RowConditions {
+  #makeConditions(table: Table, depth: number, isSelf = false): RowConditions {
     const row = depth === 0 ? alias : `o${depth}`;
     const { way, passed, viewed } = this.#wayOf(table);
     const orNoRow = (steps: number, sql: string): string =>
@@ -171,7 +171,7 @@ class Conditions {
     const linked = [table, ...passed].flatMap((from, i) =>
       (this.#above.get(from) ?? []).flatMap((to) => {
         const isAsked = to.takes && !(isSelf && to.table === table);
-        const kept = isAsked && this.#aboveSql(to, getAlias(i, row), way.tenant && joinWorkspace(way, row), depth);
+        const kept = isAsked && this.#composeAbove(to, getAlias(i, row), way.tenant && joinWorkspace(way, row), depth);
         return kept ? [{ by: to.table.quoted, kept: orNoRow(i, kept) }] : [];
       }),
     );
@@ -185,38 +185,38 @@ class Conditions {
    * record by its key alone, because a deleted record takes its rows with it whatever its workspace is. It is no join, because
    * PostgreSQL would then no longer read the list in its order.
    */
-  #aboveSql(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
+  #composeAbove(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
     const { table, columns } = to;
     const isSelf = (this.#above.get(table) ?? []).includes(to);
-    const record = (isSelf ? undefined : this.#inView(to)) ?? this.#inTable(to, depth + 1, isSelf);
+    const record = (isSelf ? undefined : this.#readInView(to)) ?? this.#readInTable(to, depth + 1, isSelf);
     if (record === undefined) return undefined;
     // `check` follows foreign keys alone, so where the workspace rests on a guess it must be compared.
     const isGuess = this.#known.workspaces.get(table)?.steps.some((step) => step.isGuess);
     const sameWorkspace = isGuess && workspace ? [`${record.workspace} = ${workspace}`] : [];
     const match = (values: readonly string[]): string =>
       [...record.keys.map((key, i) => `${key} = ${values[i]}`), ...sameWorkspace].join(' and ');
-    const isRecord = match(columns.map(({ quoted }) => `${from}.${quoted}`));
-    const isKept = record.kept.join(' and ');
+    const whereRecord = match(columns.map(({ quoted }) => `${from}.${quoted}`));
+    const allKept = record.kept.join(' and ');
     const next = columns.map(({ quoted }, i) => `o${depth + 1}.${quoted} as k${i}`).join(', ');
-    const isNext = match(columns.map((_, i) => `up.k${i}`));
+    const whereNext = match(columns.map((_, i) => `up.k${i}`));
     // In a table that refers to itself all records above must be kept, up to the last.
     const isShown = isSelf
-      ? `(with recursive up as (select ${next}, ${isKept} as kept${record.rows} where ${isRecord}
-      union select ${next}, ${isKept}${record.rows} join up on ${isNext}) select bool_and(kept is true) from up)`
-      : `(select true${record.rows} where ${[isRecord, ...record.kept].join(' and ')})`;
+      ? `(with recursive up as (select ${next}, ${allKept} as kept${record.rows} where ${whereRecord}
+      union select ${next}, ${allKept}${record.rows} join up on ${whereNext}) select bool_and(kept is true) from up)`
+      : `(select true${record.rows} where ${[whereRecord, ...record.kept].join(' and ')})`;
     const refersToNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${from}.${quoted} is null`]));
     return refersToNone.length === 0 ? isShown : `(${[...refersToNone, isShown].join(' or ')})`;
   }
 
-  #inView({ table, references }: Above): RecordSource | undefined {
-    const view = this.#viewOf(table, references);
+  #readInView({ table, references }: Above): RecordSource | undefined {
+    const view = this.#findView(table, references);
     const { id } = this.#views.get(table) ?? {};
     const keys = references.map((column) => (column === id ? 'o.id' : 'o.workspace_id'));
     return view === undefined ? undefined : { rows: ` from ${view} o`, keys, workspace: 'o.workspace_id', kept: [] };
   }
 
-  #inTable({ table, references }: Above, depth: number, isSelf: boolean): RecordSource | undefined {
-    const { way, own, above } = this.#rowsAt(table, depth, isSelf);
+  #readInTable({ table, references }: Above, depth: number, isSelf: boolean): RecordSource | undefined {
+    const { way, own, above } = this.#makeConditions(table, depth, isSelf);
     const kept = listViewConditions({ own, above });
     const row = `o${depth}`;
     const keys = references.map(({ quoted }) => `${row}.${quoted}`);

@@ -57,8 +57,8 @@ function requireFit({ schema, only = [] }: ChoiceInput, fit: readonly Table[], u
 function chooseImportant(tables: readonly Table[], { all, keep }: ChoiceInput): Table[] {
   const weight = (table: Table): number =>
     Math.log10(1 + table.rows) + new Set(listKeysTo(table, all).map(({ from }) => from)).size;
-  const isKept = ({ name }: Table): number => Number(keep.includes(name));
-  const ranked = [...tables].sort((a, b) => isKept(b) - isKept(a) || weight(b) - weight(a));
+  const rankKept = ({ name }: Table): number => Number(keep.includes(name));
+  const ranked = [...tables].sort((a, b) => rankKept(b) - rankKept(a) || weight(b) - weight(a));
   return tables.filter((table) => ranked.indexOf(table) < draftsMax);
 }
 
