@@ -75,6 +75,14 @@ test('no file is longer than 600 lines, and no function of the program than 60',
   t.deepEqual(long, []);
 });
 
+test('no two files of src have one name; the main file of a folder has the name of the folder', (t) => {
+  const names = src.flatMap(({ path }) => (/(\w+)\/\1\.ts$/.test(path) ? [] : posix.basename(path)));
+  t.deepEqual(
+    names.filter((name, i) => names.indexOf(name) !== i),
+    [],
+  );
+});
+
 test('folders and files are named after their content', (t) => {
   const vague = /(^|\/)(utils?|helpers?|services?|controllers?|managers?|common|misc|lib)(\/|\.ts$)|(^|\/)index\.ts$/i;
   const unclear = all.map(({ path }) => path).filter((path) => vague.test(path));
@@ -115,7 +123,7 @@ const forbidden: readonly { readonly what: string; readonly pattern: RegExp; rea
     pattern:
       /[`'"](?:select (?!the )|insert into |update \w+\.|delete from |with \w+ as \(|begin\b(?=[ '"])|alter (?:table|role|index) |drop (?:table|index|database) )/i,
     allowed:
-      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/(http\/tokens|sync\/token-seal|upkeep)\.ts$|^src\/cli\/(tokens|register)\.ts$/,
+      /^test\/|^bench\/|^demo\/|^src\/(postgres|operate|doctor)\/|^pull\/src\/(sql|mcp)\/|^src\/resource\/statements\/(sync-|write-)?statements\.ts$|^src\/serve\/(http\/token-look-up|sync\/token-seal|upkeep)\.ts$|^src\/cli\/(tokens|register)\.ts$/,
   },
 ];
 

@@ -1,5 +1,5 @@
 import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
-import { readAdminUrl } from './admin.js';
+import { readAdminUrl } from './admin-url.js';
 import { makeCommand, printLine, program, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;

@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { pick } from '../base/members.js';
 import { loadResources } from '../resource/definition/load.js';
 import { apiVersion } from '../serve/http/render.js';
+import { makeDocsPage } from '../serve/openapi/docs-page.js';
 import { makeOpenApi } from '../serve/openapi/openapi.js';
-import { makeDocsPage } from '../serve/openapi/page.js';
 import { documentSettings } from '../serve/openapi/values.js';
-import { readSettingsOfApp } from './admin.js';
+import { readSettingsOfApp } from './admin-url.js';
 import { makeCommand, printLine, sayError, UsageError } from './command.js';
 
 export const docsCommand = makeCommand({ out: { type: 'string' } }, async ({ out }) => {

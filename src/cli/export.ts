@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
 import { findNewestManifest, hashSha256, verifyExports } from '../operate/export/verify.js';
 import { loadSettings } from '../settings.js';
-import { readSettingsOfApp } from './admin.js';
+import { readSettingsOfApp } from './admin-url.js';
 import { makeCommand, printLine, sayError, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;

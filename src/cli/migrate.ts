@@ -12,7 +12,7 @@ import {
 import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../settings.js';
-import { readAdminUrl, readSettingsOfApp, requireViews } from './admin.js';
+import { readAdminUrl, readSettingsOfApp, requireViews } from './admin-url.js';
 import { Failure, makeCommand, parseWholeNumber, printLine, sayError, UsageError } from './command.js';
 
 const flag = { type: 'boolean' } as const;

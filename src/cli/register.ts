@@ -1,5 +1,5 @@
 import { runAsAdmin } from '../postgres/admin.js';
-import { readAdminUrl } from './admin.js';
+import { readAdminUrl } from './admin-url.js';
 import { type Command, makeCommand, printLine, printTable, printText, sayError, UsageError } from './command.js';
 import { composeMomentSql, findWorkspace, rephrase, requireDay } from './tokens.js';
 

@@ -7,7 +7,7 @@ import { sendToParent } from '../serve/peers/channel.js';
 import { type FromWorker, readStart, serveParent } from '../serve/workers/messages.js';
 import type { Workers } from '../serve/workers/workers.js';
 import { hideSecrets, listMisspeltNames, loadSettings, type Settings } from '../settings.js';
-import { readSettingsOfApp } from './admin.js';
+import { readSettingsOfApp } from './admin-url.js';
 import { makeCommand, parseWholeNumber, printText, sayError } from './command.js';
 
 const text = { type: 'string' } as const;

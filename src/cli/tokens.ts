@@ -8,7 +8,7 @@ import { fieldTypes } from '../resource/definition/field-types.js';
 import { loadResources } from '../resource/definition/load.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { hashToken, makeToken } from '../serve/http/token-format.js';
-import { readAdminUrl, readSettingsOfApp } from './admin.js';
+import { readAdminUrl, readSettingsOfApp } from './admin-url.js';
 import {
   type Command,
   Failure,

@@ -6,14 +6,14 @@ import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { getPlainViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
+import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './check-session.js';
 import { type Finding, getTitle, type Item, placeItem, sumUp } from './finding.js';
 import { scanItems } from './scans.js';
-import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server.js';
-import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './session.js';
-import { checkProjection, checkWallKey, type InspectionInput } from './settings.js';
-import type { ThoroughChecks } from './thorough/check.js';
+import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server-checks.js';
+import { checkProjection, checkWallKey, type InspectionInput } from './setting-checks.js';
+import type { ThoroughChecks } from './thorough/thorough.js';
 import { type CheckedServer, judge, makeCheckResult, type ServerKind, stranger } from './verdicts.js';
-import { checkApplied, checkCreate, checkViews, getViewNeed, listWriteNeeds } from './views.js';
+import { checkApplied, checkCreate, checkViews, getViewNeed, listWriteNeeds } from './view-checks.js';
 
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';
@@ -33,7 +33,7 @@ export async function inspect(
   depth: Depth = 'start',
 ): Promise<Inspections> {
   const thoroughChecks =
-    depth === 'all' ? await (await import('./thorough/check.js')).checkThoroughly(settings, resources) : null;
+    depth === 'all' ? await (await import('./thorough/thorough.js')).checkThoroughly(settings, resources) : null;
   const replicas = splitUrls(settings.replicaUrls);
   const { projection, items } = await checkProjection(settings, resources);
   if (replicas.length === 0) items.push(sumUp('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { getCorrection } from '../postgres/database-errors.js';
+import { runReadOnly } from './check-session.js';
 import { fail, type Item, readCheckSql, sumUp } from './finding.js';
 import { findScans, readPlan, type Scans } from './plan-scans.js';
-import { runReadOnly } from './session.js';
 
 /** With these settings plans name every scan, also of partitions, and the schemas of functions. */
 const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;

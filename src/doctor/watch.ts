@@ -2,11 +2,11 @@ import type pg from 'pg';
 import type { Event, Observe, RefusedResource } from '../base/events.js';
 import { getCorrection, getDatabaseErrorKind, getReason } from '../postgres/database-errors.js';
 import type { Resource } from '../resource/definition/resource.js';
+import { type CheckBounds, connectForCheck, isSlow, runReadOnly } from './check-session.js';
 import { getTitle, type Item, placeItem, sumUp } from './finding.js';
-import { checkTokens } from './server.js';
-import { type CheckBounds, connectForCheck, isSlow, runReadOnly } from './session.js';
+import { checkTokens } from './server-checks.js';
 import type { ServerKind } from './verdicts.js';
-import { checkApplied, checkViews, getViewNeed, listWriteNeeds, readAppliedNames } from './views.js';
+import { checkApplied, checkViews, getViewNeed, listWriteNeeds, readAppliedNames } from './view-checks.js';
 
 export interface WatchedServer {
   readonly kind: ServerKind;

@@ -5,7 +5,7 @@ import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkServerLate, inspect } from '../../src/doctor/inspect.js';
 import { scanItems } from '../../src/doctor/scans.js';
-import { checkServer } from '../../src/doctor/server.js';
+import { checkServer } from '../../src/doctor/server-checks.js';
 import type { CheckResult } from '../../src/postgres/probe.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import { startGateway } from '../../src/serve/gateway.js';

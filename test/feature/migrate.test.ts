@@ -17,7 +17,7 @@ import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import { urlAs } from '../../demo/cluster/passwords.js';
 import { projectRoot, readProject } from '../../src/base/paths.js';
-import { checkApplied } from '../../src/doctor/views.js';
+import { checkApplied } from '../../src/doctor/view-checks.js';
 import { defaultViewsDir, readSqlFiles } from '../../src/operate/migrate/sql-files.js';
 import { listSessionSettings } from '../../src/postgres/wire/session.js';
 import { loadResources } from '../../src/resource/definition/load.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { findReasonNotToShow, findReasonToLeaveOut } from '../../src/operate/adopt/columns/reasons.js';
-import { areRandom } from '../../src/operate/adopt/columns/values.js';
+import { areRandom } from '../../src/operate/adopt/columns/sampled-values.js';
 import { column } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

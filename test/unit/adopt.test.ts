@@ -4,10 +4,10 @@ import type pg from 'pg';
 import { isNamed, toSnakeCase } from '../../src/base/words.js';
 import { listDeletedPoints, listKeptConditions } from '../../src/operate/adopt/columns/deletions.js';
 import { findReasonToLeaveOut } from '../../src/operate/adopt/columns/reasons.js';
+import { type Form, guessForm, showInsideJson } from '../../src/operate/adopt/columns/sampled-values.js';
 import { showColumn } from '../../src/operate/adopt/columns/types.js';
-import { type Form, guessForm, showInsideJson } from '../../src/operate/adopt/columns/values.js';
 import { planFields } from '../../src/operate/adopt/definition/fields.js';
-import { leads } from '../../src/operate/adopt/definition/indexes.js';
+import { leads } from '../../src/operate/adopt/definition/index-drafts.js';
 import { draftParts } from '../../src/operate/adopt/definition/parts.js';
 import { makeKeyIdsFile, makeTokensFile } from '../../src/operate/adopt/files.js';
 import { getNames, toCamelCase, toSingular } from '../../src/operate/adopt/names.js';
@@ -16,8 +16,8 @@ import { findAuditLog, listDocuments } from '../../src/operate/adopt/tables/audi
 import { sample } from '../../src/operate/adopt/tables/catalog.js';
 import { describeId, findIdColumn } from '../../src/operate/adopt/tables/keys.js';
 import { findUsers } from '../../src/operate/adopt/tables/owners.js';
-import { findWorkspaces } from '../../src/operate/adopt/tables/paths.js';
 import { findTenant } from '../../src/operate/adopt/tables/tenant.js';
+import { findWorkspaces } from '../../src/operate/adopt/tables/workspace-paths.js';
 import { column, index, table } from '../support/adopt/tables.js';
 import { words } from '../support/words.js';
 

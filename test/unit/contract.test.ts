@@ -1,5 +1,5 @@
 import test from 'ava';
-import { checkOpenPoints } from '../../src/doctor/thorough/check.js';
+import { checkOpenPoints } from '../../src/doctor/thorough/thorough.js';
 import { loadResources } from '../../src/resource/definition/load.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { makeOpenApi } from '../../src/serve/openapi/openapi.js';

@@ -24,8 +24,8 @@ import {
 } from '../../src/postgres/database-errors.js';
 import { parseEntityTags } from '../../src/serve/entity-tags.js';
 import { getAddressKey } from '../../src/serve/http/admit.js';
+import { chooseEncoding } from '../../src/serve/http/content-encodings.js';
 import { FixedBody } from '../../src/serve/http/descriptions.js';
-import { chooseEncoding } from '../../src/serve/http/encodings.js';
 import { startExchange } from '../../src/serve/http/exchange.js';
 import { drain, listen } from '../../src/serve/http/listeners.js';
 import { respond, send } from '../../src/serve/http/respond.js';

@@ -4,9 +4,9 @@ import type { Statement } from '../../postgres/statement.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
+import { runReadOnly } from '../check-session.js';
 import { fail, faultIf, type Item, readCheckSql, sumUp, warn } from '../finding.js';
 import { type QueryPlan, readPlan } from '../plan-scans.js';
-import { runReadOnly } from '../session.js';
 
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
 async function explainPlan(client: pg.Client, { text, parameters }: Statement): Promise<QueryPlan> {

@@ -3,9 +3,9 @@ import { runAsAdmin } from '../../postgres/admin.js';
 import { getDatabaseErrorKind } from '../../postgres/database-errors.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { getPlace, type Leaf, listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
+import { runReadOnly } from '../check-session.js';
 import { fail, type Item, nameFile, sumUp } from '../finding.js';
 import { readPlan } from '../plan-scans.js';
-import { runReadOnly } from '../session.js';
 
 const rowsMax = 200;
 const bound = `set local statement_timeout = '2s'; set local search_path = ''`;

@@ -5,9 +5,9 @@ import { guard } from '../../postgres/wire/queries.js';
 import type { WorkspaceMac } from '../../postgres/workspace-mac.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { nameOrderedView } from '../../resource/statements/walls.js';
+import { runReadOnly } from '../check-session.js';
 import { fail, type Item, sumUp, warn } from '../finding.js';
-import { runReadOnly } from '../session.js';
-import { checkViews } from '../views.js';
+import { checkViews } from '../view-checks.js';
 
 /** Views that read as the role that ran `migrate`. */
 const tokenViews = ['gateway.workspaces', 'gateway.token_owners'];

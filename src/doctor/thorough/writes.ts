@@ -11,10 +11,10 @@ import { formatText, getType } from '../../resource/definition/field-types.js';
 import { listLeaves, type Resource } from '../../resource/definition/resource.js';
 import { addShown } from '../../resource/statements/write-statements.js';
 import { makeEtag, parseEntityTags } from '../../serve/entity-tags.js';
-import type { Target, WriteRequest } from '../../serve/write/request.js';
 import { makeClaim, makeLock, type Outcome, writeOnce } from '../../serve/write/write.js';
+import type { Target, WriteRequest } from '../../serve/write/write-request.js';
+import { runReadOnly } from '../check-session.js';
 import { fail, faultIf, type Item, sumUp, warn } from '../finding.js';
-import { runReadOnly } from '../session.js';
 
 const begin = `begin isolation level read committed; set local lock_timeout = '250ms'; set local statement_timeout = '1s'`;
 

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { projectRoot } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { openPrefix } from '../../resource/definition/resource.js';
-import { formatSize, sayCount } from './definition/indexes.js';
+import { formatSize, sayCount } from './definition/index-drafts.js';
 import { type Draft, makeDraft } from './draft.js';
 import { makeKeyIdsFile, makeTokensFile, planLogWrite } from './files.js';
 import { formatLedger } from './hiding/ledger.js';
@@ -11,7 +11,7 @@ import { listItems } from './names.js';
 import { AdoptRefused, type Point, type Survey } from './schema.js';
 import { type DraftFile, formatPoint, printFile, toPoints } from './sql.js';
 import { type SurveyOptions, survey } from './survey.js';
-import { draftsMax } from './tables/choice.js';
+import { draftsMax } from './tables/subject-choice.js';
 
 // The public face of this folder: `adopt` writes drafts, and `countShown` in rows.ts compares views with a draft of today. survey.ts reads
 // the app, and draft.ts makes the files of a resource. Below them, each folder imports only from those named before it: columns/ judges a

@@ -15,7 +15,7 @@ import type { DraftFile, Points } from './sql.js';
 import { alias, composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, rowXid, toPoints } from './sql.js';
 import { describeGuesses } from './tables/guesses.js';
 import { describeId } from './tables/keys.js';
-import { describePath } from './tables/paths.js';
+import { describePath } from './tables/workspace-paths.js';
 
 export interface Draft {
   readonly subject: Subject;

@@ -7,12 +7,12 @@ import type { Column, Known, Subject, Survey, Table, WorkspaceOf } from './schem
 import { AdoptRefused } from './schema.js';
 import { findAuditLog, listDocuments } from './tables/audit-log.js';
 import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
-import { type Choice, chooseTables, readOtherRelations } from './tables/choice.js';
 import { addGuessedKeys, findOpenReferences } from './tables/guesses.js';
 import { findIdColumn } from './tables/keys.js';
 import { countOwnerless, findOwners, findUsers } from './tables/owners.js';
-import { findWorkspaces } from './tables/paths.js';
+import { type Choice, chooseTables, readOtherRelations } from './tables/subject-choice.js';
 import { findTenant } from './tables/tenant.js';
+import { findWorkspaces } from './tables/workspace-paths.js';
 
 export interface SurveyOptions {
   readonly schema: string;

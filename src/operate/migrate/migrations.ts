@@ -19,8 +19,8 @@ import {
   runInTransaction,
   type SqlFile,
 } from './sql-files.js';
+import { listWallKeys, requireWallKey, retireWallKeys, storeWallKey } from './stored-wall-keys.js';
 import { dropViews, replaceViews } from './views.js';
-import { listWallKeys, requireWallKey, retireWallKeys, storeWallKey } from './wall-key.js';
 
 export interface LockOptions {
   readonly waitMs?: number | undefined;

@@ -1,7 +1,7 @@
 import { type FieldType, getType } from '../definition/field-types.js';
 import { type Filter, getKind } from '../definition/filter-kinds.js';
 import type { Direction, OrderColumn, Resource } from '../definition/resource.js';
-import { type Fragment, Parameter, sql } from './sql.js';
+import { type Fragment, Parameter, sql } from './knex.js';
 
 /** Casts a value for a column of the type: no number is out of range. */
 export function castTo(type: FieldType, value: string): string {

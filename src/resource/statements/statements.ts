@@ -13,7 +13,7 @@ import {
   operators,
   whereValue,
 } from './conditions.js';
-import { asLiteral, compile, type Fragment, orderBy, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
+import { asLiteral, compile, type Fragment, orderBy, Parameter, type Query, queryEnds, readRows, sql } from './knex.js';
 import { listOrderFrom, nameOrderedView } from './walls.js';
 
 // Example: GET /werkbonnen?installationId=…&cursor=… reads

@@ -3,7 +3,7 @@ import type { IdType } from '../definition/field-types.js';
 import { listFilterRanges } from '../definition/filter-kinds.js';
 import { type OrderColumn, type Resource, type ResourceSync, rowXid, versionColumn } from '../definition/resource.js';
 import { type Bounds, makeBounded } from './conditions.js';
-import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './sql.js';
+import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './knex.js';
 import { compileStatements, mapBounds } from './statements.js';
 import { composePartVersion, composeRecordVersion, nameOrderedPart, nameOrderedView, sourceColumn } from './walls.js';
 

@@ -13,7 +13,7 @@ import {
   rowXid,
   versionColumn,
 } from '../definition/resource.js';
-import { orderBy, readRows, sql } from './sql.js';
+import { orderBy, readRows, sql } from './knex.js';
 
 // The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
 // `gateway` that `migrate` makes of it: with the rows of one workspace, the columns of the definition, and the order in which a statement

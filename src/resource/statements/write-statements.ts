@@ -10,7 +10,7 @@ import {
   type ResourceWrite,
 } from '../definition/resource.js';
 import { castTo } from './conditions.js';
-import { compile, type Fragment, Parameter, type Query, readRows, sql } from './sql.js';
+import { compile, type Fragment, Parameter, type Query, readRows, sql } from './knex.js';
 import { listEntryColumns } from './walls.js';
 
 type WritableResource = Resource & { readonly write: ResourceWrite };

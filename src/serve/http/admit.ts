@@ -8,7 +8,7 @@ import type { Limits } from '../../base/flow/gates.js';
 import { type RateLimiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
 import { getExchange } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
-import type { Access, Tokens } from './tokens.js';
+import type { Access, Tokens } from './token-look-up.js';
 
 export interface Admission {
   readonly tokens: Tokens;

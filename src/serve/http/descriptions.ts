@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import type { Resource } from '../../resource/definition/resource.js';
 import { matchesWeakly, parseEntityTags } from '../entity-tags.js';
+import { makeDocsPage } from '../openapi/docs-page.js';
 import { makeOpenApi } from '../openapi/openapi.js';
-import { makeDocsPage } from '../openapi/page.js';
 import { makeApiIndex, type OpenApiOptions } from '../openapi/values.js';
 import type { Reply } from '../reply.js';
-import { chooseEncoding, compress } from './encodings.js';
+import { chooseEncoding, compress } from './content-encodings.js';
 
 export type Descriptions = ReturnType<typeof makeDescriptions>;
 

@@ -4,7 +4,7 @@ import type { Context } from 'koa';
 import { ClientGone } from '../../base/errors.js';
 import type { Sent } from '../reply.js';
 import { tokenPrefix } from './token-format.js';
-import type { Access, TokenRefusal } from './tokens.js';
+import type { Access, TokenRefusal } from './token-look-up.js';
 
 export type Exchange = ReturnType<typeof startExchange>;
 

@@ -7,7 +7,7 @@ import type { Observe } from '../../base/events.js';
 import { getReason } from '../../postgres/database-errors.js';
 import type { ChunkMemory } from '../read/chunk-memory.js';
 import type { Piece, Reply } from '../reply.js';
-import { chooseEncoding, compress } from './encodings.js';
+import { chooseEncoding, compress } from './content-encodings.js';
 import { getExchange } from './exchange.js';
 import { commonHeaders } from './render.js';
 

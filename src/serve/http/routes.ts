@@ -13,17 +13,17 @@ import type { ReadDeps } from '../read/routing.js';
 import type { ReadContent } from '../read-register.js';
 import type { Reply } from '../reply.js';
 import { planFeed, readDigest, readIds, type SyncDeps } from '../sync/feed.js';
-import { type FeedRequest, parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/request.js';
+import { type FeedRequest, parseDigest, parseFeed, parseIds, type SyncCall } from '../sync/sync-request.js';
 import type { TokenSeal } from '../sync/token-seal.js';
-import { parseWrite } from '../write/request.js';
 import { type WriteDeps, write } from '../write/write.js';
+import { parseWrite } from '../write/write-request.js';
 import { type Admission, admit, admitPublic, requireScope } from './admit.js';
 import type { BodyReader } from './body.js';
 import type { FixedBody } from './descriptions.js';
 import { getExchange, makeClientSignal } from './exchange.js';
 import { countHeaders, getOrigin } from './request-head.js';
 import { type RespondDeps, respond, send } from './respond.js';
-import type { Access } from './tokens.js';
+import type { Access } from './token-look-up.js';
 
 export interface RouteDeps extends Admission, RespondDeps {
   readonly reads: ReadDeps;

@@ -11,8 +11,8 @@ import { type ReadDeps, Reader } from '../read/routing.js';
 import { makeDataAsOf, type Reply } from '../reply.js';
 import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
-import { type DigestRequest, type FeedRequest, type HashRequest, listPrefixes, listSections } from './request.js';
 import { type Found, listRanges, type ReadInPass, type ScanPlace, scan } from './scan.js';
+import { type DigestRequest, type FeedRequest, type HashRequest, listPrefixes, listSections } from './sync-request.js';
 
 export interface SyncDeps {
   readonly reads: ReadDeps;

@@ -13,7 +13,7 @@ import { apiVersion } from '../http/render.js';
 import { documentSettings } from '../openapi/values.js';
 import { openLog } from '../ops/log.js';
 import { gauges, type MetricValues, makeEventMetrics } from '../ops/metrics.js';
-import { makeOpsServer } from '../ops/server.js';
+import { makeOpsServer } from '../ops/ops-server.js';
 import { reportStatus } from '../ops/status.js';
 import { listenToWorkers, sendToWorker } from '../peers/channel.js';
 import { serveWorkers } from '../peers/workers.js';

@@ -14,7 +14,7 @@ import { type FieldType, getType } from '../../resource/definition/field-types.j
 import { composeDiff, type NewChange } from '../../resource/projection/audit-diff.js';
 import { makeEtag, matchesStrongly } from '../entity-tags.js';
 import type { Reply } from '../reply.js';
-import type { Target, WriteRequest } from './request.js';
+import type { Target, WriteRequest } from './write-request.js';
 
 export interface WriteDeps {
   readonly primary: Primary;

@@ -2,8 +2,8 @@ import { isNamed, type Purpose, toSnakeCase } from '../../../base/words.js';
 import { areAddresses, findSecret, isPersonalDocument } from '../../../doctor/thorough/contents.js';
 import { toSingular } from '../names.js';
 import { askOnce, type Column, type Point, type Table, type TypeMember } from '../schema.js';
+import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './sampled-values.js';
 import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumber, isTextual } from './types.js';
-import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './values.js';
 
 // The public face of columns/, which judges a column alone: types.ts has what its type means, values.ts what its values are, deletions.ts
 // whether it hides rows, and this file whether clients may see it. Example: `password_hash` is left out ("secrets, by the name"), `note`

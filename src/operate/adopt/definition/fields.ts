@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Judged } from '../columns/reasons.js';
 import { findReasonNotToShow, findReasonToLeaveOut, isPersonal, judgeColumns } from '../columns/reasons.js';
+import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/sampled-values.js';
 import type { IndexKey, ShownColumn } from '../columns/types.js';
 import { composeMoment, isMoments, isTextual, showColumn, showId } from '../columns/types.js';
-import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
 import { chooseUntaken, getNames, toCamelCase } from '../names.js';
 import { askOnce, askOnceAbout, type Column, listKeysTo, type Point, type Subject, type Survey } from '../schema.js';
 import { drawSample, joinFrom, joinWorkspace, type Points, preset } from '../sql.js';

@@ -5,7 +5,7 @@ import type { ApiNames } from '../names.js';
 import { type Column, type Index, provesAll, type Subject, type Survey } from '../schema.js';
 import type { DraftFile } from '../sql.js';
 import { type FieldJson, type Fields, findReferenceOf, type ViewColumn } from './fields.js';
-import { type IndexKeys, listUsableIndexes, proposeIndex } from './indexes.js';
+import { type IndexKeys, listUsableIndexes, proposeIndex } from './index-drafts.js';
 
 const filtersMax = 16; // resource.schema.json allows no more
 const lookUpsMax = 2; // each look-up may need an index of its own

@@ -3,16 +3,16 @@ import { shortenName } from '../../../postgres/statement.js';
 import { getDeletionColumns, listDeletedPoints, listKeptConditions } from '../columns/deletions.js';
 import type { Judged } from '../columns/reasons.js';
 import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealed } from '../columns/reasons.js';
+import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/sampled-values.js';
 import { makePlainKey, showId } from '../columns/types.js';
-import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/values.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
 import { askOnce, type Column, findColumn, type Subject, type Survey, type Table, type Tenant } from '../schema.js';
 import { alias, type DraftFile, joinFrom, joinWorkspace, nameAs, type Points, rowXid } from '../sql.js';
 import { listDocuments } from '../tables/audit-log.js';
 import { choosePartKeys, getReferenceTo, type PartKeys } from '../tables/keys.js';
-import { listSteps } from '../tables/paths.js';
+import { listSteps } from '../tables/workspace-paths.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
-import { proposeIndex } from './indexes.js';
+import { proposeIndex } from './index-drafts.js';
 
 // The rows of a part are a list in each record. Example: of `lines` with order_id, the view of orders has the column `(select …
 // json_agg(p.*) … from (select p.id, p.title from lines p where p.order_id = t.id order by p.id) p)`, without the columns that the order

@@ -5,7 +5,7 @@ import { getNames, toSingular } from '../names.js';
 import type { Column, Known, Point, ReferenceStep, ShownRows, Subject, Table, View, ViewId } from '../schema.js';
 import { askOnceAbout } from '../schema.js';
 import { alias, getAlias, isOptional, joinFrom, joinWorkspace } from '../sql.js';
-import { isPeople, listReferences } from '../tables/paths.js';
+import { isPeople, listReferences } from '../tables/workspace-paths.js';
 
 // The public face of hiding/: `addHidings` finds the conditions of a row to be shown, and ledger.ts counts the rows that each of them
 // hides. A row is shown if it is not deleted itself and the view of each record above it shows that record.

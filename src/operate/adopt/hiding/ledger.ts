@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { toPointer } from '../../../base/members.js';
+import { parseJson } from '../columns/sampled-values.js';
 import { showId } from '../columns/types.js';
-import { parseJson } from '../columns/values.js';
 import { getNames } from '../names.js';
 import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from '../schema.js';
 import { askOnce, sumRows } from '../schema.js';

@@ -1,7 +1,7 @@
 import { isNamed } from '../../../base/words.js';
 import type { DiffShape } from '../../../resource/projection/audit-diff.js';
+import { parseJson } from '../columns/sampled-values.js';
 import { holdsDocuments, isDocument, isInteger } from '../columns/types.js';
-import { parseJson } from '../columns/values.js';
 import type { AuditLog, Column, Table } from '../schema.js';
 
 /** Recognizes an audit log by the names of its columns, and finds its diff: the first JSON column with a shape that the gateway reads. */

@@ -2,7 +2,7 @@ import { findReasonToLeaveOut } from '../columns/reasons.js';
 import { describeTextInKey, isInteger } from '../columns/types.js';
 import type { Column, Index, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
 import { findColumn, provesAll } from '../schema.js';
-import { listReferences, type Reference } from './paths.js';
+import { listReferences, type Reference } from './workspace-paths.js';
 
 // The id of a record. A walk by cursor loses rows whose id repeats, so a unique index has to prove each id.
 

@@ -7,7 +7,7 @@ import type { Column, Known, Owners, ReferenceStep, Survey, Table, Tenant } from
 import { findColumn } from '../schema.js';
 import { alias, composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
 import { findIdColumn } from './keys.js';
-import { listSteps } from './paths.js';
+import { listSteps } from './workspace-paths.js';
 
 // The users who may have tokens: users of one workspace each, or members of several.
 

@@ -2,7 +2,7 @@ import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { getFieldType } from '../columns/types.js';
 import type { Column, ForeignKey, Table, Tenant } from '../schema.js';
 import { AdoptRefused, findColumn, listKeysTo } from '../schema.js';
-import { findWorkspaces, isPeople, mapKeys } from './paths.js';
+import { findWorkspaces, isPeople, mapKeys } from './workspace-paths.js';
 
 // The column that divides rows among workspaces. Example: `orders`, `jobs` and most other tables have company_id, which refers to
 // `companies`. Then company_id is the column, and companies are the root: each of its rows is a workspace.

@@ -18,8 +18,8 @@ import { parseKeyring } from '../resource/projection/keyring.js';
 import { makeTextOpener } from '../resource/projection/sealed-cells.js';
 import { getViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
+import { runReadOnly } from './check-session.js';
 import { fail, faultIf, type Item, readCheckSql, sumUp } from './finding.js';
-import { runReadOnly } from './session.js';
 import type { ServerKind } from './verdicts.js';
 
 export async function checkServer(

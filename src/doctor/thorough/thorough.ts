@@ -5,10 +5,10 @@ import { compileResource } from '../../resource/compiled.js';
 import { getPlace, listLeaves, openPrefix, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
 import { type Item, nameFile, sumUp, warn } from '../finding.js';
-import type { InspectionInput } from '../settings.js';
+import type { InspectionInput } from '../setting-checks.js';
 import { checkIndexes, checkPlans } from './plans.js';
-import { checkRecords } from './records.js';
 import { checkReferences } from './references.js';
+import { checkRecords } from './sampled-records.js';
 import { checkIds, sampleWorkspaces } from './workspaces.js';
 import { checkUnique, checkWrites } from './writes.js';
 

@@ -10,8 +10,8 @@ import { getColumns, getPlace, type Leaf, listLeaves, type Resource } from '../.
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileSerializer } from '../../resource/serializer/row-serializer.js';
 import { compileStatements } from '../../resource/statements/statements.js';
+import { runReadOnly } from '../check-session.js';
 import { fail, faultIf, type Item, type Level, nameFile, sumUp } from '../finding.js';
-import { runReadOnly } from '../session.js';
 import { findUnexpected } from './contents.js';
 import { listFormsLeftOut } from './left-out.js';
 

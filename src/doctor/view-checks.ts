@@ -10,7 +10,7 @@ import {
   rowXid,
 } from '../resource/definition/resource.js';
 import { listCodecColumns } from '../resource/projection/codec.js';
-import { sql } from '../resource/statements/sql.js';
+import { sql } from '../resource/statements/knex.js';
 import {
   byLogins,
   getGivenColumns,
@@ -19,9 +19,9 @@ import {
   makeWalls,
   testPolicy,
 } from '../resource/statements/walls.js';
+import { runReadOnly } from './check-session.js';
 import { type FindingCode, type Item, nameFile, readCheckSql, sumUp } from './finding.js';
 import { readPlan } from './plan-scans.js';
-import { runReadOnly } from './session.js';
 
 /** A need of the gateway that sql/check/views.sql compares with the database. */
 export interface ViewNeed {

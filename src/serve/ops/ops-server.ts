@@ -7,7 +7,7 @@ import type { Settings } from '../../settings.js';
 import type { FixedBody } from '../http/descriptions.js';
 import { commonHeaders } from '../http/render.js';
 import { countHeaders } from '../http/request-head.js';
-import { makePagePolicy } from '../openapi/page.js';
+import { makePagePolicy } from '../openapi/docs-page.js';
 import type { Readiness, StatusReport } from './status.js';
 
 export interface OpsDeps {

@@ -4,7 +4,7 @@ import { findReasonToLeaveOut } from '../columns/reasons.js';
 import { AdoptRefused, listKeysTo, type Survey, type Table } from '../schema.js';
 import type { OpenReference } from './guesses.js';
 import { choosePartKeys, findIdColumn } from './keys.js';
-import { isPeople, listReferences, type Reference } from './paths.js';
+import { isPeople, listReferences, type Reference } from './workspace-paths.js';
 
 // The public face of tables/ is one question in each file, asked in the order of survey.ts. This file chooses which tables become resources
 // or parts, and says why the others do not. Example: `orders` has company_id and becomes a resource. `order_lines` refers to orders alone,
