@@ -15,7 +15,7 @@ export interface CheckedServer {
 
 /** A primary takes writes without a replica. */
 const withoutReplica =
-  'this is no replica but a primary, and no replica can be used: reads will be answered 503, writes are served.';
+  'This is no replica but a primary, and no replica can be used: reads will be answered 503, writes are served.';
 
 /** Details of a server in the other state, which is no fault while another server has the right state. */
 const otherState: Readonly<Record<ServerKind, string>> = {

@@ -17,7 +17,7 @@ const expire = prepareSql(
   [],
 );
 /** Runs once a minute, so it costs the primary little. */
-const note = prepareSql('token.uses', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
+const note = prepareSql('upkeep.notes', 'select gateway.note_token_uses($1::uuid[]), gateway.note_reads($2::jsonb)', [
   'ids',
   'reads',
 ]);

@@ -190,12 +190,17 @@ for (const kind of Object.keys(kinds) as Kind[])
     );
   });
 
-test('a view of the app that reads one of the gateway stops it, and nothing is changed', async (t) => {
+test('another migration, or a view of the app that reads one of the gateway, stops it, and nothing is changed', async (t) => {
   await appDatabase('read');
   const url = cluster.primary.url('read');
   await install(url);
   await runAsAdmin(url, (client) => client.query('create view app.report as select id from records.klanten'));
   const before = await linesOf('read');
+  await runAsAdmin(url, async (client) => {
+    await client.query('begin; lock table gateway.migration_lock in share update exclusive mode');
+    t.regex((await migrate(url, '--uninstall', '--yes')).stderr, /^Another migration is under way/);
+    await client.query('rollback');
+  });
   const { code, stderr } = await migrate(url, '--uninstall', '--yes');
   t.is(code, 1);
   t.regex(stderr, /view app\.report depends on/);

@@ -1,6 +1,8 @@
 import pg from 'pg';
 import { readProject } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
+import { lockNotAvailable } from '../../postgres/database-errors.js';
+import { MigrationFailed } from './sql-files.js';
 import { composeDrops, dropInOrder, readSchemaObjects, replace } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
@@ -37,7 +39,10 @@ export async function uninstall(adminUrl: string, note: (change: string) => void
     let changes: string[] = [];
     await replace(client, async () => {
       changes = [];
-      await client.query('lock table gateway.migration_lock in share update exclusive mode nowait');
+      await client.query(lockMigrations).catch((error: pg.DatabaseError) => {
+        if (error.code !== lockNotAvailable) throw error;
+        throw new MigrationFailed('Another migration is under way: repeat the command when it has ended.');
+      });
       await undo(client);
       await dropInOrder(client, composeDrops(await readSchemaObjects(client, [])));
       for (const role of await readRoles(client)) changes.push(await removeRole(client, role));
@@ -47,6 +52,8 @@ export async function uninstall(adminUrl: string, note: (change: string) => void
     for (const change of changes) note(change);
   });
 }
+
+const lockMigrations = 'lock table gateway.migration_lock in share update exclusive mode nowait';
 
 const missingObjectCodes: ReadonlySet<string | undefined> = new Set(['42704', '42883', '42P01', '3D000', '3F000']);
 

@@ -73,7 +73,6 @@ const errors = {
   KeyReused: [['idempotency_key_reused'], counted],
   PreconditionRequired: [['precondition_required'], [...counted, 'Dry-Run']],
   TooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
-  PublicTooManyRequests: [['rate_limited'], [...countedWithToken, 'Retry-After']],
   HeadersTooLarge: [['headers_too_large'], countedWithToken],
   NotImplemented: [['not_implemented'], countedWithToken],
   InternalError: [['internal'], [...countedWithToken, 'Dry-Run']],
@@ -101,7 +100,7 @@ const create: readonly ErrorName[] = [
   ...(['BadWrite', 'Forbidden', ...ofToken, 'Conflict', 'UnsupportedMediaType', 'KeyReused'] as const),
   'WriteUnavailable',
 ];
-const ofAddress: readonly ErrorName[] = ['PublicTooManyRequests', ...transport, 'PublicUnavailable'];
+const ofAddress: readonly ErrorName[] = ['TooManyRequests', ...transport, 'PublicUnavailable'];
 
 /** Errors of an operation by its kind. */
 const errorSets = {

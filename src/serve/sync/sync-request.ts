@@ -120,7 +120,7 @@ export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
   const parsed = parseQuery(call.query, [...syncParameters.digest, ...ofPeriod], faults);
   const { single } = parsed;
   const depth = single.get('depth') ?? '0';
-  if (!/^[0-4]$/.test(depth)) {
+  if (!/^\d$/.test(depth) || Number(depth) > depthMax) {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;
     faults.push({ parameter: 'depth', code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
   }
