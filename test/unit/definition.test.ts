@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import test from 'ava';
+import fc from 'fast-check';
 import type { FieldError } from '../../src/base/errors.js';
 import type { Event } from '../../src/base/events.js';
 import { projectRoot } from '../../src/base/paths.js';
@@ -10,6 +12,7 @@ import { compileResource } from '../../src/resource/compiled.js';
 import { fieldTypes } from '../../src/resource/definition/field-types.js';
 import { filterKinds, parameterNames, parseFilter } from '../../src/resource/definition/filter-kinds.js';
 import { loadResources } from '../../src/resource/definition/load.js';
+import { makeWriteSchema } from '../../src/resource/definition/record-schema.js';
 import type { Field, Resource } from '../../src/resource/definition/resource.js';
 import { compileBodyChecks } from '../../src/resource/definition/write-validators.js';
 import { parseKeyring } from '../../src/resource/projection/keyring.js';
@@ -304,6 +307,58 @@ test('a pattern that backtracks without end refuses the value, and does not stop
   });
   t.deepEqual(patch({ naam: 'a'.repeat(60) }), []);
   t.like(patch({ naam: `${'a'.repeat(60)}!` }), [{ pointer: '/naam', code: 'invalid_format' }]);
+});
+
+const boundValue = fc.constantFrom(0, 1, 2, 3, 7, 2.5, 'a', 'ab', '', '7', '2026-03-14', true, false, null);
+const bound: fc.Arbitrary<object> = fc.oneof(
+  fc.constantFrom({ pattern: '^a' }, { minLength: 2 }, { maxLength: 1 }, { format: 'email' }),
+  fc.constantFrom({ minimum: 2 }, { maximum: 3 }, { exclusiveMinimum: 2 }, { exclusiveMaximum: 3 }, { multipleOf: 2 }),
+  boundValue.map((value) => ({ const: value })),
+  fc.uniqueArray(boundValue, { minLength: 1, maxLength: 4 }).map((some) => ({ enum: some })),
+);
+const boundWithin: fc.Arbitrary<object> = fc.oneof(
+  bound,
+  bound.map((inner) => ({ not: inner })),
+  fc.tuple(bound, bound, bound).map(([one, then, other]) => ({ if: one, then, else: other })),
+  fc.tuple(fc.constantFrom('anyOf', 'oneOf', 'allOf'), bound, bound).map(([name, ...some]) => ({ [name]: some })),
+);
+
+test('a value of a write has a fault exactly if JSON Schema refuses it, whatever keywords bound its field', (t) => {
+  const installations = loadResources('').find(({ name }) => name === 'installaties') as Resource;
+  const types = fc.constantFrom<Field['type'][]>(
+    'uuid',
+    'bigint',
+    'text',
+    'enum',
+    'integer',
+    'number',
+    'boolean',
+    'date',
+  );
+  const values = fc.array(boundValue, { minLength: 1, maxLength: 9 });
+  const counts = { refused: 0, taken: 0 };
+  const property = fc.property(types, boundWithin, bound, fc.boolean(), values, (type, one, other, nullable, some) => {
+    const member = { column: 'c', type, nullable, description: '', write: { schema: { ...one, ...other } } } as Field;
+    const ajv = new Ajv2020({ strict: false });
+    formats.default(ajv);
+    const accepts = ajv.compile(makeWriteSchema(member));
+    const { patch } = compileBodyChecks({ ...installations, fields: { member } });
+    for (const value of some) {
+      t.is(patch({ member: value }).length > 0, !accepts(value), JSON.stringify([type, nullable, one, other, value]));
+      counts[accepts(value) ? 'taken' : 'refused']++;
+    }
+  });
+  fc.assert(property, { numRuns: 300 });
+  t.true(Math.min(counts.refused, counts.taken) > 50, JSON.stringify(counts));
+  const member: Field = {
+    column: 'c',
+    type: 'integer',
+    description: '',
+    write: { schema: { enum: [1, 2, 3] } },
+  } as Field;
+  const { patch } = compileBodyChecks({ ...installations, fields: { member } });
+  t.deepEqual(patch({ member: 7 }), [{ pointer: '/member', code: 'invalid', detail: 'This must be one of: 1, 2, 3.' }]);
+  for (const value of ['7', null, 2.5]) t.is(patch({ member: value }).length, 1, 'the wrong type is the only fault');
 });
 
 test('a change of a definition counts as a change of what is shown, whatever its members are named, unless it is prose', (t) => {

@@ -86,11 +86,16 @@ function makeBodyCompiler(): Ajv2020 {
 function listBodyFaults(errors: readonly ErrorObject[], known: ReadonlySet<string>): FieldError[] {
   const byPointer = new Map<string, FieldError>();
   for (const error of errors) {
-    if (error.keyword === 'enum' && typeof error.data !== 'string') continue; // another error names the wrong type
+    if (error.keyword === 'enum' && errors.some((other) => namesTypeOf(error, other))) continue;
     const { pointer, code, detail } = describeBodyFault(error, known);
     byPointer.set(`${pointer} ${code}`, { pointer, code, detail });
   }
   return [...byPointer.values()];
+}
+
+/** Only an error that stands in the list excuses another, so that a refused value always keeps a fault. */
+function namesTypeOf({ instancePath, parentSchema }: ErrorObject, other: ErrorObject): boolean {
+  return other.keyword === 'type' && other.instancePath === instancePath && other.parentSchema === parentSchema;
 }
 
 function describeBodyFault(error: ErrorObject, known: ReadonlySet<string>): FieldError & { pointer: string } {
