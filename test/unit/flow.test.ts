@@ -116,12 +116,12 @@ test('a connection that was asked for before a reset is not used: it can lead to
   const [old, ours] = ['old', 'new'].map((name) => ({
     name,
     inFlight: 0,
-    usable: true,
+    isUsable: true,
     reservedFor: null,
     checkProgress: () => false,
     close: () => {},
   })) as unknown as [Connection, Connection];
-  old.close = () => Object.assign(old, { usable: false });
+  old.close = () => Object.assign(old, { isUsable: false });
   ours.lease = (work) => work();
   const asked: ((connection: Connection) => void)[] = [];
   const connect = (): Promise<Connection> => new Promise((resolve) => asked.push(resolve));
@@ -184,7 +184,7 @@ test('a resource that turns slow has connections beside one that was slow before
   const loop = new EventLoop();
   const running: Pick<Connection, 'reservedFor' | 'resource'>[] = [];
   const connect = async (): Promise<Connection> => {
-    const own = { usable: true, reservedFor: null, inFlight: 0, resource: '', checkProgress: () => own.inFlight > 0 };
+    const own = { isUsable: true, reservedFor: null, inFlight: 0, resource: '', checkProgress: () => own.inFlight > 0 };
     const start = ({ statement: { label } }: { statement: { label: string } }): void => {
       running.push(Object.assign(own, { inFlight: 1, resource: label }));
     };
@@ -209,7 +209,7 @@ test('a statement is judged by the marks before and after its rows, and not wher
   const loop = new EventLoop();
   const all = [['before'], ['after']];
   const connection = {
-    usable: true,
+    isUsable: true,
     reservedFor: null,
     inFlight: 0,
     checkProgress: () => false,
