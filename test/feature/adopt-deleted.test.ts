@@ -181,15 +181,23 @@ const barred = shopOf(`
   update staff set is_active = false where id = 5;
   create table jobs ($own, title text); insert into jobs (company_id, title) values (1, 'a'), (2, 'b')`);
 
-test('rows are counted for views whose workspace nothing but the views tells', async (t) => {
+test('rows are counted for views whose workspace nothing but the views tells, by a name of several words', async (t) => {
   const settings = await newDatabase(t, 'orgs', (client) =>
-    client.query(`create schema shop; create table shop.notes (c_refid bigint primary key, c_orgid text, deleted_at timestamptz);
-      insert into shop.notes values (1, 'a', null), (2, 'b', now()), (3, null, null)`),
+    client.query(`create schema shop; create table shop.notes (c_refid bigint primary key, "org (select id" text, deleted_at timestamptz);
+      create table shop.replies (id bigint primary key, note_id bigint not null references shop.notes, created_at timestamptz not null default now());
+      insert into shop.notes values (1, 'a', null), (2, 'b', now()), (3, null, null);
+      insert into shop.replies values (1, 1), (2, 2), (3, 3)`),
   );
-  const { run, query } = await adopted(t, settings, '--schema', 'shop', '--tenant', 'c_orgid');
+  const { run, query } = await adopted(t, settings, '--schema', 'shop', '--tenant', 'org (select id');
   const counted = async (): Promise<unknown> => JSON.parse((await run('check', '--rows', '--json')).stdout).rows;
-  const hidden = ['no c_orgid', 'deleted_at'].map((by, i) => ({ by, rows: 1, ids: [String(3 - i)] }));
-  t.like(await counted(), [{ resource: 'notes', rows: 3, shown: 1, hidden, shownAlthough: [] }]);
+  const hiddenBy = (...causes: string[]) =>
+    causes.map((by, i) => ({ by, rows: 1, ids: [String(causes.length + 1 - i)] }));
+  const ofReplies = ['no org (select id in shop.notes', 'the record in shop.notes'];
+  const ofNotes = { resource: 'notes', rows: 3, shown: 1, shownAlthough: [] };
+  t.like(await counted(), [
+    { ...ofNotes, hidden: hiddenBy('no org (select id', 'deleted_at') },
+    { ...ofNotes, resource: 'replies', hidden: hiddenBy(...ofReplies) },
+  ]);
   await query(
     `create or replace view records.notes as select 'main' as workspace_id, c_refid as id, xmin as row_xid from shop.notes`,
   );

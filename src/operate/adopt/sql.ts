@@ -71,10 +71,15 @@ export function joinWorkspace({ tenant, steps }: ShownRows['way'], row = alias):
 }
 
 /** A row to which no other refers back is joined to none: it has no workspace, as a row with NULL in the column has none. */
-export function joinFrom(quoted: string, { steps }: Pick<WorkspaceOf, 'steps'>, row = alias): string {
+export function joinFrom(
+  quoted: string,
+  { steps }: Pick<WorkspaceOf, 'steps'>,
+  row = alias,
+  keepsRow: typeof isOptional = isOptional,
+): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
-      `\n    ${isOptional(steps, i) ? 'left ' : ''}join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
+      `\n    ${keepsRow(steps, i) ? 'left ' : ''}join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
   );
   return `  from ${quoted} ${row}${joins.join('')}`;
 }

@@ -5,7 +5,7 @@ import { showId } from '../columns/types.js';
 import { getNames } from '../names.js';
 import type { Cause, Emptied, Hiding, Ledger, Point, Subject, View } from '../schema.js';
 import { askOnce, sumRows } from '../schema.js';
-import { drawSample, joinFrom, joinWorkspace, sampledRowsMax } from '../sql.js';
+import { alias, drawSample, joinFrom, joinWorkspace, sampledRowsMax } from '../sql.js';
 import { listViewConditions } from './above.js';
 
 // How many rows of a table a view shows, and why it does not show the others: counted in the tables of the app. Example: of 100 lines, 3
@@ -51,7 +51,7 @@ function composeLedgerQuery(
 ): string {
   const sampledRows = `(select * from ${drawSample(table)})`;
   // A row that has no way to a workspace is counted, too.
-  const rows = joinFrom(sampledRows, shown.way).replaceAll('\n    join ', '\n    left join ');
+  const rows = joinFrom(sampledRows, shown.way, alias, () => true);
   const isShown = view
     ? `exists (select from ${view.name} v where v.id = ${view.id} and v.workspace_id is not null)`
     : 'null::boolean';
@@ -89,11 +89,14 @@ function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   if (step === undefined)
     return [{ by: `no ${tenant.name}`, kept: `t.${tenant.quoted} is not null` }, ...shown.own, ...above];
   const way = { steps: further, tenant };
-  const workspace = `(select ${joinWorkspace(way, 'b')}\n${joinFrom(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1)`;
+  const from = `${joinFrom(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1`;
   const leadsNowhere = `${step.from.name} leads to no row of ${step.table.quoted}`;
   return [
-    { by: leadsNowhere, kept: workspace.replace(/^\(select \S+/, 'exists (select') },
-    { by: `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`, kept: `${workspace} is not null` },
+    { by: leadsNowhere, kept: `exists (select\n${from})` },
+    {
+      by: `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`,
+      kept: `(select ${joinWorkspace(way, 'b')}\n${from}) is not null`,
+    },
     ...shown.own,
     ...above,
   ];
