@@ -30,10 +30,10 @@ export const adoptCommand = makeCommand(
     printSection('Indexes', drafted.indexes);
     printSection('Open points, marked OPEN: in the files', drafted.open);
     printSection('Next, after a look at each file', [
-      `export WALL_KEY=$(openssl rand -base64 32) RESOURCES_DIR=${prepareFolder(out, resourcesFolder)}`,
-      `${program} migrate --views ${prepareFolder(out, viewsFolder)}`,
+      `export WALL_KEY=$(openssl rand -base64 32) RESOURCES_DIR=${quotePath(out, resourcesFolder)}`,
+      `${program} migrate --views ${quotePath(out, viewsFolder)}`,
       ...(drafted.files.some((file) => file.startsWith(`${viewsFolder}/indexes/`))
-        ? [`${program} migrate --views ${prepareFolder(out, viewsFolder)} --indexes`]
+        ? [`${program} migrate --views ${quotePath(out, viewsFolder)} --indexes`]
         : []),
       `${program} check`,
     ]);
@@ -52,7 +52,8 @@ function printSection(title: string, lines: readonly string[]): void {
   for (const line of lines) printLine(`  ${line}`);
 }
 
-function prepareFolder(out: string, path: string): string {
+/** Quotes a path for a shell, if it has to be. */
+function quotePath(out: string, path: string): string {
   const whole = out === '.' ? path : `${out}/${path}`;
   return /^[\w./-]+$/.test(whole) ? whole : `'${whole.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -13,11 +13,11 @@ import { listCodecColumns } from '../resource/projection/codec.js';
 import { sql } from '../resource/statements/knex.js';
 import {
   byLogins,
+  composePolicy,
   getGivenColumns,
   getPlainViews,
   getViews,
   makeWalls,
-  testPolicy,
 } from '../resource/statements/walls.js';
 import { runReadOnly } from './check-session.js';
 import { type FindingCode, type Item, nameFile, readCheckSql, sumUp } from './finding.js';
@@ -48,7 +48,9 @@ interface NeededColumn {
   readonly may: boolean;
 }
 
-const [policy, ofGateway] = [testPolicy('%1$s', 'select', '%2$s'), byLogins].map((sql) => sql.replaceAll(/\s+/g, ' '));
+const [policy, ofGateway] = [composePolicy('%1$s', 'select', '%2$s'), byLogins].map((sql) =>
+  sql.replaceAll(/\s+/g, ' '),
+);
 
 /** Returns an item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {

@@ -75,7 +75,8 @@ export const markStatement = prepareSql(
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
 );
 
-export const lookStatement = prepareSql('wal_history', 'select 1');
+/** Reads no row: what counts are the marks around it, which the reader compares with those of the pass. */
+export const marksAloneStatement = prepareSql('wal_history', 'select 1');
 
 /** Returns null for a server that is no replica. */
 export function parseMark([xmin, lsn, timeline, systemIdentifier, replayedAtMs, xmax]: TextRow): ReplicaMark | null {

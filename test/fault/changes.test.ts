@@ -6,7 +6,7 @@ import type { PgNode } from '../../demo/cluster/node.js';
 import { readProject } from '../../src/base/paths.js';
 import { type Finding, getTitle } from '../../src/doctor/finding.js';
 import { defaultViewsDir } from '../../src/operate/migrate/sql-files.js';
-import { testPolicy } from '../../src/resource/statements/walls.js';
+import { composePolicy } from '../../src/resource/statements/walls.js';
 import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import type { StatusReport } from '../../src/serve/ops/status.js';
 import { type ApiClient, apiClient } from '../support/client.js';
@@ -142,7 +142,7 @@ const changes: Readonly<Record<string, Change>> = {
     row: '| Switch row-level security on, or force it | 503 | `view`, refused | the policy that `check` prints |',
     sql: `alter table app.werkbonnen owner to shop_owner; alter table app.werkbonnen enable row level security; alter table app.werkbonnen force row level security`,
     finds: /view gateway\.werkbonnen: row-level security of app\.werkbonnen hides rows/,
-    mend: [testPolicy('app.werkbonnen', 'select', 'shop_owner')],
+    mend: [composePolicy('app.werkbonnen', 'select', 'shop_owner')],
   },
   'a table has another owner': {
     row: '| Change the owner of a table, or revoke it from the owner of the view | 503 | `view`, refused | `GRANT SELECT` to the owner of the view |',

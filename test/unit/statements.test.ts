@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { getResourceName, prepareSql, type Statement } from '../../src/postgres/statement.js';
-import { lookStatement } from '../../src/postgres/wal-position.js';
+import { marksAloneStatement } from '../../src/postgres/wal-position.js';
 import type { Resource } from '../../src/resource/definition/resource.js';
 import { nameWalled } from '../../src/resource/definition/resource.js';
 import { compileStatements } from '../../src/resource/statements/statements.js';
@@ -108,7 +108,11 @@ test('the name of a statement depends on its text and its order of reading, not 
 });
 
 test('a resource that is called history does not share its locks with the sync of all others', (t) => {
-  t.notRegex(getResourceName(lookStatement), /^[a-z][a-z0-9-]{0,39}$/, 'a name that config/resource.schema.json takes');
+  t.notRegex(
+    getResourceName(marksAloneStatement),
+    /^[a-z][a-z0-9-]{0,39}$/,
+    'a name that config/resource.schema.json takes',
+  );
 });
 
 test('PostgreSQL keeps the whole name of each view, and no two views share one', (t) => {

@@ -1,4 +1,4 @@
-import { type PolicyCommand, testPolicy } from '../../resource/statements/walls.js';
+import { composePolicy, type PolicyCommand } from '../../resource/statements/walls.js';
 import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './schema.js';
 
 // The SQL of drafts. The name of an app's table or column enters it as PostgreSQL quotes it, and in comments and texts.
@@ -103,5 +103,5 @@ export function composePolicies(
   commands: readonly PolicyCommand[],
 ): string[] {
   const hidden = new Set(tables.flatMap(({ quoted, rowSecurity }) => (rowSecurity ? [quoted] : [])));
-  return [...hidden].flatMap((table) => commands.map((command) => testPolicy(table, command)));
+  return [...hidden].flatMap((table) => commands.map((command) => composePolicy(table, command)));
 }

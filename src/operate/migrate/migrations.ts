@@ -11,9 +11,9 @@ import {
   explainRefusal,
   listWallFiles,
   MigrationFailed,
+  createMigrationTables,
   noteApplied,
   noteCoreObjects,
-  prepare,
   readFileStates,
   readSqlFiles,
   runInTransaction,
@@ -149,7 +149,7 @@ export function holdMigrationLock<T>(
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
   return runAsAdmin(adminUrl, async (holder) => {
-    await runInTransaction(holder, ofRoles, () => prepare(holder));
+    await runInTransaction(holder, ofRoles, () => createMigrationTables(holder));
     await lock(holder, wait);
     return runAsAdmin(adminUrl, (client) => {
       holder.once('end', () => void client.end()); // the lock has ended

@@ -70,7 +70,7 @@ const appliedFiles = `create table if not exists gateway.applied_files (
 const undo =
   'create table if not exists gateway.undo (place integer generated always as identity primary key, statement text not null)';
 
-export async function prepare(client: pg.Client): Promise<void> {
+export async function createMigrationTables(client: pg.Client): Promise<void> {
   const tables = `${appliedFiles}; ${undo}; create table if not exists gateway.migration_lock ()`;
   await createObjects(client, `create schema if not exists gateway; ${tables}`);
 }

@@ -280,7 +280,7 @@ const clauses = { select: reads, insert: writes, update: `${reads} ${writes}` } 
 export type PolicyCommand = keyof typeof clauses;
 
 /** `reader` owns the view; gateway_owner owns the function that samples sealed values. */
-export function testPolicy(table: string, command: PolicyCommand, reader = 'current_user'): string {
+export function composePolicy(table: string, command: PolicyCommand, reader = 'current_user'): string {
   const name = `gateway_${command} on ${table}`;
   return `drop policy if exists ${name};\ncreate policy ${name} for ${command} to ${reader}, gateway_owner ${clauses[command]};`;
 }

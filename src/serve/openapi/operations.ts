@@ -19,7 +19,7 @@ import {
 } from './document.js';
 import { type ErrorSet, makeErrors, makeHeaders, type SuccessKind, successHeaders } from './responses.js';
 import { readData } from './texts.js';
-import { isWritableMember, makeExamples, type OpenApiOptions } from './values.js';
+import { isWritable, makeExamples, type OpenApiOptions } from './values.js';
 
 export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'description'>;
 
@@ -90,7 +90,7 @@ function makePaths(resource: Resource, options: OpenApiOptions, texts: ResourceT
     responses: { 200: record, ...(version !== undefined && { 304: 'NotModified', 412: 'PreconditionFailed' }) },
     errors: 'detail',
   });
-  const { post, patch } = isWritableMember(resource, options) ? makeWrites(resource, options, texts) : {};
+  const { post, patch } = isWritable(resource, options) ? makeWrites(resource, options, texts) : {};
   return {
     [`/${name}`]: { get: list, ...(post && resource.write?.creates && { post }) },
     ...(detail && { [`/${name}/{id}`]: { get, ...(patch && { patch }) } }),
@@ -166,7 +166,7 @@ function makeSchemas(resource: Resource, options: OpenApiOptions): Components['s
   return {
     [Record]: makeRecordSchema(resource),
     [`${Record}Page`]: pageOf(name, Record, 'Pagination'),
-    ...(isWritableMember(resource, options) && {
+    ...(isWritable(resource, options) && {
       ...(resource.write?.creates && { [`${Record}Create`]: makeCreateSchema(resource) }),
       [`${Record}Patch`]: makePatchSchema(resource),
       [`${Record}Written`]: makeWriteScopeSchema(resource),
@@ -215,7 +215,7 @@ function makeResponses(resource: Resource, options: OpenApiOptions): Components[
         example,
       }),
     }),
-    ...(isWritableMember(resource, options) && {
+    ...(isWritable(resource, options) && {
       ...(resource.write?.creates && {
         [`${record}.created`]: response(`The new ${record}; ${shown}`, 'created', ofWrite),
       }),

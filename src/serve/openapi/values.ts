@@ -25,7 +25,7 @@ export function makeApiIndex(resources: readonly Resource[], { version, publicUr
 /** Makes the values for the texts and the components in config/openapi. */
 export function makeDocumentValues(resources: readonly Resource[], options: OpenApiOptions): TemplateValues {
   const { version, publicUrl, rateLimitPerMinute, writesPerMinute, perPageMax, perPageDefault, skipRowsMax } = options;
-  const written = resources.filter((resource) => isWritableMember(resource, options)).map(({ name }) => name);
+  const written = resources.filter((resource) => isWritable(resource, options)).map(({ name }) => name);
   const writes = written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`;
   const isLimited = written.length > 0 && writesPerMinute > 0;
   return {
@@ -44,7 +44,7 @@ export function makeDocumentValues(resources: readonly Resource[], options: Open
 }
 
 /** Returns false without a primary: the gateway then has no writes. */
-export function isWritableMember({ write }: Resource, { primaryUrls }: OpenApiOptions): boolean {
+export function isWritable({ write }: Resource, { primaryUrls }: OpenApiOptions): boolean {
   return write !== undefined && primaryUrls !== '';
 }
 

@@ -40,7 +40,7 @@ export function makeMetrics(sources: GaugeSources) {
       async collect() {
         this.reset(); // a value that is no longer known must not stay
         if (labels.length === 0) this.remove(); // reset() gives a gauge without labels the value 0
-        for (const [of, value] of await samples(sources)) this.set(of, value);
+        for (const [labelValues, value] of await samples(sources)) this.set(labelValues, value);
       },
     });
   }
@@ -97,8 +97,8 @@ function registerMetric(
   // Each series starts at 0: increase() ignores the first value of a series.
   for (const first of known[name] ?? listCombinations(labels)) counter.inc(first, 0);
   return (event) => {
-    const of = labelsOf(event);
-    if (of !== null) counter.inc(of, amount(event));
+    const labelValues = labelsOf(event);
+    if (labelValues !== null) counter.inc(labelValues, amount(event));
   };
 }
 

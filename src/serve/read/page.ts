@@ -126,7 +126,7 @@ export async function runPlan(plan: Plan): Promise<Reply> {
   const { first } = page;
   if (first.following !== null)
     return { body: streamPage(plan, page, pagination), ...reply, ...describeSent(plan, first.count) };
-  const sent = await sendEnd(plan, pagination, first);
+  const sent = await appendEnd(plan, pagination, first);
   return { body: first.json.view(), release: first.release, ...reply, ...sent };
 }
 
@@ -138,7 +138,7 @@ function describeSent({ reader, serializer, perPage }: Plan, records: number, en
 }
 
 /** Writes the last members of the page into its last chunk. */
-async function sendEnd(
+async function appendEnd(
   plan: Plan,
   pagination: PageEnding['pagination'],
   { json, count, last }: Pick<Chunk, 'json' | 'count' | 'last'>,
@@ -261,9 +261,9 @@ class ChunkRows {
 const slowMs = 100;
 const bytesIfSlow = 16_384;
 
-type UnderWay = ReturnType<typeof startPage>;
+type UnderWay = ReturnType<typeof makeUnderWay>;
 
-function startPage({ first, foundMs }: Page) {
+function makeUnderWay({ first, foundMs }: Page) {
   const { count, last, continuation } = first;
   const sent = { count, last, continuation };
   return { chunk: first, ...sent, rowsWanted: count, bytesHeld: 0, isSlow: false, isComplete: foundMs === 0 };
@@ -271,7 +271,7 @@ function startPage({ first, foundMs }: Page) {
 
 /** Reads one chunk ahead. */
 async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagination']): AsyncGenerator<Piece> {
-  const underWay = startPage(page);
+  const underWay = makeUnderWay(page);
   try {
     while (underWay.chunk.following !== null) {
       const { chunk, count } = underWay;
@@ -283,7 +283,7 @@ async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagin
       addChunk(plan, page, underWay, await next());
     }
     const { chunk, count, last } = underWay;
-    const sent = await sendEnd(plan, pagination, { json: chunk.json, count, last });
+    const sent = await appendEnd(plan, pagination, { json: chunk.json, count, last });
     yield { bytes: chunk.json.view(), ...sent };
     chunk.release();
   } finally {

@@ -148,7 +148,10 @@ export function parseDryRun(query: string, known: readonly string[] = ['dryRun']
   return value !== undefined;
 }
 
-export const refuseParameters = (query: string): unknown => parseDryRun(query, []);
+/** Throws invalid_request naming each parameter, of a request that takes none. */
+export function refuseParameters(query: string): void {
+  parseDryRun(query, []);
+}
 
 type SingleParameters = ReadonlyMap<string, string>;
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isSameHistory, lookStatement } from '../../postgres/wal-position.js';
+import { isSameHistory, marksAloneStatement } from '../../postgres/wal-position.js';
 import type { RawRequest } from '../read/parse.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
 import type { Pass, SyncPosition } from './pass.js';
@@ -18,7 +18,7 @@ export async function requireHistory(reads: ReadDeps, request: RawRequest, pass:
   const startedMs = performance.now();
   await Promise.all(used.map((replica) => replica.probe()));
   if (isReached()) return;
-  await new Reader(reads, request, pass.compare).rows(lookStatement, {}, { replicasOnly: true, pageServer });
+  await new Reader(reads, request, pass.compare).rows(marksAloneStatement, {}, { replicasOnly: true, pageServer });
   while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {
     const { newest } = reads.heartbeat;
     if (newest !== undefined && newest.tickMs >= startedMs) return requireWritten(before, newest);
