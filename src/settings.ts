@@ -100,12 +100,12 @@ function describeSettingFault(setting: string, value: unknown, { properties }: S
   if (allowed === undefined)
     return `CONFIG_FILE: there is no setting ${setting}${suggest(setting, Object.keys(properties))}`;
   const { type, minimum, maximum, enum: values, description } = allowed;
-  const shown = JSON.stringify(value)?.slice(0, 80);
+  const shownValue = JSON.stringify(value)?.slice(0, 80);
   if (type === 'integer')
-    return `${getEnvironmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${shown}.`;
+    return `${getEnvironmentName(setting)} must be a whole number from ${minimum} to ${maximum}, not ${shownValue}.`;
   const oneOf = type === 'boolean' ? ['true', 'false'] : values;
-  if (oneOf) return `${getEnvironmentName(setting)} must be one of ${oneOf.join(', ')}, not ${shown}.`;
-  return `${getEnvironmentName(setting)} must not be ${shown}. ${description}`;
+  if (oneOf) return `${getEnvironmentName(setting)} must be one of ${oneOf.join(', ')}, not ${shownValue}.`;
+  return `${getEnvironmentName(setting)} must not be ${shownValue}. ${description}`;
 }
 
 /** Faults that the schema cannot express; none quotes the value. */
@@ -219,9 +219,9 @@ export function listMisspeltNames(env: Environment): string[] {
     const name = getEnvironmentName(setting);
     return secret ? [name, `${name}_FILE`] : [name];
   });
-  const known = ['CONFIG_FILE', ...settings];
+  const knownNames = ['CONFIG_FILE', ...settings];
   return Object.keys(env).flatMap((name) => {
-    const meant = known.includes(name) ? undefined : findNearestName(name, known, getDistanceMax);
+    const meant = knownNames.includes(name) ? undefined : findNearestName(name, knownNames, getDistanceMax);
     return meant === undefined ? [] : [`Unknown setting ${name} ignored; did you mean ${meant}?`];
   });
 }

@@ -104,7 +104,7 @@ function describeWrongOption(message: string, { help }: Usage): string {
   const sentence = message.split('. ')[0]?.replace(/\.$/, '');
   const [, option] = /^Unknown option '([^']+)'/.exec(message) ?? [];
   if (option === undefined) return `${sentence}.`;
-  const known = readProject(help).match(/--[a-z-]+/g) ?? [];
-  const others = known.filter((each) => each !== option);
+  const knownOptions = readProject(help).match(/--[a-z-]+/g) ?? [];
+  const others = knownOptions.filter((each) => each !== option);
   return `${sentence}${suggest(option, others)}`;
 }

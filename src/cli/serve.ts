@@ -16,8 +16,8 @@ export const serve = makeCommand(
   { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...portOptions }) => {
     if (!cluster.isWorker) for (const sentence of listMisspeltNames(process.env)) sayError(`Warning: ${sentence}`);
-    const read = (): Settings => readSettingsOfApp(parsePorts(portOptions));
-    if (!isPrinted) return serveUntilStopped(read(), read);
+    const readAgain = (): Settings => readSettingsOfApp(parsePorts(portOptions));
+    if (!isPrinted) return serveUntilStopped(readAgain(), readAgain);
     printText(JSON.stringify(hideSecrets(loadSettings(process.env, parsePorts(portOptions))), null, 2));
     return 0;
   },

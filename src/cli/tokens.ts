@@ -78,7 +78,7 @@ const revoke = makeCommand(
 const list = makeCommand({ workspace: text, json: flag }, (options) =>
   runAsAdmin(readAdminUrl(), async (client) => {
     const workspaceId = options.workspace === undefined ? null : await findWorkspace(client, options.workspace);
-    const cursor = client.query(new Cursor<ListedToken>(listed, [workspaceId]));
+    const cursor = client.query(new Cursor<ListedToken>(listedColumns, [workspaceId]));
     const widths: number[] = [];
     let opening = '[';
     for (let rows = await cursor.read(1000); rows.length > 0; rows = await cursor.read(1000)) {
@@ -184,7 +184,7 @@ type ListedToken = Readonly<Record<string, string | number | readonly string[] |
 
 export const composeMomentSql = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
-const listed = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
+const listedColumns = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
   ${composeMomentSql('created_at')} as "createdAt", ${composeMomentSql('expires_at')} as "expiresAt", ${composeMomentSql('revoked_at')} as "revokedAt",
   rotated_from as "rotatedFrom", state, ${composeMomentSql('last_used_at')} as "lastUsedAt",
   requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;

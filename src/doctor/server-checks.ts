@@ -143,8 +143,8 @@ export function checkKeyring(
     const text = 'select key_id as id, samples from gateway.key_ids() order by 1';
     const { rows } = await client.query<{ id: string; samples: string[] | null }>(text);
     const keyring = parseKeyring(dataKeys || '{}');
-    const used = rows.map(({ id }) => id);
-    const missing = used.filter((id) => !keyring.ids.includes(id));
+    const usedIds = rows.map(({ id }) => id);
+    const missing = usedIds.filter((id) => !keyring.ids.includes(id));
     const counts = rows.map(({ id, samples }) => ({ id, ...countOpened(openers, samples ?? [], keyring.get(id)) }));
     const doubtful = counts.filter(({ opened, tried }) => tried - opened > tried * exceptionsMax);
     const [wrong, mixed] = [true, false].map((isWrong) =>
@@ -159,7 +159,7 @@ export function checkKeyring(
     ];
     if (faults.length === 0 && mixed)
       return [{ ...fail('keyring', `The app has used different keys under ${mixed}.`), advice: otherKey }];
-    return [sumUp('keyring', faults, `DATA_KEYS has every key in use: ${used.join(', ') || 'none'}.`)];
+    return [sumUp('keyring', faults, `DATA_KEYS has every key in use: ${usedIds.join(', ') || 'none'}.`)];
   };
   return runReadOnly(client, { object: 'gateway.key_ids()' }, compare, ({ code, message }) => [
     code === queryCanceled

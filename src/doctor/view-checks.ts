@@ -91,11 +91,11 @@ export function getViewNeed(resource: Resource): ViewNeed {
     return { view: of, name, types, at: key && ` (${key})`, privilege: 'select', may: true };
   };
   const common = (of: string): NeededColumn[] => (sync ? [selected(of, rowXid, ['xid'], '/sync')] : []);
-  const used = getColumns(resource);
+  const usedColumns = getColumns(resource);
   const ownColumns = [
     ...Object.entries(codecs).flatMap(([name, codec]) =>
       listCodecColumns(codec).flatMap((column) =>
-        used.includes(column) ? [selected(view, column, [], `/codecs/${name}`)] : [],
+        usedColumns.includes(column) ? [selected(view, column, [], `/codecs/${name}`)] : [],
       ),
     ),
     ...common(view),
@@ -134,7 +134,7 @@ export function listWriteNeeds(resource: Resource): ViewNeed[] {
   const fields = listLeaves(resource);
   const places = new Map(fields.map(({ field, path }) => [field.column, ` (${getPlace(path)}/write)`]));
   const { inserted, updated } = getGivenColumns(resource, write);
-  const shown = getColumns(resource);
+  const shownColumns = getColumns(resource);
   const rule = (privilege: 'insert' | 'update', allowed: readonly string[]) => (name: string) => {
     return { view, name, types: [], at: places.get(name) ?? '', privilege, may: allowed.includes(name) };
   };
@@ -147,8 +147,8 @@ export function listWriteNeeds(resource: Resource): ViewNeed[] {
       views: [view],
       plain: [view],
       columns: [
-        ...[...new Set([...shown, ...updated])].map(rule('update', updated)),
-        ...[...new Set([...shown, ...inserted])].filter((name) => name !== 'id').map(rule('insert', inserted)),
+        ...[...new Set([...shownColumns, ...updated])].map(rule('update', updated)),
+        ...[...new Set([...shownColumns, ...inserted])].filter((name) => name !== 'id').map(rule('insert', inserted)),
       ],
     },
   ];

@@ -151,9 +151,9 @@ function listUses({ object }: Item, resources: readonly Resource[]): [resource: 
     [name, 'read', object === view || object === name],
     ...(write ? [[name, 'write', object === write.view || object === name] as [string, Use, boolean]] : []),
   ]);
-  const named = uses.filter(([, , isNamed]) => isNamed);
+  const namedUses = uses.filter(([, , isNamed]) => isNamed);
   // Otherwise the item concerns all resources, or the log into which every write inserts.
-  const meant = named.length > 0 ? named : uses.filter(([, use]) => object === '' || use === 'write');
+  const meant = namedUses.length > 0 ? namedUses : uses.filter(([, use]) => object === '' || use === 'write');
   return meant.map(([name, use]) => [name, use]);
 }
 

@@ -159,14 +159,17 @@ const projectionRevision = 3;
 function hashShown(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, hash('sha256', (keyring.get(id) as KeyObject).export())]).sort();
-  const shown = ({ fields, table, auditEntity, auditFields, auditFieldsOfOthers, auditNames }: Resource): unknown => [
-    dropProse(fields),
+  const describeShown = ({
+    fields,
     table,
-    [auditEntity, auditFields, auditFieldsOfOthers, auditNames],
-  ];
+    auditEntity,
+    auditFields,
+    auditFieldsOfOthers,
+    auditNames,
+  }: Resource): unknown => [dropProse(fields), table, [auditEntity, auditFields, auditFieldsOfOthers, auditNames]];
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
-  const inputs = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), shown(resource)];
-  return hash('sha256', JSON.stringify([...inputs, isLog ? all.map(shown) : []]));
+  const inputs = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), describeShown(resource)];
+  return hash('sha256', JSON.stringify([...inputs, isLog ? all.map(describeShown) : []]));
 }
 
 /** Leaves out the descriptions and examples of members, by their place: a member can be named `example`, too. */
@@ -198,7 +201,7 @@ function compileWrite(
   const { audit, creates } = resource.write;
   const columns = getColumns(resource);
   const all = listLeaves(resource);
-  const shown = all.filter(({ field }) => isVisibleToWriteScope(resource, field));
+  const shownToWriters = all.filter(({ field }) => isVisibleToWriteScope(resource, field));
   return {
     resource: resource.name,
     creates,
@@ -215,7 +218,7 @@ function compileWrite(
     ),
     fullRecord: serializer,
     /** Serializes the record for tokens without the read scope: writable members, id, version and timestamps. */
-    writeScopeRecord: compileSerializer(resource, options, observe, shown),
+    writeScopeRecord: compileSerializer(resource, options, observe, shownToWriters),
   };
 }
 
@@ -236,10 +239,10 @@ function listFieldNames(resource: Resource): string[] {
 function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
   const rules: Record<string, ReadonlyMap<string, LoggedForm>> = Object.create(null); // an entity of the app can have any name
   const formOf = (type: Field['type']) => chooseLoggedForm(type === 'text' ? { type, log: 'text' } : { type });
-  const listed = (types: LoggedTypes = {}): [string, LoggedForm][] =>
+  const listForms = (types: LoggedTypes = {}): [string, LoggedForm][] =>
     Object.entries(types).map(([name, type]) => [name, formOf(type)]);
   for (const { auditFieldsOfOthers = {} } of resources)
-    for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listed(types));
+    for (const [entity, types] of Object.entries(auditFieldsOfOthers)) rules[entity] = new Map(listForms(types));
   for (const resource of resources) {
     if (resource.auditEntity === undefined) continue;
     const listedFields = listLeaves(resource)
@@ -249,7 +252,7 @@ function makeRedactionRules(resources: readonly Resource[]): RedactionRules {
           .flat()
           .map((name) => [name, chooseLoggedForm(field)] as const),
       );
-    rules[resource.auditEntity] = new Map([...listedFields, ...listed(resource.auditFields)]);
+    rules[resource.auditEntity] = new Map([...listedFields, ...listForms(resource.auditFields)]);
   }
   return rules;
 }

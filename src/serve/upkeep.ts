@@ -34,7 +34,7 @@ interface UpkeepSettings {
  * next round repeats a failure; lost uses are recorded again.
  */
 export class Upkeep {
-  readonly #used = new Set<string>();
+  readonly #usedTokens = new Set<string>();
   readonly #register = new ReadRegister();
   /** Size of the stored answers with their index; null: not asked yet. */
   answersBytes: number | null = null;
@@ -51,7 +51,7 @@ export class Upkeep {
   }
 
   noteUse(tokenId: string): void {
-    if (this.#used.size < tokensMax) this.#used.add(tokenId);
+    if (this.#usedTokens.size < tokensMax) this.#usedTokens.add(tokenId);
   }
 
   noteRead(tokenId: string, content: ReadContent): void {
@@ -84,8 +84,8 @@ export class Upkeep {
   }
 
   async #storeNotes(): Promise<void> {
-    const ids = `{${[...this.#used].join(',')}}`;
-    this.#used.clear();
+    const ids = `{${[...this.#usedTokens].join(',')}}`;
+    this.#usedTokens.clear();
     if (ids === '{}' && this.#register.isEmpty) return;
     const lost = await this.#register.flush(async (reads) => (await this.#run(note, { ids, reads })) !== null);
     if (lost > 0) this.observe({ type: 'reads_unregistered', requests: lost });

@@ -33,8 +33,8 @@ export function makeTokensFile(surveyed: Survey): DraftFile {
       `${surveyed.ownerless.rows} of ${surveyed.ownerless.of} workspaces have no owner who may have tokens made, such as ${surveyed.ownerless.ids.join(', ')}.`,
     users && describeGone('users', users),
   ];
-  const read = [root, users].flatMap((table) => table ?? []);
-  const policies = composePolicies(read, ['select']).map((line) => `\n${line}`);
+  const readTables = [root, users].flatMap((table) => table ?? []);
+  const policies = composePolicies(readTables, ['select']).map((line) => `\n${line}`);
   return { ...makeFile('tokens', { workspaces, owners: owners.sql, policies: policies.join('') }), open };
 }
 
@@ -49,16 +49,16 @@ function makeFile(name: string, values: Readonly<Record<string, string>>): Draft
 export function makeKeyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
 ): DraftFile {
-  const read = drafts.flatMap(({ subject, columns }) => {
+  const readColumns = drafts.flatMap(({ subject, columns }) => {
     const sealed = columns.filter(({ field }) => field.codec === preset).map(({ of }) => of.quoted);
     return sealed.length === 0 ? [] : [{ quoted: subject.table.quoted, sealed }];
   });
-  const grants = read.map(
+  const grants = readColumns.map(
     ({ quoted, sealed }) => `grant usage on schema ${/^(?:"(?:[^"]|"")*"|[^.]+)/.exec(quoted)?.[0]} to gateway_owner;
 grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other column
 `,
   );
-  const scans = read.map(({ quoted, sealed }) => {
+  const scans = readColumns.map(({ quoted, sealed }) => {
     const name = quoteLiteral(quoted);
     return `      select v.value
       from ${quoted} s tablesample system (
@@ -93,9 +93,9 @@ export function planLogWrite({ subjects }: Survey): { audit: AuditEntry; file: D
   const log = subject?.log;
   if (subject === undefined || log === undefined) return undefined;
   const { table, tenant, id } = subject;
-  const named = (purpose: 'actorType' | 'actorId'): Column | undefined =>
+  const findNamedColumn = (purpose: 'actorType' | 'actorId'): Column | undefined =>
     table.columns.find((column) => isNamed(purpose, column.name) && isTextual(column));
-  const [type, actor] = [named('actorType'), named('actorId')];
+  const [type, actor] = [findNamedColumn('actorType'), findNamedColumn('actorId')];
   if (type === undefined || actor === undefined) return undefined;
   const entry: readonly (readonly [Column, string])[] = [
     [tenant, 'workspace_id'],
@@ -106,8 +106,8 @@ export function planLogWrite({ subjects }: Survey): { audit: AuditEntry; file: D
     [actor, 'actor_id'],
     [log.diff, 'changes'],
   ];
-  const given = new Set([...entry.map(([column]) => column), id]);
-  const others = table.columns.filter((column) => column.notNull && !column.made && !given.has(column));
+  const givenColumns = new Set([...entry.map(([column]) => column), id]);
+  const others = table.columns.filter((column) => column.notNull && !column.made && !givenColumns.has(column));
   const moment = others.find((column) => isTextual(column) && isMoments(column.values));
   if (!id.made || others.some((column) => column !== moment)) return undefined;
   const items = [...entry.map(([{ quoted }, name]) => nameAs(quoted, name)), ...(moment ? [moment.quoted] : [])];

@@ -50,8 +50,8 @@ export function getNames(
     makeNamesFrom(table.name),
   );
   const number = (key: keyof ApiNames, separator: string, lettersMax: number): string => {
-    const taken = new Set<string>();
-    return all.map((names) => chooseUntaken(names[key], taken, separator, lettersMax)).at(-1) as string;
+    const takenNames = new Set<string>();
+    return all.map((names) => chooseUntaken(names[key], takenNames, separator, lettersMax)).at(-1) as string;
   };
   return { view: number('view', '_', 47), name: number('name', '-', 36), record: number('record', '', 36) };
 }

@@ -89,10 +89,12 @@ export async function exportWorkspace(settings: Settings, options: ExportOptions
 export async function chooseResources(settings: Settings, names: readonly string[]): Promise<CompiledResource[]> {
   const ignore: Observe = () => undefined; // the records themselves name undecodable values
   const resources = loadResources(settings.resourcesDir);
-  const known = resources.map(({ name }) => name);
-  const unknown = names.filter((name) => !known.includes(name));
+  const knownNames = resources.map(({ name }) => name);
+  const unknown = names.filter((name) => !knownNames.includes(name));
   if (unknown.length > 0)
-    throw new ExportFailed(unknown.map((name) => `There is no resource "${name}"${suggest(name, known)}`).join('\n'));
+    throw new ExportFailed(
+      unknown.map((name) => `There is no resource "${name}"${suggest(name, knownNames)}`).join('\n'),
+    );
   const compiled = await compileResources(settings, resources, parseKeyring(settings.dataKeys || '{}'), ignore);
   return compiled.filter(({ resource }) => names.length === 0 || names.includes(resource.name));
 }

@@ -109,8 +109,8 @@ function listChainFaults({ folder, manifest: { workspace, previous } }: Export, 
 }
 
 async function listFileFaults({ folder, manifest: { files } }: Export): Promise<string[]> {
-  const known = [...besideFiles, ...files.map(({ file }) => file)];
-  const strangers = readdirSync(folder).filter((name) => !known.includes(name));
+  const knownFiles = [...besideFiles, ...files.map(({ file }) => file)];
+  const strangers = readdirSync(folder).filter((name) => !knownFiles.includes(name));
   const faults = strangers.map((name) => `${name} is not in the manifest.`);
   for (const { file, sha256, bytes } of files) {
     const path = join(folder, basename(file));

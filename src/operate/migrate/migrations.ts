@@ -6,12 +6,12 @@ import { runAsAdmin } from '../../postgres/admin.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { repairCore } from './repair.js';
 import {
+  createMigrationTables,
   createObjects,
   defaultViewsDir,
   explainRefusal,
   listWallFiles,
   MigrationFailed,
-  createMigrationTables,
   noteApplied,
   noteCoreObjects,
   readFileStates,
@@ -127,8 +127,9 @@ function isRoleCollision({ code, routine }: { readonly code?: string; readonly r
 async function listPendingCore(client: pg.Client, say: (sentence: string) => void): Promise<SqlFile[]> {
   const files = readSqlFiles('core', coreDir);
   const states = await readFileStates(client, ['core'], files);
-  const named = (state: string): string[] => states.filter((file) => file.state === state).map(({ name }) => name);
-  const [changed, removed, pending] = [named('changed'), named('removed'), named('pending')];
+  const listNamesIn = (state: string): string[] =>
+    states.filter((file) => file.state === state).map(({ name }) => name);
+  const [changed, removed, pending] = [listNamesIn('changed'), listNamesIn('removed'), listNamesIn('pending')];
   if (changed.length > 0)
     throw new MigrationFailed(
       `Changed after the database applied it: core/${changed.join(', core/')}. Restore the text, and write the change as a new file with the next number.`,

@@ -92,8 +92,8 @@ export async function readFileStates(
     `select to_regclass('gateway.applied_files') is not null and ($1 or to_regproc('gateway.digest_of') is not null) as "isThere"`,
     [isCore],
   );
-  const listed = files.map(({ root, name, hash }) => ({ root, name, hash, state: 'pending' as const }));
-  if (!rows[0]?.isThere) return listed;
+  const listedFiles = files.map(({ root, name, hash }) => ({ root, name, hash, state: 'pending' as const }));
+  if (!rows[0]?.isThere) return listedFiles;
   const text = `
     select root, name, case when f.hash is null then 'removed' when a.hash is null or a.digest is not null and a.now is null then 'pending'
       when a.hash <> f.hash then 'changed' when a.digest is distinct from a.now then 'altered' else 'applied' end as state
@@ -102,7 +102,7 @@ export async function readFileStates(
         select *, ${isCore ? 'digest' : 'gateway.digest_of(objects)'} as now from gateway.applied_files where root = any ($2)
       ) a using (root, name)
     order by place, root, name`;
-  return (await client.query<FileState>(text, [JSON.stringify(listed), roots])).rows;
+  return (await client.query<FileState>(text, [JSON.stringify(listedFiles), roots])).rows;
 }
 
 /** Must be called in the transaction that applies the file. */
@@ -111,8 +111,8 @@ export async function noteApplied(
   { root, name, hash }: SqlFile,
   objects: readonly string[] | null = null,
 ): Promise<void> {
-  const noted = objects === null ? 'null, null' : 'gateway.digest_of($4), gateway.sources_of($4)';
-  const text = `insert into gateway.applied_files (root, name, hash, objects, digest, sources) values ($1, $2, $3, $4, ${noted})`;
+  const notedValues = objects === null ? 'null, null' : 'gateway.digest_of($4), gateway.sources_of($4)';
+  const text = `insert into gateway.applied_files (root, name, hash, objects, digest, sources) values ($1, $2, $3, $4, ${notedValues})`;
   await client.query(text, [root, name, hash, objects ?? []]);
 }
 

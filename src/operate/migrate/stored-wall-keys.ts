@@ -39,11 +39,11 @@ export async function retireWallKeys(client: pg.Client, wallKey: string, isForce
   const { rows } = await client.query('select from gateway.wall_keys where inner_pad = $1', [inner]);
   if (wallKey === '' || rows.length === 0)
     throw new MigrationFailed('The database does not have this WALL_KEY: run `migrate --wall-key` with it first.');
-  const used = await client.query<{ fingerprint: string }>(
+  const lastUses = await client.query<{ fingerprint: string }>(
     `select fingerprint from gateway.wall_keys where inner_pad <> $1 and used_at > clock_timestamp() - interval '2 minutes'`,
     [inner],
   );
-  const inUse = used.rows.map(({ fingerprint }) => fingerprint).join(', ');
+  const inUse = lastUses.rows.map(({ fingerprint }) => fingerprint).join(', ');
   if (inUse !== '' && !isForced)
     throw new MigrationFailed(
       `A gateway has used the key ${inUse} within the last two minutes: restart it with this WALL_KEY, and wait two minutes. To retire the key nevertheless, add --force.`,

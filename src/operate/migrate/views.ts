@@ -29,7 +29,7 @@ interface Applied {
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
   await replace(client, async () => {
     const before = await readSchemaObjects(client, []);
-    const known = before.map(({ oid }) => oid);
+    const knownOids = before.map(({ oid }) => oid);
     const changed = await listNotApplied(client, files);
     const applied = await addDependents(client, changed);
     const stale = [...changed, ...applied.map(getFileKey)];
@@ -43,7 +43,7 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
       await createInOrder(
         client,
         due.filter((file) => file.root === root),
-        known,
+        knownOids,
       );
     await client.query(noteNewPolicies, [rows.map(({ oid }) => oid)]);
   });
@@ -171,14 +171,14 @@ export async function addTypes(client: pg.Client, { root, name, sql }: SqlFile):
      from unnest($1::text[]) v (view) left join pg_attribute a on a.attrelid = to_regclass(v.view) and a.attname = 'workspace_id'`,
     [views],
   );
-  const known = new Map(rows.map((row) => [row.view, row]));
+  const rowsByView = new Map(rows.map((row) => [row.view, row]));
   const lacking = rows.find(({ type }) => type === null);
   if (lacking !== undefined)
     throw new MigrationFailed(
       `The definition of ${name} reads ${lacking.view}, which ${lacking.isThere ? 'has no column workspace_id' : 'does not exist'}: write it in a file of the views.`,
     );
   return sql.replace(/\{(type|digest) of ([\w.]+)\}/g, (_, which: 'type' | 'digest', view: string) =>
-    String(known.get(view)?.[which]),
+    String(rowsByView.get(view)?.[which]),
   );
 }
 

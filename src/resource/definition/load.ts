@@ -36,13 +36,13 @@ export function loadResources(dir: string): readonly Resource[] {
     else files.set(path, read);
   }
   const isWhole = flaws.length === 0; // a file that is missing here would be missed by those that refer to it
-  const named = new Map([...files.values()].map((file) => [file.name, file]));
+  const filesByName = new Map([...files.values()].map((file) => [file.name, file]));
   const compileSchema = makeSchemaCompiler();
   for (const [path, file] of files)
-    addFlaws(path, ...listContradictions(file, { named: isWhole ? named : null, compileSchema }));
+    addFlaws(path, ...listContradictions(file, { filesByName: isWhole ? filesByName : null, compileSchema }));
   for (const [path, flaw] of listSharedNames(files)) addFlaws(path, flaw);
   if (flaws.length > 0) throw new SettingsError(`The resource definitions are not valid:\n  ${flaws.join('\n  ')}`);
-  return [...files].map(([path, file]) => readResource(path, file, named));
+  return [...files].map(([path, file]) => readResource(path, file, filesByName));
 }
 
 function listDefinitionPaths(folder: string): string[] {

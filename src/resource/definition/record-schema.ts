@@ -31,8 +31,8 @@ export function makeWriteSchema(field: Field): JsonSchema {
 }
 
 function annotate({ description = '', show, example }: JsonShape, schema: JsonSchema): JsonSchema {
-  const shown = show === undefined ? '' : `Only these members are shown: ${show.join(', ')}.`;
-  const prose = [description, shown].filter((text) => text !== '').join(' ');
+  const shownNote = show === undefined ? '' : `Only these members are shown: ${show.join(', ')}.`;
+  const prose = [description, shownNote].filter((text) => text !== '').join(' ');
   return {
     ...schema,
     ...(prose === '' ? {} : { description: prose }),

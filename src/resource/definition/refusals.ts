@@ -33,14 +33,14 @@ interface Surroundings {
   readonly codecs: DefinitionFile['codecs'];
   readonly columns: ReadonlyMap<string, PlacedField>;
   /** Null if not all definitions are known. */
-  readonly named: ReadonlyMap<string, DefinitionFile> | null;
+  readonly filesByName: ReadonlyMap<string, DefinitionFile> | null;
   readonly compileSchema: CompileSchema;
 }
 
 /** Lists flaws: the place (RFC 6901), the fault, and the remedy. */
 export function listContradictions(
   file: DefinitionFile,
-  others: Pick<Surroundings, 'named' | 'compileSchema'>,
+  others: Pick<Surroundings, 'filesByName' | 'compileSchema'>,
 ): string[] {
   const { order, codecs, write, auditFields = {} } = file;
   const placed = listLeaves(file).map(({ path, field }): PlacedField => ({ path, field, at: getPlace(path) }));
@@ -91,11 +91,11 @@ function findCodecFlaws({ codecs, columns }: Surroundings): string[] {
   });
 }
 
-function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, named }: Surroundings): string[] {
+function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, filesByName }: Surroundings): string[] {
   const { column, pointer, codec, type, references, diff = {}, words = {} } = field;
   const first = columns.get(column) as PlacedField;
   const isShared = pointer !== undefined && first.field.pointer !== undefined;
-  const target = named && references !== undefined ? named.get(references) : undefined;
+  const target = filesByName && references !== undefined ? filesByName.get(references) : undefined;
   const idType = (target?.fields.id as Field | undefined)?.type;
   const rules = {
     [`${at}/column: ${first.at} shows it, too; show it once, or give both a pointer`]: first.at !== at && !isShared,
@@ -104,7 +104,7 @@ function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, named }: 
     [`${at}/codec: there is no codec ${codec}; use ${Object.keys(codecs).join(', ')}, or describe it in /codecs`]:
       codec !== undefined && !Object.hasOwn(codecs, codec),
     [`${at}/references: there is no resource ${references}; name another, or remove it`]:
-      references !== undefined && named && !target,
+      references !== undefined && filesByName && !target,
     [`${at}/references: the ids of ${references} are of another type than ${type}; use the same type`]:
       target && field.write && idType !== type,
     [`${at}: two parts of a change have the same place or word; give each its own`]: [diff, words].some(
@@ -114,10 +114,11 @@ function findFieldFlaws({ field, at }: PlacedField, { codecs, columns, named }: 
   return Object.entries(rules).flatMap(([flaw, isSo]) => (isSo ? [flaw] : []));
 }
 
-function findShapeFlaws({ field, at: place }: PlacedField, { named }: Surroundings): string[] {
+function findShapeFlaws({ field, at: place }: PlacedField, { filesByName }: Surroundings): string[] {
   return listNestedShapes(field, place).flatMap(({ shape, at }) => {
     const names = Object.entries(shape.fields ?? {}).map(([name, { column = name }]) => column);
-    const isUnknown = shape !== field && named && shape.references !== undefined && !named.has(shape.references);
+    const isUnknown =
+      shape !== field && filesByName && shape.references !== undefined && !filesByName.has(shape.references);
     return [
       ...(isUnknown ? [`${at}/references: there is no resource ${shape.references}; name another, or remove it`] : []),
       ...(new Set(names).size < names.length ? [`${at}/fields: two have the same column; show it once`] : []),
@@ -150,28 +151,29 @@ function listNestedShapes(shape: JsonShape, at: string): { readonly shape: JsonS
 
 function listNamedColumns(file: DefinitionFile, fields: ReadonlyMap<string, unknown>): NamedColumn[] {
   const { order, version, filters, sync, write } = file;
-  const named: NamedColumn[] = order.map((column, i) => ({
+  const namedColumns: NamedColumn[] = order.map((column, i) => ({
     ...{ column, at: `/order/${i}`, role: 'a column of the order', types: orderTypes },
   }));
   const versions: readonly FieldType[] = ['integer', 'bigint'];
-  if (version !== undefined) named.push({ column: version, at: '/version', role: 'the version', types: versions });
+  if (version !== undefined)
+    namedColumns.push({ column: version, at: '/version', role: 'the version', types: versions });
   for (const [name, { column, kind, nearlyUnique }] of Object.entries(filters)) {
     const types = getKind(kind).columnTypes.filter((type) => type !== 'enum' || !nearlyUnique);
     const role = nearlyUnique ? 'nearly unique' : `compared by ${kind}`;
-    named.push({ column, at: `/filters/${name}/column`, role, types, mayBeNull: true });
+    namedColumns.push({ column, at: `/filters/${name}/column`, role, types, mayBeNull: true });
   }
   for (const [column, move] of Object.entries(write?.onChange ?? {})) {
     // A time in another form for clients has a column of its own in the write view, which `check` looks for.
     if (move === 'now' && !fields.has(column)) continue;
     const types: readonly FieldType[] = move === 'now' ? ['timestamp'] : versions;
-    named.push({ column, at: `/write/onChange/${column}`, role: `moved by ${move}`, types });
+    namedColumns.push({ column, at: `/write/onChange/${column}`, role: `moved by ${move}`, types });
   }
   if (sync?.appendOnly)
-    named.push({
+    namedColumns.push({
       ...{ column: order[0] as string, at: '/sync/appendOnly', role: 'the moment of the addition' },
       types: ['timestamp'],
     });
-  return named;
+  return namedColumns;
 }
 
 /** Requires that a field shows the compared column as it is, and that it is NULL only if `mayBeNull`. */

@@ -168,11 +168,14 @@ export const versionColumn = 'sync_version';
 
 /** Lists columns in the order of SQL: of the members, of the order, of codecs, and the entity for the redaction of a diff. */
 export function getColumns(resource: Resource, members: readonly Leaf[] = listLeaves(resource)): string[] {
-  const shown = members.map(({ field }) => field.column);
+  const shownColumns = members.map(({ field }) => field.column);
   const entity = members.some(({ field }) => field.clean === 'audit-diff') ? [getEntityColumn(resource)] : [];
-  const read = listCodecsInUse(resource, members).flatMap(listCodecColumns);
+  const readColumns = listCodecsInUse(resource, members).flatMap(listCodecColumns);
   const version = resource.versionSeed === undefined ? [] : [versionColumn];
-  return [...new Set([...shown, ...resource.order.map(({ column }) => column), ...entity, ...read]), ...version];
+  return [
+    ...new Set([...shownColumns, ...resource.order.map(({ column }) => column), ...entity, ...readColumns]),
+    ...version,
+  ];
 }
 
 export function getEntityColumn({ fields }: Resource): string {
@@ -184,8 +187,8 @@ export function usesCodecModule(resource: Resource): boolean {
 }
 
 export function listCodecsInUse(resource: Resource, members: readonly Leaf[] = listLeaves(resource)): Codec[] {
-  const used = new Set(members.flatMap(({ field }) => field.codec ?? []));
-  return [...used].flatMap((name) => {
+  const usedCodecs = new Set(members.flatMap(({ field }) => field.codec ?? []));
+  return [...usedCodecs].flatMap((name) => {
     const codec = resource.codecs[name] as Codec;
     return codec.older ? [codec, codec.older] : [codec];
   });

@@ -36,12 +36,12 @@ const forms: ReadonlyMap<unknown, string> = new Map(
 
 /** Compiles at the first body, so that a start does not wait for it. */
 export function compileBodyChecks(resource: Resource): { readonly create: BodyCheck; readonly patch: BodyCheck } {
-  const known = new Set(listLeaves(resource).map(({ path }) => path[0] as string));
+  const knownMembers = new Set(listLeaves(resource).map(({ path }) => path[0] as string));
   const check = (schema: JsonSchema): BodyCheck => {
     let validate: ValidateFunction | undefined;
     return (body) => {
       validate ??= makeBodyCompiler().compile(schema);
-      return validate(body) ? [] : listBodyFaults(validate.errors ?? [], known);
+      return validate(body) ? [] : listBodyFaults(validate.errors ?? [], knownMembers);
     };
   };
   return { create: check(makeCreateSchema(resource)), patch: check(makePatchSchema(resource)) };

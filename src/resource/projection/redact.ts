@@ -64,15 +64,15 @@ function listRedactedNames(
   names: ReadonlySet<string>,
   words: DiffMemberNames,
 ): (name: string) => FieldName {
-  const shown = new Map([...forms].map(([name, form]) => [normalizeSpelling(name), form]));
-  const known = new Map<string, FieldName>();
+  const formsByName = new Map([...forms].map(([name, form]) => [normalizeSpelling(name), form]));
+  const knownFields = new Map<string, FieldName>();
   return (name) => {
-    const found = known.get(name);
+    const found = knownFields.get(name);
     if (found !== undefined) return found;
     const isField = names.has(normalizeSpelling(name)) && name.length <= nameLengthMax;
-    const form = isField ? shown.get(normalizeSpelling(name)) : undefined;
+    const form = isField ? formsByName.get(normalizeSpelling(name)) : undefined;
     const field = `{${JSON.stringify(words.field)}:${JSON.stringify(isField ? name : `(${words.shielded})`)},`;
-    if (isField && known.size < namesMax) known.set(name, { form, field });
+    if (isField && knownFields.size < namesMax) knownFields.set(name, { form, field });
     return { form, field };
   };
 }

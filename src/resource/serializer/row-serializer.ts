@@ -218,9 +218,9 @@ function decodeCell(decoded: ValueAppender, row: Row, at: number): string {
 function compileDecoders({ resource, options, members, columns, state }: Compiling): Decoders {
   const { codecs, table } = resource;
   const others = new Map(columns.map((column, at) => [column, at]));
-  const used = [...new Set(members.flatMap(({ field }) => field.codec ?? []))];
+  const usedCodecs = [...new Set(members.flatMap(({ field }) => field.codec ?? []))];
   return new Map(
-    used.flatMap((codec) => {
+    usedCodecs.flatMap((codec) => {
       const names = new Set(members.flatMap(({ field }) => (field.codec === codec ? field.column : [])));
       const encoded = [...names].map((name) => ({ name, at: columns.indexOf(name) }));
       const rows = { table, columns: encoded, otherColumns: others };

@@ -252,6 +252,6 @@ function selectRowsByIds(resource: Resource, record: readonly string[]): Fragmen
       ? sql.raw('case when true then ? else array[?] end', [idsParameter, none])
       : sql.raw(`?::${getType(idType).columnTypes[0] as string}[]`, [idsParameter]);
   const one = sql.withMaterialized('one', selectRowById(resource, sql.raw('named.id'), columns)).from('one');
-  const named = '(select distinct unnest(?) as id) as named cross join lateral ? as found';
-  return sql.raw(`(select found.* from ${named} offset 0) as few`, [ids, one]);
+  const wantedIds = '(select distinct unnest(?) as id) as named cross join lateral ? as found';
+  return sql.raw(`(select found.* from ${wantedIds} offset 0) as few`, [ids, one]);
 }

@@ -102,9 +102,9 @@ function listReadViews(resource: Resource): GeneratedView[] {
 /** Lists the columns of no filter and no order. JSON has no order, so no leakproof operator compares it. */
 function listUncomparedColumns(resource: Resource): ReadonlySet<string> {
   const compared = [...resource.order, ...Object.values(resource.filters)].map(({ column }) => column);
-  const shown = listLeaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
+  const shownLeaves = listLeaves(resource).filter(({ field }) => field.pointer === undefined && field.type !== 'json');
   const kept = new Set(['id', ...compared]);
-  return new Set(shown.map(({ field }) => field.column).filter((column) => !kept.has(column)));
+  return new Set(shownLeaves.map(({ field }) => field.column).filter((column) => !kept.has(column)));
 }
 
 const partColumns = ['id', 'part_id', rowXid];
@@ -241,14 +241,14 @@ function composeCreateView(generated: GeneratedView): string {
   const { view, source, columns, uncompared = new Set(), computed = [], order = [], texts = [], isWrite } = generated;
   const ofStatement = `gateway.workspace()::{type of ${source}}`;
   const workspace = `(select coalesce((select id from gateway.verified_workspace), gateway.workspace())::{type of ${source}})`;
-  const shown = isWrite ? [workspaceColumn, ...columns] : columns;
+  const shownColumns = isWrite ? [workspaceColumn, ...columns] : columns;
   const asText = (column: string) => sql.raw('??::text as ??', [column, column]);
   /** GREATEST of one value is the value, and the planner has no statistics of it: its estimates spell out values of other workspaces. */
   const unestimated = (column: string) => sql.raw('greatest(??) as ??', [column, column]);
   const show = (column: string) =>
     texts.includes(column) ? asText(column) : uncompared.has(column) ? unestimated(column) : column;
   const rows = readRows(sql.raw(`?? ${sourceName}`, [source]), [sql.raw(`${workspaceColumn} = ${workspace}`)])
-    .select(shown.map(show))
+    .select(shownColumns.map(show))
     .select(computed.map((each) => sql.raw(each)))
     .orderBy(order);
   const statements = [

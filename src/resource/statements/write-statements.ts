@@ -46,7 +46,7 @@ export function compileWriteStatements(resource: WritableResource) {
   const columns = getColumns(resource);
   const writable = listLeaves(resource).filter(({ field }) => field.write !== undefined);
   const references = writable.filter(({ field }) => field.write?.references !== undefined);
-  const known = references.map(composeReferenceTest);
+  const knownReferences = references.map(composeReferenceTest);
   const values = writable.map(({ field, path }): Entry => [field.column, new Parameter(path[0] as string)]);
   const owner = sql.raw('gateway.token_owner(?)', [new Parameter('claim.token')]);
   const filled = Object.keys(onCreate).map((column): Entry => [column, composeCast(view, column, owner)]);
@@ -57,11 +57,11 @@ export function compileWriteStatements(resource: WritableResource) {
   ];
   const moved = Object.entries(onChange).map(([column, move]): Entry => [column, moves[move](column)]);
   const row = sql.raw(`id = ${castTo(resource.idType, '?')}`, [new Parameter('id')]);
-  const read = () => readRows(view, [row]).select(columns);
+  const readWritten = () => readRows(view, [row]).select(columns);
   const create = insertInto(view, inserted, sql.from('claimed'));
   const update = composeUpdate(view, [...values, ...moved], row, columns);
   const queries = {
-    claim: composeClaim(known),
+    claim: composeClaim(knownReferences),
     /** Locks the row until the transaction ends, if this transaction claimed the key. */
     lock: sql(view).select(columns).whereExists(selectClaimed()).where(row).forUpdate(),
     /** Adds the record and its audit entry, and returns the row as a JSON array, if this transaction claimed the key. */
@@ -69,12 +69,15 @@ export function compileWriteStatements(resource: WritableResource) {
     /** Sets every writable column; those not in the patch keep the value of the locked row. */
     update: storeAnswer(resource, 200, update, new Parameter('id')),
     /** Stores and returns an unchanged row. */
-    keep: storeAnswer(resource, 200, read()),
-    recall: selectRecalled(resource, known),
-    read: read(),
+    keep: storeAnswer(resource, 200, readWritten()),
+    recall: selectRecalled(resource, knownReferences),
+    read: readWritten(),
   };
-  const named = Object.entries(queries).map(([name, query]) => [name, compile(`${resource.name}.${name}`, query)]);
-  const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(named);
+  const namedStatements = Object.entries(queries).map(([name, query]) => [
+    name,
+    compile(`${resource.name}.${name}`, query),
+  ]);
+  const statements: Record<keyof typeof queries, Statement> = Object.fromEntries(namedStatements);
   return {
     ...statements,
     /** Finds which columns of the write view PostgreSQL refused. */
@@ -171,6 +174,6 @@ function hashShape(resource: Resource): string {
 
 /** Reads the file, with the CTE of the columns that a view shows. */
 export function addShown(file: string, view: string): string {
-  const shown = readProject('sql/catalog/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
-  return readProject(file).replace('{shown}', () => shown);
+  const shownSql = readProject('sql/catalog/shown.sql').replace('{view}', sql.raw('??', [view]).toQuery());
+  return readProject(file).replace('{shown}', () => shownSql);
 }

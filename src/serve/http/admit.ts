@@ -32,9 +32,9 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   exchange.headers.push(...listRateLimitHeaders(counted));
   exchange.authMs = performance.now() - exchange.startedMs;
   if (counted.every(({ result }) => result.allowed)) return access;
-  const used = counted.filter(({ result }) => !result.allowed);
-  const { limit, result } = used[0] as Counted;
-  const resetSeconds = Math.max(...used.map((each) => each.result.resetSeconds)); // the later end if both limits are used up
+  const usedUp = counted.filter(({ result }) => !result.allowed);
+  const { limit, result } = usedUp[0] as Counted;
+  const resetSeconds = Math.max(...usedUp.map((each) => each.result.resetSeconds)); // the later end if both limits are used up
   const detail = `More than ${result.quota} ${limit.what} in a minute.`;
   return refuseToken(deps, limit.name, { ...result, resetSeconds }, detail);
 }

@@ -43,17 +43,17 @@ export async function respond(ctx: Context, reply: Reply, isCompressible: boolea
     headers['Content-Encoding'] = encoding.name;
     return send(ctx, status, await compress(body, encoding), headers);
   }
-  const used = encoding && (isHead || chunkMemory.mayCompress(encoding.bytes)) ? encoding : undefined;
-  if (used) headers['Content-Encoding'] = used.name;
+  const usedEncoding = encoding && (isHead || chunkMemory.mayCompress(encoding.bytes)) ? encoding : undefined;
+  if (usedEncoding) headers['Content-Encoding'] = usedEncoding.name;
   if (isHead) {
     await body.return(undefined);
     return send(ctx, status, null, headers);
   }
-  const bytes = used?.bytes ?? 0;
+  const bytes = usedEncoding?.bytes ?? 0;
   chunkMemory.reserve('compressors', bytes);
   try {
     sendHead(ctx, status, headers);
-    await sendPieces(ctx, body, used?.compressor() ?? null, deps);
+    await sendPieces(ctx, body, usedEncoding?.compressor() ?? null, deps);
   } finally {
     chunkMemory.release('compressors', bytes);
   }

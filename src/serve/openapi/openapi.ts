@@ -141,14 +141,14 @@ function listSamples(document: OpenApiDocument, path: string, method: string, op
 /** Drops unused components. Tools do not follow references from extensions, so `x-other-responses` gets its own written out. */
 function keepUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const { 'x-other-responses': responses, ...described } = document;
-  const used = new Set(JSON.stringify(described).match(/(?<="\$ref":")[^"]+/g));
+  const usedReferences = new Set(JSON.stringify(described).match(/(?<="\$ref":")[^"]+/g));
   const writtenOut = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-    const isUnused = '$ref' in value && !used.has(String(value.$ref));
+    const isUnused = '$ref' in value && !usedReferences.has(String(value.$ref));
     return isUnused ? writtenOut(resolve(document, value)) : mapValues(value as TemplateValues, writtenOut);
   };
   const components = Object.entries(document.components).map(([kind, members]) => {
-    const usedMembers = Object.entries(members).filter(([name]) => used.has(`#/components/${kind}/${name}`));
+    const usedMembers = Object.entries(members).filter(([name]) => usedReferences.has(`#/components/${kind}/${name}`));
     return [kind, kind === 'securitySchemes' ? members : Object.fromEntries(usedMembers)];
   });
   const smaller = {

@@ -202,13 +202,13 @@ function makeResponses(resource: Resource, options: OpenApiOptions): Components[
       example: { data: [data], pagination: { ...pagination, complete: true } },
     });
   const ofWrite = { schema: { anyOf: [schema(), schema('Written')] }, example };
-  const shown = `only the members that the write scope may see if the token lacks \`read:${name}\`.`;
+  const shownToWriters = `only the members that the write scope may see if the token lacks \`read:${name}\`.`;
   const perPage = Math.min(options.perPageDefault, options.perPageMax);
   const single = { perPage, count: 1, hasMore: false, nextCursor: null, next: null };
-  const listed = { page: 1, ...single, endCursor: 'y4Qq7wZ0m1JpXw3n' };
+  const listExample = { page: 1, ...single, endCursor: 'y4Qq7wZ0m1JpXw3n' };
   const versioned = { ...example, syncVersion: '9f2c4e6a81b3d507' };
   return {
-    [`${name}.page`]: page(name, 'page', 'Page', example, listed),
+    [`${name}.page`]: page(name, 'page', 'Page', example, listExample),
     ...(detail && {
       [record]: response(`The ${record}.`, version === undefined ? 'detail' : 'versioned', {
         schema: schema(),
@@ -217,9 +217,9 @@ function makeResponses(resource: Resource, options: OpenApiOptions): Components[
     }),
     ...(isWritable(resource, options) && {
       ...(resource.write?.creates && {
-        [`${record}.created`]: response(`The new ${record}; ${shown}`, 'created', ofWrite),
+        [`${record}.created`]: response(`The new ${record}; ${shownToWriters}`, 'created', ofWrite),
       }),
-      [`${record}.updated`]: response(`The ${record} after the change; ${shown}`, 'updated', ofWrite),
+      [`${record}.updated`]: response(`The ${record} after the change; ${shownToWriters}`, 'updated', ofWrite),
     }),
     ...(sync && {
       [`${name}.sync`]: page(`a pass over ${name}`, 'sync', 'Sync', versioned, { ...single, since: 'b3JkZXJfMTIzNA' }),
@@ -231,9 +231,9 @@ function makeFilterParameter(name: string, filter: Filter, resource: Resource, {
   const takesDay = filter.type === 'timestamp' && getKind(filter.kind).takesDays;
   const day = takesDay ? ` A day in time zone ${timeZone}, daylight saving included.` : '';
   const { values } = listLeaves(resource).find(({ field }) => field.column === filter.column)?.field ?? {};
-  const listed = values === undefined ? '' : ` One of: ${values.join(', ')}.`;
+  const valueList = values === undefined ? '' : ` One of: ${values.join(', ')}.`;
   const { schema } = getFilterForm(filter);
-  const description = `${filter.description}${day}${listed}`;
+  const description = `${filter.description}${day}${valueList}`;
   return { name, in: 'query' as const, description, ...(schema.type === 'array' && { explode: false }), schema };
 }
 

@@ -8,7 +8,7 @@ const everywhere = [
 ];
 const counted = ['RateLimit-Policy', 'RateLimit'];
 const countedWithToken = ['RateLimitPolicyWithToken', 'RateLimitWithToken'];
-const read = [...counted, 'Server-Timing', 'Data-As-Of'];
+const readHeaders = [...counted, 'Server-Timing', 'Data-As-Of'];
 const written = [...counted, 'WrittenETag', 'Idempotent-Replayed', 'Dry-Run', 'Server-Timing'];
 const compressed = ['NegotiatedVary', 'Content-Encoding'];
 /** A valid token is counted for documents and unknown paths, too, instead of its address. */
@@ -16,10 +16,10 @@ const documentNotModified = [...countedWithToken, 'Server-Timing', 'NegotiatedVa
 
 /** Components of the headers of successful responses. */
 export const successHeaders = {
-  page: [...read, 'Link', ...compressed],
-  sync: [...read, ...compressed],
-  detail: read,
-  versioned: [...read, 'ETag'],
+  page: [...readHeaders, 'Link', ...compressed],
+  sync: [...readHeaders, ...compressed],
+  detail: readHeaders,
+  versioned: [...readHeaders, 'ETag'],
   token: [...counted, 'Server-Timing'],
   created: [...written, 'Location'],
   updated: written,

@@ -144,15 +144,15 @@ export function reportStatus(
   workers: WorkersStatus | null = null,
 ): StatusReport {
   const { replicas, primary, redis } = readiness;
-  const named = (level: CurrentFault['level'], all: readonly Named[]) =>
+  const listNamed = (level: CurrentFault['level'], all: readonly Named[]) =>
     all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
   const all = [
-    ...named(
+    ...listNamed(
       'degraded',
       readiness.lacks.map(({ what, sentence }) => [`lacks-${what}`, sentence]),
     ),
-    ...named('failing', listFailures(readiness)),
-    ...named('degraded', listDegradations(readiness, workers)),
+    ...listNamed('failing', listFailures(readiness)),
+    ...listNamed('degraded', listDegradations(readiness, workers)),
     ...collectRecentFaults(readiness.recent),
   ];
   const faults = all.map(({ level, sentence, remedy }) => ({ level, sentence, link: `troubleshooting#${remedy}` }));

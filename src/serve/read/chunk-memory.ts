@@ -21,8 +21,8 @@ export class ChunkMemory {
   learn({ caller, compiled }: Asked, bytes: number, rows: number): void {
     const key = `${caller.workspace} ${compiled.resource.name}`;
     const [now, before] = [bytes / Math.max(1, rows), this.#heavy.get(key) ?? 0];
-    const known = Math.max(now, (now + before) / 2);
-    if (known > heavyRowBytes) this.#heavy.set(key, known);
+    const knownBytes = Math.max(now, (now + before) / 2);
+    if (knownBytes > heavyRowBytes) this.#heavy.set(key, knownBytes);
     else if (before > 0) this.#heavy.delete(key);
   }
 

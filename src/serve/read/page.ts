@@ -80,8 +80,8 @@ export function chunkByIds(statement: Statement, ids: readonly string[]): PlanCh
 
 /** Names the values after0, after1, … until0, until1, … */
 export function bindRange(after: OrderKey | null, until: OrderKey | null): Values {
-  const named = (end: string, key: OrderKey | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
-  return Object.fromEntries([...named('after', after), ...named('until', until)]);
+  const nameValues = (end: string, key: OrderKey | null) => (key ?? []).map((value, i) => [`${end}${i}`, value]);
+  return Object.fromEntries([...nameValues('after', after), ...nameValues('until', until)]);
 }
 
 interface Chunk {
@@ -197,16 +197,16 @@ async function readChunk(plan: ChunkPlan, wanted: Wanted): Promise<Chunk> {
   const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
   const chunk = await plan.reader.runOnTarget(requirement, async (attempt) => {
     const { target, asOfMs, failures, replica } = attempt;
-    const read = new ChunkRows(plan, wanted, isContinuation);
+    const chunkRows = new ChunkRows(plan, wanted, isContinuation);
     const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
     const options = { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal };
-    const isWhole = await target[pool].run(run, options, (row) => read.add(row));
-    deps.chunkMemory.learn(request, read.json.length, read.count);
-    if (!isWhole) return read.count;
+    const isWhole = await target[pool].run(run, options, (row) => chunkRows.add(row));
+    deps.chunkMemory.learn(request, chunkRows.json.length, chunkRows.count);
+    if (!isWhole) return chunkRows.count;
     signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
-    const { count, isMore, last } = read;
+    const { count, isMore, last } = chunkRows;
     const continuation = requireContinuation(deps, attempt);
-    const lent = deps.chunkMemory.lend(read.json, pool);
+    const lent = deps.chunkMemory.lend(chunkRows.json, pool);
     return { target, asOfMs, failures, count, last, continuation, following: following(isMore, last), ...lent };
   });
   if (typeof chunk !== 'number') return chunk;
@@ -306,13 +306,13 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
     rows: rowsWanted,
     bytes: bytes * excess,
   };
-  const read = (): Promise<Chunk> => readChunk(plan, { ...wanted, pool: 'long' });
-  let ahead = isSlow ? null : read();
+  const readNext = (): Promise<Chunk> => readChunk(plan, { ...wanted, pool: 'long' });
+  let ahead = isSlow ? null : readNext();
   ahead?.catch((error) => {
     const isLate = error instanceof Problem && error.code === 'query_timeout';
     if (!isLate) ahead = null; // it is tried again when the client has taken the piece before
   });
-  return () => ahead ?? read();
+  return () => ahead ?? readNext();
 }
 
 /** If the row of the end did not arrive, the rest is read again on a replica as current as the end. */

@@ -126,13 +126,13 @@ export function parseFields(
   faults: FieldError[],
 ): CompiledSelection | null {
   if (texts === undefined) return null;
-  const known = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
+  const knownFields = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
   const names = texts.flatMap((value) => value.split(',')); // no name has a comma
-  const asked = new Set(splitValues('fields', names, faults, Math.max(listValuesMax, known.length)));
+  const asked = new Set(splitValues('fields', names, faults, Math.max(listValuesMax, knownFields.length)));
   for (const name of asked) {
-    if (name === '' || known.includes(name)) continue;
+    if (name === '' || knownFields.includes(name)) continue;
     const [topLevel = ''] = name.split(/[./[]/); // "adres.straat"
-    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${suggest(topLevel, known)}`;
+    const detail = `There is no member ${JSON.stringify(name.slice(0, 100))}${suggest(topLevel, knownFields)}`;
     faults.push({ parameter: 'fields', code: 'unknown_field', detail });
   }
   return faults.length > 0 ? null : select(asked);

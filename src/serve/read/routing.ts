@@ -45,8 +45,8 @@ export async function runOnReadTarget<T>(
   if (deps.refuses(compiled.resource.name)) throw new Shortage('unfit for reads');
   const mayLackWrite =
     compiled.resource.write !== undefined && (requirement.pageServer === undefined || requirement.showsWrite === true);
-  const known = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
-  const position = known instanceof Promise ? await known : known; // a wait for what is known costs a single record a hundredth of its time
+  const lastWrite = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
+  const position = lastWrite instanceof Promise ? await lastWrite : lastWrite; // a wait for what is known costs a single record a hundredth of its time
   const now = (): Requirement => {
     const readable = requireReadable(deps.replicas, compiled.resource, requirement);
     return requireLastWrite(position, deps, clampMoment(deps, readable));
@@ -61,8 +61,12 @@ function requireReadable(
   requirement: Requirement,
 ): Requirement {
   if (replicas.every((replica) => replica.mayRead(resource))) return requirement;
-  const used = replicas.filter(({ state }) => state.healthy);
-  if (requirement.pageServer === undefined && used.length > 0 && !used.some((replica) => replica.mayRead(resource)))
+  const healthyReplicas = replicas.filter(({ state }) => state.healthy);
+  if (
+    requirement.pageServer === undefined &&
+    healthyReplicas.length > 0 &&
+    !healthyReplicas.some((replica) => replica.mayRead(resource))
+  )
     throw new Shortage('locked resource');
   return { ...requirement, resource };
 }
@@ -71,8 +75,8 @@ function requireReadable(
 function clampMoment({ primaryReachable, replicas }: ReadDeps, requirement: Requirement): Requirement {
   const { asOfMs, pageServer } = requirement;
   if (asOfMs == null || (asOfMs <= Date.now() && (pageServer !== undefined || primaryReachable()))) return requirement;
-  const known = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
-  return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...known)) };
+  const knownMoments = replicas.map(({ state }) => (state.healthy ? (state.asOfMs ?? 0) : 0));
+  return { ...requirement, asOfMs: Math.min(asOfMs, Math.max(0, ...knownMoments)) };
 }
 
 /** Requires the moment of the write if its position is of another history, as after a failover, and cannot be compared. */

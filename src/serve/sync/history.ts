@@ -10,13 +10,13 @@ const pauseMs = 20;
 /** Throws sync_expired at once for a position that no replica will reach, as after a restore. */
 export async function requireHistory(reads: ReadDeps, request: RawRequest, pass: Pass): Promise<void> {
   const { before } = pass;
-  const used = reads.replicas.filter(({ state }) => state.healthy);
+  const healthyReplicas = reads.replicas.filter(({ state }) => state.healthy);
   const isReached = (): boolean =>
-    before === null || used.some(({ state }) => state.healthy && state.replayed >= before.lsn);
-  const [pageServer] = used;
+    before === null || healthyReplicas.some(({ state }) => state.healthy && state.replayed >= before.lsn);
+  const [pageServer] = healthyReplicas;
   if (before === null || pageServer === undefined || isReached()) return;
   const startedMs = performance.now();
-  await Promise.all(used.map((replica) => replica.probe()));
+  await Promise.all(healthyReplicas.map((replica) => replica.probe()));
   if (isReached()) return;
   await new Reader(reads, request, pass.compare).rows(marksAloneStatement, {}, { replicasOnly: true, pageServer });
   while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {

@@ -45,8 +45,8 @@ export function makeTokenSeal(wallKey: string, learn: () => Promise<readonly Buf
     decode: (context, encoded) => {
       const bytes = decodeBytes(context, encoded);
       if (bytes === undefined || bytes.length < ivBytes + tagBytes) return undefined;
-      for (const known of [key, ...others]) {
-        const opening = createDecipheriv(cipher, known, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
+      for (const knownKey of [key, ...others]) {
+        const opening = createDecipheriv(cipher, knownKey, bytes.subarray(0, ivBytes), { authTagLength: tagBytes });
         opening.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-tagBytes));
         try {
           const opened = [opening.update(bytes.subarray(ivBytes, -tagBytes)), opening.final()];

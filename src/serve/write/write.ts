@@ -224,10 +224,10 @@ async function findMembersRefused(
     const values = Object.fromEntries(Object.entries(names).map(([kind, name]) => [`refused.${kind}`, name]));
     const columns = await transaction.run({ statement: statements.refused, values }).catch(() => null); // the catalogs can be closed
     if (columns?.[0].length === 0) return null;
-    const named = columns?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
-    const refused = members.filter((member) => named.includes(member.column));
+    const namedColumns = columns?.[0].flatMap(([name, isNamed]) => (isNamed === 't' ? [name] : [])) ?? [];
+    const refused = members.filter((member) => namedColumns.includes(member.column));
     if (refused.length === 0 && code === 'not_nullable') return null;
-    if (named.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(sent, name));
+    if (namedColumns.length > 0) return refused.filter(({ name }) => target === null || Object.hasOwn(sent, name));
   }
   const isPossible = (type: FieldType) => types === 'all' || types.includes(type);
   return members.filter(({ name, type }) => isPossible(type) && getMemberText(sent, name) !== null);

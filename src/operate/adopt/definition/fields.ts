@@ -59,11 +59,11 @@ function makeColumn(of: Column, rule: Rule, isId: boolean, members: Set<string>)
 
 /** Warns of texts that look random, although neither name nor form says that they are secrets; a text that other tables name is an id. */
 function describeRandomIds({ table, log }: Subject, { tables }: Survey, columns: readonly Column[]): Point | false {
-  const named = listKeysTo(table, tables).flatMap(({ key }) => key.references);
+  const namedColumns = listKeysTo(table, tables).flatMap(({ key }) => key.references);
   const isText = (column: Column): boolean => isTextual(column) && !column.isArray && column !== log?.entityId;
   const names = columns
     .filter((column) => isText(column) && !column.isWanted && !column.refers && !isPersonal(column))
-    .filter((column) => !named.includes(column.name) && guessColumnForm(column) === 'plain')
+    .filter((column) => !namedColumns.includes(column.name) && guessColumnForm(column) === 'plain')
     .filter(({ values }) => areRandom(values))
     .map(({ name }) => name);
   const text =

@@ -20,7 +20,7 @@ export function proposeIndex(table: Table, name: string, purpose: string, wanted
   const usable = listUsableIndexes(table, isOfKept);
   const names = keys.map(({ of }) => of.name);
   if (keys.every(isPlain) && usable.some((index) => leads(index, names, fixed.length))) return [];
-  const listed = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${stripAlias(key.select)})`));
+  const keyTexts = keys.map((key) => (isPlain(key) ? key.of.quoted : `(${stripAlias(key.select)})`));
   const where = conditions.length === 0 ? '' : ` where (${stripAlias(conditions.join(' and '))})`;
   const bytes = estimateIndexBytes(table, keys);
   const file = shortenName(name, 55); // PostgreSQL and the command `migrate --indexes` cut no name below 64 bytes
@@ -28,9 +28,9 @@ export function proposeIndex(table: Table, name: string, purpose: string, wanted
     {
       path: `indexes/${file}.sql`,
       about: [purpose, `About ${formatSize(bytes)}, by the estimate of ${sayCount(table.rows)} rows.`],
-      index: { table: table.quoted, where, keys: listed, bytes },
+      index: { table: table.quoted, where, keys: keyTexts, bytes },
       sql: `create index concurrently if not exists gateway_${file}
-  on ${table.quoted} (${listed.join(', ')})${where};`,
+  on ${table.quoted} (${keyTexts.join(', ')})${where};`,
     },
   ];
 }

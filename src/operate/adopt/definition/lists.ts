@@ -138,9 +138,12 @@ function chooseOrder(subject: Subject, columns: readonly ViewColumn[]): ViewColu
     .map((index) => index.columns.slice(1, -1).map((name) => times.find(({ of }) => of.name === name)))
     .filter((found): found is ViewColumn[] => !found.includes(undefined))
     .sort((a, b) => a.length - b.length);
-  const named = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
+  const findNamedColumn = (purpose: 'created' | 'business', among: readonly ViewColumn[]): ViewColumn | undefined =>
     among.find(({ of, field }) => isNamed(purpose, of.name) && ['timestamp', 'date'].includes(String(field.type)));
-  const first = named('created', times) ?? named('business', times) ?? addNulls(named('created', columns));
+  const first =
+    findNamedColumn('created', times) ??
+    findNamedColumn('business', times) ??
+    addNulls(findNamedColumn('created', columns));
   return [...(indexed[0] ?? (first ? [first] : [])), ...idColumns];
 }
 

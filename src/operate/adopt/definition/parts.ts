@@ -74,11 +74,11 @@ function composePartRows(part: Table, shown: readonly Column[], subject: Subject
 }
 
 function makePartFields(part: Table, shown: readonly Column[], survey: Survey): Record<string, FieldJson> {
-  const taken = new Set<string>();
+  const takenNames = new Set<string>();
   const members = shown.map((column) => {
     const name = nameInView(column);
     const target = findReferenceBy(part, column, survey);
-    const member = chooseUntaken(toCamelCase(name), taken, '');
+    const member = chooseUntaken(toCamelCase(name), takenNames, '');
     const json = {
       ...(member !== name && { column: name }),
       ...showInsideJson(column, column.name === 'id' || column.refers),
@@ -178,7 +178,7 @@ function namePartView(view: string, name: string): string {
 
 function makePartFile(view: string, name: string, part: Table, keys: PartKeys): DraftFile {
   const { link, id, tenant, steps } = keys;
-  const read = [...(steps.length > 0 ? [] : [tenant]), link, id].map((column) => column.quoted).join(', ');
+  const readColumns = [...(steps.length > 0 ? [] : [tenant]), link, id].map((column) => column.quoted).join(', ');
   return {
     path: `${name}.sql`,
     about: [
@@ -186,7 +186,7 @@ function makePartFile(view: string, name: string, part: Table, keys: PartKeys): 
       ...(listKeptConditions(part).length > 0
         ? ['Deleted rows are here, too: the record changes when a row is deleted.']
         : []),
-      `A pass reads them here in one scan, in the order of the records. Relies on an index on ${part.quoted} (${read}).`,
+      `A pass reads them here in one scan, in the order of the records. Relies on an index on ${part.quoted} (${readColumns}).`,
     ],
     sql: `create view records.${name} as
   select ${joinWorkspace(keys)} as workspace_id, ${showId(link).select} as id, ${showId(id).select} as part_id, ${alias}.xmin as ${rowXid}

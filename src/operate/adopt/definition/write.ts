@@ -49,8 +49,8 @@ export function planWrite(
     );
   const writable = listWritableColumns(columns, id, onChange, audit !== undefined);
   if (writable.length === 0) refuseWrite(table, 'no column of it can be', 'Give it one');
-  const given = [...writable, ...stamps].map(({ of }) => of).concat(tenant, id.type === 'uuid' ? id : []);
-  const missing = table.columns.filter((column) => column.notNull && !isMade(column) && !given.includes(column));
+  const givenColumns = [...writable, ...stamps].map(({ of }) => of).concat(tenant, id.type === 'uuid' ? id : []);
+  const missing = table.columns.filter((column) => column.notNull && !isMade(column) && !givenColumns.includes(column));
   const creates = missing.length === 0;
   const authors = stamps.filter(({ value }) => value === undefined).map(({ name }) => [name, 'owner']);
   return {
@@ -201,22 +201,22 @@ function listStamps(table: Table, columns: readonly ViewColumn[]): Stamp[] {
       (isNamed('created', name) || isNamed('updated', name)) && /^timestamp/.test(type) && !isArray && !computed,
   );
   return ofApp.flatMap((of): Stamp[] => {
-    const shown = columns.find((column) => column.of === of && isPlain(column));
-    const movesItself = isNamed('updated', of.name) && !of.moved && !(shown && of.notNull);
+    const shownColumn = columns.find((column) => column.of === of && isPlain(column));
+    const movesItself = isNamed('updated', of.name) && !of.moved && !(shownColumn && of.notNull);
     if ((of.made || of.moved) && !movesItself) return [];
-    const name = movesItself || !shown ? `stored_${of.inView}` : shown.name;
+    const name = movesItself || !shownColumn ? `stored_${of.inView}` : shownColumn.name;
     // The draft takes times without a zone as UTC.
     const value = of.type === 'timestamp with time zone' ? 'clock_timestamp()' : `clock_timestamp() at time zone 'UTC'`;
-    return [{ name, of, isAdded: name !== shown?.name, value }];
+    return [{ name, of, isAdded: name !== shownColumn?.name, value }];
   });
 }
 
 /** Finds required authors: a foreign key leads from them to the users whose ids tokens have. */
 function listAuthors(table: Table, columns: readonly ViewColumn[], survey: Survey): Stamp[] {
   return table.columns.flatMap((of) => {
-    const shown = columns.find((column) => column.of === of && isPlain(column));
+    const shownColumn = columns.find((column) => column.of === of && isPlain(column));
     const isAuthor = of.notNull && !isMade(of) && isNamed('author', of.name) && namesOwner(of, table, survey);
-    if (!isAuthor || shown?.field.references !== undefined) return [];
-    return [{ name: shown?.name ?? `stored_${of.inView}`, of, isAdded: shown === undefined }];
+    if (!isAuthor || shownColumn?.field.references !== undefined) return [];
+    return [{ name: shownColumn?.name ?? `stored_${of.inView}`, of, isAdded: shownColumn === undefined }];
   });
 }

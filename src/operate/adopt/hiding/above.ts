@@ -239,8 +239,8 @@ export function listFollowed(
     if (shows.length === 0) return [];
     const refersToNone = columns.flatMap(({ notNull, quoted }) => (notNull ? [] : [`${alias}.${quoted} is null`]));
     const refersToIt = references.map(({ quoted }, i) => `o.${quoted} = ${alias}.${columns[i]?.quoted}`).join(' and ');
-    const shown = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
-    const kept = `(${[...refersToNone, `exists (select from (${shown}) o where ${refersToIt})`].join(' or ')})`;
+    const shownSql = `select ${alias}.* from ${to.quoted} ${alias} where ${shows.join(' or ')}`;
+    const kept = `(${[...refersToNone, `exists (select from (${shownSql}) o where ${refersToIt})`].join(' or ')})`;
     const isTaken = takes || (!step?.isBack && columns.includes(step?.from as Column));
     return [{ isTaken, by: isTaken ? `the record in ${to.quoted}` : nameOpen(to, columns), kept }];
   });

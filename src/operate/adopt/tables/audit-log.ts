@@ -25,8 +25,8 @@ export function listDocuments({ columns }: Table, log?: AuditLog): Column[] {
     columns.some(({ name }) => isNamed(purpose, name)),
   );
   if (!isLog) return [];
-  const known = [log?.entity, log?.entityId, log?.action, log?.diff];
-  return columns.filter((column) => !known.includes(column) && holdsDocuments(column));
+  const knownColumns = [log?.entity, log?.entityId, log?.action, log?.diff];
+  return columns.filter((column) => !knownColumns.includes(column) && holdsDocuments(column));
 }
 
 /** Finds the shape that at least nine tenths of the diffs have, because a log of years also has some of other forms. */
@@ -40,9 +40,9 @@ function findShape(texts: readonly string[]): DiffShape | undefined {
   if (!isList && isMost(pairs, changes)) return { old: 0, new: 1 };
   const objects = changes.filter((change) => typeof change === 'object' && change !== null && !Array.isArray(change));
   const names = [...new Set((objects as object[]).flatMap(Object.keys))];
-  const named = (purpose: 'changedField' | 'before' | 'after'): string | undefined =>
+  const findNamedMember = (purpose: 'changedField' | 'before' | 'after'): string | undefined =>
     names.find((name) => isNamed(purpose, name));
-  const [field, before, after] = [named('changedField'), named('before'), named('after')];
+  const [field, before, after] = [findNamedMember('changedField'), findNamedMember('before'), findNamedMember('after')];
   if (!isMost(objects, changes) || !before || !after || (isList && !field)) return undefined;
   return { ...(isList && field && { field }), old: before, new: after };
 }

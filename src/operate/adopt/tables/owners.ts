@@ -65,14 +65,14 @@ function hasRole({ columns }: Table): boolean {
 /** Follows a foreign key, or a column named after the users; of several the one whose name means the purpose. */
 function findReferenceToUser(table: Table, people: Table, tenant: Tenant, purpose: 'owner' | 'member'): Owners['user'] {
   const id = findUserId(people, tenant);
-  const named = (name: string): string => toSnakeCase(name).replace(/_(id|uuid|key)$/, '');
+  const trimReference = (name: string): string => toSnakeCase(name).replace(/_(id|uuid|key)$/, '');
   const keys = listSteps(table, [people]).map(({ from, to }) => ({ from, to }));
   const isNamedSo = ({ name, type }: Column): boolean =>
-    type === id?.type && [toSingular(toSnakeCase(people.name)), 'user'].includes(named(name));
+    type === id?.type && [toSingular(toSnakeCase(people.name)), 'user'].includes(trimReference(name));
   const guessed = table.columns.filter(isNamedSo).map((from) => ({ from, to: id as Column }));
   const found = keys.length > 0 ? keys : guessed;
-  const isFit = ({ from }: { from: Column }): boolean => isNamed(purpose, named(from.name));
-  const others = purpose === 'member' ? found.filter(({ from }) => !isOfAuthor(named(from.name))) : found;
+  const isFit = ({ from }: { from: Column }): boolean => isNamed(purpose, trimReference(from.name));
+  const others = purpose === 'member' ? found.filter(({ from }) => !isOfAuthor(trimReference(from.name))) : found;
   return found.find(isFit) ?? (purpose === 'member' || found.length === 1 ? others[0] : undefined);
 }
 
@@ -147,15 +147,15 @@ interface Address {
 
 /** Takes the address of the user, or of the person that the user is; otherwise the login. */
 function findAddress(people: Table, tables: readonly Table[]): Address | undefined {
-  const named = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
+  const findNamedColumn = ({ columns }: Table, purpose: 'email' | 'login'): Column | undefined =>
     columns.find(({ name }) => isNamed(purpose, name));
-  const own = named(people, 'email');
+  const own = findNamedColumn(people, 'email');
   if (own) return { column: own };
   for (const step of listSteps(people, tables)) {
-    const column = named(step.table, 'email');
+    const column = findNamedColumn(step.table, 'email');
     if (step.from.notNull && column && step.table !== people) return { column, via: step };
   }
-  const login = named(people, 'login');
+  const login = findNamedColumn(people, 'login');
   return login && { column: login };
 }
 
@@ -173,15 +173,15 @@ function findUserId(people: Table, tenant: Tenant): Column | undefined {
 /** Recognizes users by the name of the table and an address or a login, otherwise by a password; prefers a table with the workspace. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   // A workspace has an address as well.
-  const known = tables.filter(
+  const knownTables = tables.filter(
     (table) => findAddress(table, tables) !== undefined && !isNamed('workspaces', table.name),
   );
-  const named = known.filter(({ name }) => isNamed('users', name));
-  const others = known.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
+  const namedTables = knownTables.filter(({ name }) => isNamed('users', name));
+  const others = knownTables.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
   // A table such as the accounts of single sign-on has the address of its user.
-  const own = named.filter((table) => findAddress(table, [])?.column);
-  const prefixed = known.filter(({ name }) => isNamed('prefixedUsers', name));
-  const [people, ...rest] = [own.length > 0 ? own : named, prefixed, others].map(
+  const own = namedTables.filter((table) => findAddress(table, [])?.column);
+  const prefixed = knownTables.filter(({ name }) => isNamed('prefixedUsers', name));
+  const [people, ...rest] = [own.length > 0 ? own : namedTables, prefixed, others].map(
     (found) => found.find((table) => tenant.columnIn(table)) ?? found.find((table) => table !== tenant.root),
   );
   return people ?? rest.find((table) => table !== undefined);

@@ -91,14 +91,14 @@ function makeColumnFinder(column: string, sample: Column, root: WorkspaceRoot | 
   const isToRoot = (key: ForeignKey): boolean => key.table === root?.table.name && key.references[0] === root.id.name;
   return (table) => {
     if (table === root?.table) return undefined;
-    const named = findColumnLike(table, column);
+    const namedColumn = findColumnLike(table, column);
     // A column of that name can hold something else: then its foreign key leads elsewhere.
     const isOfWorkspace = (key: ForeignKey): boolean =>
-      named !== undefined &&
-      key.columns.includes(named.name) &&
+      namedColumn !== undefined &&
+      key.columns.includes(namedColumn.name) &&
       (key.columns.length > 1 || isToRoot(key) || key.references[0] === column);
-    const leadsElsewhere = root !== undefined && named?.refers && !table.foreignKeys.some(isOfWorkspace);
-    if (named && isSameKind(named, sample) && !leadsElsewhere) return named;
+    const leadsElsewhere = root !== undefined && namedColumn?.refers && !table.foreignKeys.some(isOfWorkspace);
+    if (namedColumn && isSameKind(namedColumn, sample) && !leadsElsewhere) return namedColumn;
     // Another reference to the workspaces can name another company, such as a supplier.
     const [key, ...others] = table.foreignKeys.filter((each) => each.columns.length === 1 && isToRoot(each));
     const only = key && others.length === 0 ? findColumn(table, key.columns[0]) : undefined;
@@ -157,9 +157,9 @@ function findRootBy(name: string, tables: readonly Table[]): WorkspaceRoot | und
 /** Finds a column named like a workspace that at least a fifth of the tables has. */
 function findSharedColumn(tables: readonly Table[]): string | undefined {
   const names = tables.flatMap(({ columns }) => columns.map(({ name }) => name));
-  const named = names.filter((name) => isNamed('workspaceColumn', name));
-  const column = findMostFrequent(named);
-  const { length: count } = named.filter((name) => name === column);
+  const namedColumns = names.filter((name) => isNamed('workspaceColumn', name));
+  const column = findMostFrequent(namedColumns);
+  const { length: count } = namedColumns.filter((name) => name === column);
   return count >= 2 && count * 5 >= tables.length ? column : undefined;
 }
 
