@@ -72,10 +72,12 @@ export class Probe {
   /** `also` gets the connection with the state, within the deadline. */
   async ask(also?: (connection: Connection) => Promise<unknown>): Promise<ServerState> {
     const { loop, probeDeadlineMs } = this.bounds;
-    const late = Promise.withResolvers<never>();
-    const cancel = loop.after(probeDeadlineMs, () => late.reject(new Error('probe deadline passed')));
+    let cancel = (): void => undefined; // Node.js 20 has no Promise.withResolvers
+    const late = new Promise<never>((_, reject) => {
+      cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
+    });
     try {
-      return parseState(await Promise.race([this.#answer(also), late.promise]));
+      return parseState(await Promise.race([this.#answer(also), late]));
     } catch (error) {
       this.#drop();
       throw error;

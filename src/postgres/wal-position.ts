@@ -75,7 +75,7 @@ export const markStatement = prepareSql(
     from pg_control_checkpoint() c, pg_control_recovery() r, pg_control_system() s`,
 );
 
-/** Reads no row: what counts are the marks around it, which the reader compares with those of the pass. */
+/** Reads no row: what counts are the marks around it, which the reader compares with the marks of the pass. */
 export const marksAloneStatement = prepareSql('wal_history', 'select 1');
 
 /** Returns null for a server that is no replica. */
