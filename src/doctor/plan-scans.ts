@@ -66,15 +66,26 @@ export function findScans(plan: QueryPlan): Scans {
     else subqueries.set(alias, listAliases((cte === undefined ? undefined : ctes.get(cte)) ?? node));
   }
   const comparisons = nodes.flatMap((node) => listComparisons(node, workspaces));
-  const text = JSON.stringify(nodes.map(({ Plans, ...rest }) => rest));
-  const functions = [...text.matchAll(/\b([a-z_]\w*\.[a-z_]\w*)\(/g)].map(([, name]) => name as string);
   return {
     tables,
     subqueries,
     comparisons,
-    functions: [...new Set(functions)].filter((name) => name !== 'gateway.workspace'),
+    functions: [...new Set(listTexts(plan).flatMap(listCalls))].filter((name) => name !== 'gateway.workspace'),
     verdicts: new Set(nodes.filter(isVerdict).flatMap(listAliases)),
   };
+}
+
+function listTexts(value: unknown): string[] {
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(listTexts);
+  return typeof value === 'string' ? [value] : [];
+}
+
+/** Matches literals, calls with both names as PostgreSQL quotes them, and other quoted names, so that no match begins within another. */
+const calls = /'(?:[^']|'')*'|("(?:[^"]|"")+"|\b[a-z_]\w*)\.("(?:[^"]|"")+"|[a-z_]\w*)\(|"(?:[^"]|"")*"/g;
+
+/** Lists the functions of an expression, as "schema.name". */
+function listCalls(text: string): string[] {
+  return [...text.matchAll(calls)].flatMap(([, ...names]) => (names[1] ? [names.map(unquoteName).join('.')] : []));
 }
 
 /** Recognizes `(select true from … where …)`, by which a row goes with the deleted record above it. */
@@ -125,21 +136,14 @@ const boundSide: Readonly<Record<string, string>> = {
 /** Lists comparisons that hold. A condition of an outer join binds only its nullable side. */
 function listComparisons(node: QueryPlan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
-  const side = (relationship: string): Set<string> =>
-    new Set(
-      Plans.filter((each) => each['Parent Relationship'] === relationship)
-        .flatMap(listNodes)
-        .flatMap((each) => each.Alias ?? []),
-    );
+  const side = (relationship: string): Set<string> => {
+    const nodes = Plans.filter((each) => each['Parent Relationship'] === relationship).flatMap(listNodes);
+    return new Set(nodes.flatMap((each) => each.Alias ?? []));
+  };
   const bound =
     Alias !== undefined ? new Set([Alias]) : join && join in boundSide ? side(boundSide[join] as string) : undefined;
-  const conditions = [
-    node['Index Cond'],
-    node['Recheck Cond'],
-    node['Hash Cond'],
-    node['Merge Cond'],
-    node['Join Filter'],
-  ];
+  const joined = ['Index Cond', 'Recheck Cond', 'Hash Cond', 'Merge Cond', 'Join Filter'] as const;
+  const conditions = joined.map((key) => node[key]);
   // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
   const isInnerLoop = join === 'Inner' && node['Node Type'] === 'Nested Loop';
   const [inside] = Plans.filter((each) => isInnerLoop && each['Parent Relationship'] === 'Inner').map(skipMemoize);

@@ -11,7 +11,7 @@ import { loadResources } from '../../src/resource/definition/load.js';
 import { startGateway } from '../../src/serve/gateway.js';
 import type { Settings } from '../../src/settings.js';
 import type { Configuration } from '../support/configurations/configuration.js';
-import { leakingViews, moreTables, walledViews } from '../support/configurations/scans.js';
+import { functionsOfOwner, leakingViews, moreTables, walledViews } from '../support/configurations/scans.js';
 import { wrongServers } from '../support/configurations/servers.js';
 import { wrongViews } from '../support/configurations/views.js';
 import { wrongWrites } from '../support/configurations/writes.js';
@@ -85,7 +85,7 @@ test.serial('each scan of a view must compare the workspace, wherever it stands'
     text,
     name: `trial.v${i}`,
   }));
-  await primary.query(`create schema trial; ${moreTables}`);
+  await primary.query(`create schema trial; ${moreTables}; ${functionsOfOwner}`);
   try {
     for (const { text, name } of views) await primary.query(`create view ${name} as ${text}`);
     const items = await scanItems(
@@ -99,7 +99,7 @@ test.serial('each scan of a view must compare the workspace, wherever it stands'
     t.deepEqual(ofLevel('refused'), Object.keys(leakingViews));
     t.deepEqual(ofLevel('ok'), Object.keys(walledViews));
   } finally {
-    await primary.query('drop schema trial cascade; drop table app.notities, app.regels, app.landen');
+    await primary.query('drop schema trial, "Trial.s" cascade; drop table app.notities, app.regels, app.landen');
   }
 });
 

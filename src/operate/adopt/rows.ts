@@ -89,7 +89,7 @@ async function readSource(client: pg.Client, resource: Resource): Promise<Source
   const source = listNodes(plan).find((node) => node['Relation Name'] !== undefined && node.Alias === unquote(alias));
   const { Schema: schema, 'Relation Name': table } = source ?? {};
   // An id from a subquery or an aggregate is of no single row.
-  const isOfRow = !/SubPlan/.test(id) && !(/\w\(/.test(id) && listNodes(plan).some(isOfSeveralRows));
+  const isOfRow = !/SubPlan/.test(id) && !(/[\w"]\(/.test(id) && listNodes(plan).some(isOfSeveralRows));
   if (others.length > 0 || !isOfRow || schema === undefined || table === undefined) return [];
   const asked = [name, schema, table];
   const { rows: facts } = await client.query<{ type: string; policies: string | null }>(

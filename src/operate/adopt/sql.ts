@@ -75,11 +75,11 @@ export function joinFrom(
   quoted: string,
   { steps }: Pick<WorkspaceOf, 'steps'>,
   row = alias,
-  keepsRow: typeof isOptional = isOptional,
+  isLeft = isOptional,
 ): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
-      `\n    ${keepsRow(steps, i) ? 'left ' : ''}join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
+      `\n    ${isLeft(steps, i) ? 'left ' : ''}join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,
   );
   return `  from ${quoted} ${row}${joins.join('')}`;
 }

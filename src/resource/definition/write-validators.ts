@@ -15,7 +15,7 @@ const codes: Readonly<Record<string, (error: ErrorObject) => readonly [FieldErro
   type: (error) =>
     error.data === null
       ? ['not_nullable', 'This field cannot be null.']
-      : ['invalid_type', `This must be of type ${listAllowedTypes(error)}.`],
+      : ['invalid_type', `This must be of type ${[error.params.type].flat().join(' or ')}.`],
   enum: ({ params }) => ['invalid', `This must be one of: ${params.allowedValues.map(String).join(', ')}.`],
   minLength: () => ['too_short', 'This is too short.'],
   maxLength: ({ params }) => ['too_long', `This is longer than ${params.limit} characters.`],
@@ -110,8 +110,4 @@ function describeBodyFault(error: ErrorObject, known: ReadonlySet<string>): Fiel
   const pointer = keyword === 'required' ? instancePath + toPointer([params.missingProperty]) : instancePath;
   const [code, detail] = codes[keyword]?.(error) ?? ['invalid', 'This is not valid.'];
   return { pointer, code, detail };
-}
-
-function listAllowedTypes({ params }: ErrorObject): string {
-  return [params.type].flat().join(' or ');
 }

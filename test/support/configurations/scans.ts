@@ -5,6 +5,13 @@ export const moreTables = `create table app.notities (id int primary key, ws uui
   create table app.regels (id int primary key, werkbon_id uuid references app.werkbonnen, tekst text);
   create table app.landen (code text primary key, naam text)`;
 
+const asOwner = `returns text stable security definer language sql as 'select max(naam) from app.klanten'`;
+/** Each reads rows of any workspace as its owner, but `"o'k"` and the overload of numbers. */
+export const functionsOfOwner = `create schema "Trial.s"; create function trial."getRows"(text) ${asOwner};
+  create function "Trial.s".rows() ${asOwner}; create function trial."a ""b('é$"(text) ${asOwner}; create function trial.overload(text) ${asOwner};
+  create function trial.overload(bigint) returns text stable language plpgsql as 'begin return null; end';
+  create function trial."o'k"(text) returns text stable language plpgsql as 'begin return $1; end'`;
+
 export const leakingViews: Readonly<Record<string, string>> = {
   'a value by a subquery of any workspace': `select k.workspace_id, k.id, (select k2.naam from app.klanten k2 where k2.id <> k.id limit 1) x from app.klanten k where k.workspace_id = ${workspace}`,
   'the previous row of any workspace': `select k.workspace_id, k.id, p.naam from app.klanten k left join lateral (select naam from app.klanten p where p.id < k.id order by p.id desc limit 1) p on true where k.workspace_id = ${workspace}`,
@@ -25,12 +32,18 @@ export const leakingViews: Readonly<Record<string, string>> = {
   'rows of any workspace decide what is shown': `select k.workspace_id, k.id from app.klanten k where k.workspace_id = ${workspace} and not exists (select from app.installaties i where i.naam = k.naam)`,
   'a part of the workspace': `select k.workspace_id, k.id from app.klanten k where left(k.workspace_id::text,1) = left(gateway.workspace(),1)`,
   'another workspace than the own': `select k.workspace_id, k.id from app.klanten k where k.workspace_id = (select max(id::text)::uuid from app.workspaces where id::text < gateway.workspace())`,
+  'a function with a capital that reads as its owner': `select k.workspace_id, k.id, trial."getRows"(k.naam) x from app.klanten k where k.workspace_id = ${workspace}`,
+  'such a function in a schema with a capital': `select k.workspace_id, k.id, r.x from app.klanten k cross join "Trial.s".rows() r (x) where k.workspace_id = ${workspace}`,
+  'such a function with a quote, a parenthesis and other letters in its name': `select k.workspace_id, k.id, '"' || trial."a ""b('é$"(k.naam) x from app.klanten k where k.workspace_id = ${workspace}`,
+  'such a function behind a name with an apostrophe': `select k.workspace_id, k.id, trial."o'k"(trial."getRows"(k.naam)) x from app.klanten k where k.workspace_id = ${workspace}`,
+  'such an overload of a function': `select k.workspace_id, k.id, trial.overload(k.naam) x from app.klanten k where k.workspace_id = ${workspace}`,
   'all workspaces but the own': `select k.workspace_id, k.id from app.klanten k where not (k.workspace_id = ${workspace})`,
 };
 
 export const walledViews: Readonly<Record<string, string>> = {
   'a part whose workspace its foreign key tells': `select k.workspace_id, k.id, (select json_agg(r.tekst order by r.id) from app.regels r where r.werkbon_id = k.id) x from app.werkbonnen k where k.workspace_id = ${workspace}`,
   'rows whose workspace their foreign key tells': `select w.workspace_id, r.id, r.tekst from app.regels r join app.werkbonnen w on w.id = r.werkbon_id where w.workspace_id = ${workspace}`,
+  'a text that names a function which reads as its owner': `select k.workspace_id, k.id, trial."o'k"('it''s trial."getRows"(k.naam)' || k.naam) x from app.klanten k where k.workspace_id = ${workspace}`,
   'a table without workspaces': `select k.workspace_id, k.id, l.naam from app.klanten k left join app.landen l on l.code = k.land where k.workspace_id = (select ${workspace})`,
   'a window over each workspace': `select * from (select workspace_id, id, lag(naam) over (partition by workspace_id order by id) x from app.klanten) k where k.workspace_id = ${workspace}`,
   'counts of each workspace': `select k.workspace_id, k.id, c.n from app.klanten k left join (select workspace_id, klant_id, count(*) n from app.installaties group by 1,2) c on c.workspace_id = k.workspace_id and c.klant_id = k.id where k.workspace_id = ${workspace}`,

@@ -91,12 +91,10 @@ function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   const way = { steps: further, tenant };
   const from = `${joinFrom(step.table.quoted, way, 'b')} where b.${step.to.quoted} = t.${step.from.quoted} limit 1`;
   const leadsNowhere = `${step.from.name} leads to no row of ${step.table.quoted}`;
+  const belongsNowhere = `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`;
   return [
     { by: leadsNowhere, kept: `exists (select\n${from})` },
-    {
-      by: `no ${tenant.name} in ${(steps.at(-1) ?? step).table.quoted}`,
-      kept: `(select ${joinWorkspace(way, 'b')}\n${from}) is not null`,
-    },
+    { by: belongsNowhere, kept: `(select ${joinWorkspace(way, 'b')}\n${from}) is not null` },
     ...shown.own,
     ...above,
   ];
