@@ -31,15 +31,28 @@ for (const [kind, head] of Object.entries(heads)) {
   });
 }
 
-test('a data URL is found, also inside a text', (t) => {
+test('a data URL is found, also inside a text, and prose that begins with the word is shown', (t) => {
   const long = 'a'.repeat(300);
   for (const text of [
     `data:image/png;base64,${long}`,
     ` DATA:image/svg+xml,${long}`,
     `data:,${long}`,
+    `data:;charset=utf-8,${long}`,
+    `Data:Image/PNG;Charset="UTF-8";BASE64,${long}`,
+    `\r\n\tdata:application/vnd.app+xml;name=foto%201.xml;x='a',${long}\n`,
+    `data:text/html;name="foto 1, boven.htm";base64,${long}`,
     `op data:image/x ${long}`,
   ])
-    t.true(holdsImage(text), text.slice(0, 40));
+    t.true(holdsImage(text), text.slice(0, 60));
+  for (const begin of [
+    'Data: 12 maart, lek',
+    'data:\n 12, 13',
+    'Data:12 maart, lek',
+    'DATA:lek in kamer;12, 13',
+    'data:lek,',
+    'data: a/b,',
+  ])
+    t.false(holdsImage(`${begin} ${'gevonden bij de koeling. '.repeat(20)}`), begin);
 });
 
 test('prose, codes, keys and digests are no images, and a long text is judged in time that grows with its length', (t) => {

@@ -4,7 +4,8 @@ import type { JsonBytes } from './json-bytes.js';
 const imageCharactersMin = 200;
 /** Lines of wrapped base64 are at least as long. Every repetition is bounded, so that megabytes do not overflow the stack. */
 const pieces = /[A-Za-z0-9+/_-]{60}/g;
-const dataUrl = /^data:|data:image\/|;base64,/i;
+const dataUrl =
+  /^data:(?:[^\s,;/]{1,127}\/[^\s,;]{1,127})?(?:; {0,9}(?:[^\s",;]|"[^"]{0,999}"){1,999}){0,20},|data:image\/|;base64,/i;
 
 /** Beginnings of images in hexadecimal: PNG, JPEG, GIF, TIFF; then RIFF with WEBP, BMP with its reserved zeros, HEIC and AVIF, SVG. */
 const magic =
