@@ -1,6 +1,6 @@
 import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
 import { readAdminUrl } from './admin-url.js';
-import { makeCommand, printLine, program, UsageError } from './command.js';
+import { makeCommand, parseNames, printLine, program, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
@@ -10,14 +10,14 @@ export const adoptCommand = makeCommand(
     'all-filters': { type: 'boolean', default: false },
   },
   async ({ schema, out, tenant, tables, write = '', show = '', 'all-filters': allFilters }) => {
-    const only = tables === undefined ? undefined : splitNames(tables);
+    const only = tables === undefined ? undefined : parseNames(tables);
     if (only?.length === 0) throw new UsageError('Give --tables the names of tables, with commas between them.');
     if (schema === undefined) throw new UsageError("Give --schema NAME, the schema of the app's tables.");
     const drafted = await adopt(readAdminUrl(), {
       schema,
       out,
-      write: splitNames(write),
-      show: splitNames(show),
+      write: parseNames(write),
+      show: parseNames(show),
       tenantColumn: tenant,
       only,
       allFilters,
@@ -40,10 +40,6 @@ export const adoptCommand = makeCommand(
     return 0;
   },
 );
-
-function splitNames(list: string): string[] {
-  return list.split(',').flatMap((name) => name.trim() || []);
-}
 
 function printSection(title: string, lines: readonly string[]): void {
   if (lines.length === 0) return;

@@ -81,6 +81,11 @@ export function foldToOneLine(text: string): string {
   return text.replaceAll('\n', '\\u000a');
 }
 
+/** Splits the names of an option at commas; empty ones do not count. */
+export function parseNames(list: string): string[] {
+  return list.split(',').flatMap((name) => name.trim() || []);
+}
+
 /** Escapes control characters as \uXXXX, as in JSON: foreign names must not steer the terminal. */
 function showControls(text: string): string {
   const hex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, '0');

@@ -5,7 +5,7 @@ import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
 import { findNewestManifest, hashSha256, verifyExports } from '../operate/export/verify.js';
 import { loadSettings } from '../settings.js';
 import { readSettingsOfApp } from './admin-url.js';
-import { makeCommand, printLine, sayError, showProgress, UsageError } from './command.js';
+import { makeCommand, parseNames, printLine, sayError, showProgress, UsageError } from './command.js';
 
 const text = { type: 'string' } as const;
 
@@ -25,7 +25,7 @@ export const exportCommand = makeCommand(
     const before = () =>
       previous === undefined ? findNewestManifest(workspace, out) : hashSha256(readFileSync(previous));
     const signing = sign === undefined ? null : { key: readKey(sign, createPrivateKey), previous: before() };
-    const names = resources.split(',').flatMap((name) => name.trim() || []);
+    const names = parseNames(resources);
     const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
     const { onProgress, end } = makeProgressLine();
     const manifest = await exportWorkspace(readSettingsOfApp(), {

@@ -13,7 +13,7 @@ import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../settings.js';
 import { readAdminUrl, readSettingsOfApp, requireViews } from './admin-url.js';
-import { Failure, makeCommand, parseWholeNumber, printLine, sayError, UsageError } from './command.js';
+import { Failure, makeCommand, parseNames, parseWholeNumber, printLine, sayError, UsageError } from './command.js';
 
 const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
@@ -115,7 +115,7 @@ export const viewsCommand = makeCommand(ofViews, async ({ drop, create, views, t
   if (create && tables !== undefined) throw new UsageError('--tables goes with --drop.');
   const wait = parseLockOptions(options.wait);
   if (drop) {
-    const names = tables?.split(',').map((name) => name.trim()) ?? null;
+    const names = tables === undefined ? null : parseNames(tables);
     const files = await dropViewsOf(readAdminUrl(), names, wait);
     printLine(files.length > 0 ? `dropped the views: ${files.join(', ')}` : 'nothing to do: no view reads them');
   } else {

@@ -137,7 +137,7 @@ export class ConnectionPool {
     return this.#enter(workspace, resource, options, (connection) => this.#start(connection, run, options, onRow));
   }
 
-  /** Leases a connection for several round trips. Destroys it when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
+  /** Leases a connection for several round trips. Gives it up when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
   lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: Begin<T>): Promise<T> {
     const resource = this.#getHealth(name);
     const { connections, onOrphan } = this.limits;

@@ -64,10 +64,10 @@ export class Row {
     const isAscii = row.bytes.length === joined.length;
     let next = 0;
     for (let i = 0; i < texts.length; i++) {
-      const getText = texts[i] as string | null;
+      const text = texts[i] as string | null;
       row.starts[i] = next;
-      if (getText !== null) next += isAscii ? getText.length : Buffer.byteLength(getText);
-      row.ends[i] = getText === null ? -1 : next;
+      if (text !== null) next += isAscii ? text.length : Buffer.byteLength(text);
+      row.ends[i] = text === null ? -1 : next;
     }
     return row;
   }

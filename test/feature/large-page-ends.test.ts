@@ -21,6 +21,7 @@ const codes = {
   view: 'records.codes',
   order: ['id'],
   fields: { id: field('id', 'bigint') },
+  sync: {},
 };
 
 interface SetUp {
@@ -37,7 +38,7 @@ async function setUp(t: ExecutionContext<TestContext>): Promise<SetUp> {
   await primary.query(`
     create table if not exists app.codes (workspace_id uuid not null, id bigint primary key);
     truncate app.codes;
-    create or replace view records.codes as select workspace_id, id from app.codes`);
+    create or replace view records.codes as select workspace_id, id, xmin as row_xid from app.codes`);
   await makeWalls(primary, folder);
   await caughtUp();
   const proxy = await holdingProxy(urlAs(shared.replicas[0] as string, 'gateway_reader', database.name));
@@ -133,4 +134,16 @@ test('all rows behind the first are deleted while the end is found: the page end
   const behind = await page(client, `/codes?perPage=1000&cursor=${pagination.endCursor}`);
   const ids = behind.data.map(({ id }) => Number(id));
   t.deepEqual(ids, numbers(1101, 1400));
+});
+
+test('the first hundred changed rows are deleted before they are read: the page of the others is whole', async (t) => {
+  const { client, proxy, insert, remove } = await setUp(t);
+  const { pagination } = (await client.get('/sync/codes?perPage=1000')).json<{ pagination: { since: string } }>();
+  await insert(1001, 1300);
+  proxy.before('codes.versioned.rows-all', () => remove(1001, 1150));
+  const { data } = await page(client, `/sync/codes?perPage=1000&since=${pagination.since}`);
+  t.deepEqual(
+    data.map(({ id }) => Number(id)),
+    numbers(1151, 1300),
+  );
 });

@@ -58,6 +58,7 @@ const meant: Readonly<Record<string, string>> = {
   'page[size]': 'perPage',
   pageSize: 'perPage',
   sort: 'order',
+  includeTotal: 'total',
   $orderby: 'order',
   'filter[status]': 'status',
   'filter[installation_id]': 'installationId',

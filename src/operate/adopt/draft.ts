@@ -1,4 +1,5 @@
 import { isNamed, toSnakeCase } from '../../base/words.js';
+import { rowXid } from '../../resource/definition/resource.js';
 import { getDeletionColumns, listDeletedPoints } from './columns/deletions.js';
 import { describeLeftOut, isLogText } from './columns/reasons.js';
 import { isDocument, isPlain, isTextual } from './columns/types.js';
@@ -12,7 +13,7 @@ import { countEmptied, formatLedger, listOddities } from './hiding/ledger.js';
 import { getNames, toSingular } from './names.js';
 import { askOnce, type Emptied, type Ledger, type Point, type Subject, type Survey, type Table } from './schema.js';
 import type { DraftFile, Points } from './sql.js';
-import { alias, composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, rowXid, toPoints } from './sql.js';
+import { alias, composePolicies, composeWhere, joinFrom, joinWorkspace, nameAs, toPoints } from './sql.js';
 import { describeGuesses } from './tables/guesses.js';
 import { describeId } from './tables/keys.js';
 import { describePath } from './tables/workspace-paths.js';

@@ -5,8 +5,6 @@ import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './sche
 
 /** The table of a view has this alias. */
 export const alias = 't';
-/** Sync needs the transaction that wrote the row. */
-export const rowXid = 'row_xid';
 /** The codec whose values are known by how they begin. */
 export const preset = 'aes-256-gcm';
 

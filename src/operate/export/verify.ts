@@ -23,7 +23,7 @@ function listExports(folder: string): Export[] {
   if (itself !== null) return [itself];
   return listFolders(folder)
     .flatMap((inner) => readExport(inner) ?? [])
-    .sort((a, b) => (a.manifest.snapshot.takenAt < b.manifest.snapshot.takenAt ? -1 : 1));
+    .sort((a, b) => Date.parse(a.manifest.snapshot.takenAt) - Date.parse(b.manifest.snapshot.takenAt));
 }
 
 /** Leaves out hidden folders, to which a running export writes. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { projectRoot, readProject } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
+import { lockNotAvailable } from '../../postgres/database-errors.js';
 import { loadResources } from '../../resource/definition/load.js';
 import { repairCore } from './repair.js';
 import {
@@ -168,7 +169,7 @@ async function lock(holder: pg.Client, { waitMs = 60_000, onWait }: LockOptions)
     );
     if (refusal === null) return;
     await holder.query('rollback');
-    if (refusal.code !== '55P03') throw refusal;
+    if (refusal.code !== lockNotAvailable) throw refusal;
     const [row] = (await holder.query<{ holder: string }>(readProject('sql/catalog/lock-holder.sql'))).rows;
     const otherHolder = row?.holder ?? 'a process that has just ended';
     if (attempt === 1) onWait?.(`Waiting up to ${waitMs / 1000} s for another migration: ${otherHolder}.`);

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { readProject } from '../../base/paths.js';
+import { lockNotAvailable, undefinedTable } from '../../postgres/database-errors.js';
 import {
   createObjects,
   explainRefusal,
@@ -13,10 +14,9 @@ import {
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const dependentObjectsExist = '2BP01';
-const undefinedTable = '42P01';
 
 function isInUse({ code }: { readonly code?: string }): boolean {
-  return code === '55P03' || code === '40P01';
+  return code === lockNotAvailable || code === '40P01';
 }
 
 interface Applied {

@@ -1,5 +1,5 @@
 // Positions in JSON text, no parsed values: everything but replaced values is copied, so 12.50 and 12345678901234567890 keep every digit.
-// No function recurses: jsonb may nest deeper than the stack is tall.
+// No function recurses over JSON: jsonb may nest deeper than the stack is tall.
 
 /** The message quotes no part of the text. */
 export class MalformedJson extends Error {

@@ -27,9 +27,9 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
       [...Object.values(rules).flatMap((forms) => [...forms.keys()]), ...named].map(normalizeSpelling),
     );
     const entities = new Map(
-      Object.entries(rules).map(([entity, forms]) => [entity, listRedactedNames(forms, names, words)]),
+      Object.entries(rules).map(([entity, forms]) => [entity, makeFieldNamer(forms, names, words)]),
     );
-    const none = listRedactedNames(new Map(), names, words);
+    const none = makeFieldNamer(new Map(), names, words);
     const [old, next, shielded] = [words.old, words.new, words.shielded].map((word) => `${JSON.stringify(word)}:`);
     const redacted = (names: (name: string) => FieldName, change: StoredChange): string => {
       const { field, form } = names(change.name);
@@ -59,7 +59,7 @@ interface FieldName {
 const namesMax = 200;
 const nameLengthMax = 100;
 
-function listRedactedNames(
+function makeFieldNamer(
   forms: ReadonlyMap<string, LoggedForm>,
   names: ReadonlySet<string>,
   words: DiffMemberNames,

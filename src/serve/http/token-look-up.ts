@@ -33,7 +33,7 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
   readonly gate: Gate;
   /** Target of look-ups while no replica can be used. */
   readonly primary: () => ReadTarget | null;
-  /** If the database fits, a token that it lacks is unknown; with `now` the database is looked at again. */
+  /** If the database fits, a token that it lacks is unknown; with `again` the database is looked at again. */
   readonly mayRefuse: (again: boolean) => boolean | Promise<boolean>;
   /** Is called once per look-up of a valid token: at most twice in tokenCacheMs. */
   readonly noteUse: (tokenId: string) => void;

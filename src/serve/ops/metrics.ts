@@ -111,9 +111,10 @@ function listCombinations(labels: Readonly<Record<string, readonly string[] | nu
 }
 
 function listKnownLabels({ replicas, resources }: GaugeSources): Readonly<Record<string, Labels[]>> {
-  const routes = resources.flatMap(({ name, detail }) => [
+  const routes = resources.flatMap(({ name, detail, sync }) => [
     { route: `/api/v1/${name}` },
     ...(detail ? [{ route: `/api/v1/${name}/:id` }] : []),
+    ...(sync ? [{ route: `/api/v1/sync/${name}` }] : []),
   ]);
   return {
     database_unfit: unfitSqlStates.map((code) => ({ code })),

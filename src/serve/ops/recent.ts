@@ -86,10 +86,10 @@ const namedMax = 3;
 
 /** Makes a sentence for each kind, the gravest first. */
 export function collectRecentFaults(
-  getCounts: readonly RecentCount[],
+  counts: readonly RecentCount[],
 ): (Pick<Fault, 'level' | 'remedy'> & { sentence: string })[] {
   return Object.entries(kinds).flatMap(([kind, { level, remedy, sentence }]) => {
-    const all = getCounts.filter((each) => each.kind === kind).sort((a, b) => b.count - a.count);
+    const all = counts.filter((each) => each.kind === kind).sort((a, b) => b.count - a.count);
     if (all.length === 0) return [];
     const { count, workspaces } = all.reduce(addCounts);
     const names = all.map(({ about, count }) => (all.length === 1 ? about : `${about} (${count})`));

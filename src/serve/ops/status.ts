@@ -196,7 +196,10 @@ function listFailures({ reasons, primary, writesObstacle, onlyAddress, refused, 
   const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
   if (writesObstacle !== undefined) noWrites.push(['writes-wait', `Writes wait: ${writesObstacle}.`]);
   const locks = locked.map(({ resource, server, seconds }): Named => {
-    return ['locked', `A lock on ${server} has held ${resource} for ${seconds} s: its reads are refused with 503.`];
+    return [
+      'locked',
+      `A lock on ${server} has held ${resource} for ${seconds} s: reads of it go elsewhere, or are refused with 503.`,
+    ];
   });
   const pooler: Named[] = onlyAddress
     ? [['replica-out', `All servers are reached through ${onlyAddress}: look at this pooler or proxy first.`]]

@@ -38,13 +38,13 @@ export class PageMemory {
   findNearest(series: PageSeries, page: number): NumberedEnd {
     const ends = this.#series.get(nameSeries(series));
     const nowMs = this.now();
-    let findNearest = startOfList;
+    let nearest = startOfList;
     for (const each of ends?.values() ?? []) {
       if (each.expiresMs <= nowMs) continue;
       if (each.page === page) return each;
-      if (each.isFull && Math.abs(each.page - page) < Math.abs(findNearest.page - page)) findNearest = each;
+      if (each.isFull && Math.abs(each.page - page) < Math.abs(nearest.page - page)) nearest = each;
     }
-    return findNearest;
+    return nearest;
   }
 
   remember(series: PageSeries, page: number, end: PageEnd, isFull: boolean): void {

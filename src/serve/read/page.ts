@@ -173,13 +173,15 @@ function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
   const fitting = chunkMemory.countRowsFitting(reader.request, firstChunkBytes);
   const rows = Math.max(1, Math.min(fitting, isLarge ? firstChunkRows : rowsMax));
   const pool = isLarge || rowsMax > firstChunkRows * 2 ? 'long' : 'short';
-  return readChunk(plan, { chunks, rows, bytes: firstChunkBytes, pool, requirement });
+  return readChunk(plan, { chunks, rows, bytes: firstChunkBytes, rowsBefore: 0, pool, requirement });
 }
 
 /** A chunk to read: at most `rows`, and no more once they fill `bytes`. */
 interface Wanted extends Pick<Plan, 'chunks' | 'requirement'> {
   readonly rows: number;
   readonly bytes: number;
+  /** Rows of the page before this chunk: none if all ids of the chunks before are gone. */
+  readonly rowsBefore: number;
   readonly pool: 'short' | 'long';
 }
 
@@ -245,7 +247,7 @@ class ChunkRows {
     if (this.isMore) return undefined;
     if ((this.#json?.length ?? 0) >= this.wanted.bytes) return enough;
     const { json, plan } = this;
-    if (this.isContinuation || this.count > 0) json.appendComma();
+    if (this.wanted.rowsBefore + this.count > 0) json.appendComma();
     plan.serializer.append(row, plan.reader.request.caller.workspace, json);
     this.count++;
     const { keyAt } = plan.serializer;
@@ -277,7 +279,7 @@ async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagin
       const { chunk, count } = underWay;
       const next = readNext(plan, underWay);
       const handedMs = performance.now();
-      if (chunk.count > 0) yield { bytes: chunk.json.view(), ...describeSent(plan, count) };
+      if (chunk.json.length > 0) yield { bytes: chunk.json.view(), ...describeSent(plan, count) };
       chunk.release();
       underWay.isSlow = performance.now() - handedMs > slowMs;
       addChunk(plan, page, underWay, await next());
@@ -305,14 +307,15 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
     requirement: continuation,
     rows: rowsWanted,
     bytes: bytes * excess,
+    rowsBefore: count,
   };
-  const readNext = (): Promise<Chunk> => readChunk(plan, { ...wanted, pool: 'long' });
-  let ahead = isSlow ? null : readNext();
+  const read = (): Promise<Chunk> => readChunk(plan, { ...wanted, pool: 'long' });
+  let ahead = isSlow ? null : read();
   ahead?.catch((error) => {
     const isLate = error instanceof Problem && error.code === 'query_timeout';
     if (!isLate) ahead = null; // it is tried again when the client has taken the piece before
   });
-  return () => ahead ?? readNext();
+  return () => ahead ?? read();
 }
 
 /** If the row of the end did not arrive, the rest is read again on a replica as current as the end. */

@@ -241,7 +241,7 @@ const synonyms: ReadonlyMap<string, string> = new Map(
     order: 'sort sortby sortorder orderby direction',
     fields: 'columns properties select',
     ids: 'id',
-    wantsTotal: 'includetotal totalcount withtotal',
+    total: 'includetotal totalcount withtotal',
     updatedSince: 'since modifiedsince updatedafter changedsince',
     from: 'start startdate datefrom',
     to: 'end enddate until dateto',

@@ -89,7 +89,7 @@ export class Supervisor {
   }
 
   get reporting(): number {
-    return this.#handleMessage().length;
+    return this.#listReporting().length;
   }
 
   /** True if a report came within 10 seconds. */
@@ -126,7 +126,7 @@ export class Supervisor {
 
   /** Reports ready while any worker is; all use the same replicas, so one worker's view of them counts. */
   getReadiness(): Readiness {
-    const all = this.#handleMessage().flatMap(({ readiness }) => readiness ?? []);
+    const all = this.#listReporting().flatMap(({ readiness }) => readiness ?? []);
     const best = all.find(({ status }) => status === 'ready') ?? all[0];
     const recent = sumCounts(all.flatMap((each) => each.recent));
     const refusals = all.flatMap(({ refused }) =>
@@ -149,7 +149,7 @@ export class Supervisor {
     await Promise.all([...this.#watched.values()].map(stopWorker));
   }
 
-  #handleMessage(): Watched[] {
+  #listReporting(): Watched[] {
     return [...this.#watched.values()].filter((each) => each.silentPeriods <= periodsReady && each.readiness !== null);
   }
 

@@ -5,9 +5,9 @@ import { askOnce, type Column, type Point, type Table, type TypeMember } from '.
 import { type Form, guessColumnForm, isPreset, isSealedDocument, listMembers } from './sampled-values.js';
 import { getTypeName, holdsDocuments, holdsValue, isDocument, isInteger, isNumber, isTextual } from './types.js';
 
-// The public face of columns/, which judges a column alone: types.ts has what its type means, values.ts what its values are, deletions.ts
-// whether it hides rows, and this file whether clients may see it. Example: `password_hash` is left out ("secrets, by the name"), `note`
-// with sealed texts as well ("sealed values, by the values"), and `title` is shown.
+// The public face of columns/, which judges a column alone: types.ts has what its type means, sampled-values.ts what its values are,
+// deletions.ts whether it hides rows, and this file whether clients may see it. Example: `password_hash` is left out ("secrets, by the
+// name"), `note` with sealed texts as well ("sealed values, by the values"), and `title` is shown.
 
 /** The first reason that holds says why no field shows a column. */
 type Reasons = Readonly<Record<string, (column: Column, form: Form) => boolean>>;

@@ -1,5 +1,6 @@
 import { toSnakeCase } from '../../../base/words.js';
 import { shortenName } from '../../../postgres/statement.js';
+import { rowXid } from '../../../resource/definition/resource.js';
 import { getDeletionColumns, listDeletedPoints, listKeptConditions } from '../columns/deletions.js';
 import type { Judged } from '../columns/reasons.js';
 import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealed } from '../columns/reasons.js';
@@ -7,7 +8,7 @@ import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/s
 import { makePlainKey, showId } from '../columns/types.js';
 import { chooseUntaken, getNames, toCamelCase, toSingular } from '../names.js';
 import { askOnce, type Column, findColumn, type Subject, type Survey, type Table, type Tenant } from '../schema.js';
-import { alias, type DraftFile, joinFrom, joinWorkspace, nameAs, type Points, rowXid } from '../sql.js';
+import { alias, type DraftFile, joinFrom, joinWorkspace, nameAs, type Points } from '../sql.js';
 import { listDocuments } from '../tables/audit-log.js';
 import { choosePartKeys, getReferenceTo, type PartKeys } from '../tables/keys.js';
 import { listSteps } from '../tables/workspace-paths.js';
