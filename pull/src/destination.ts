@@ -75,7 +75,7 @@ export interface Origin {
 }
 
 /** Notes of the runs before about a resource. */
-export interface Known {
+export interface ResourceNotes {
   /** Digest of the references that led nowhere. */
   readonly dangling: string;
   readonly tables: readonly string[];
@@ -94,7 +94,7 @@ export interface Destination {
   open(resource: Resource): Promise<Copy>;
   /** Finds references between the `resources` that lead nowhere, by resource. */
   dangling(resources: readonly Resource[]): Promise<ReadonlyMap<string, Dangling>>;
-  known(): Promise<ReadonlyMap<string, Known>>;
+  known(): Promise<ReadonlyMap<string, ResourceNotes>>;
   noteDangling(found: ReadonlyMap<string, Dangling>): Promise<void>;
   noteFailure(resource: string, failure: string): Promise<void>;
   /** Replaces `folder`/TABLE.FORMAT of each table of the resource in one step. */

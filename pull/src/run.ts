@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Api, getMember, makeApi, Refused, stripControls } from './api.js';
 import { type ChangeFiles, openChangeFiles, skipChangeFiles } from './changes.js';
-import { type Destination, type Known, OutOfMemory, Unusable } from './destination.js';
+import { type Destination, OutOfMemory, type ResourceNotes, Unusable } from './destination.js';
 import type { Display } from './display.js';
 import {
   getTimeZone,
@@ -190,7 +190,7 @@ class Run {
   }
 
   /** Notes what this run leaves out and an earlier one had. */
-  async #nameGaps(known: ReadonlyMap<string, Known>): Promise<void> {
+  async #nameGaps(known: ReadonlyMap<string, ResourceNotes>): Promise<void> {
     const { resources, changesTo } = this.#options;
     const old = [...known.keys()].filter((copy) => !this.#resources.some(({ name }) => name === copy));
     if (resources === null && old.length > 0) {
@@ -218,7 +218,7 @@ class Run {
   async #settleReferences(
     resources: readonly Resource[],
     changes: ChangeFiles,
-    known: ReadonlyMap<string, Known>,
+    known: ReadonlyMap<string, ResourceNotes>,
   ): Promise<void> {
     let before = new Map([...known].map(([name, { dangling }]) => [name, dangling]));
     let dangling = await this.#destination.dangling(resources);
@@ -237,7 +237,11 @@ class Run {
       if (count > 0) this.#screen.note(`${name}: ${count} references lead to records that the gateway does not show.`);
   }
 
-  async #export(resources: readonly Resource[], folder: string, known: ReadonlyMap<string, Known>): Promise<void> {
+  async #export(
+    resources: readonly Resource[],
+    folder: string,
+    known: ReadonlyMap<string, ResourceNotes>,
+  ): Promise<void> {
     const { format } = this.#options;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const written = new Set<string>();

@@ -155,6 +155,7 @@ async function waitForServer(servers: Servers, required: () => Requirement, sear
     const target = replica ?? takePrimaryOrWait(servers, requirement, waitedMs);
     const { failures } = search;
     if (target !== null) return { target, replica, asOfMs: target.state.asOfMs, failures, requirement };
+    // At first a probe must be new; later one of the last pause is enough, so that a server that stays behind is asked less often.
     const probes = replicas.filter(({ state }) => state.healthy).map((each) => each.probe(waitedMs && pauseMs));
     await Promise.race([sleep(pauseMs), ...(waitedMs === 0 ? probes : [])]); // mostly the first probe shows that a replica has caught up
     search.obstacleMs ??= performance.now();

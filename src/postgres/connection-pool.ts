@@ -54,7 +54,7 @@ export interface Lease {
 /** An `onRow` returns this symbol to end the statement. */
 export const enough = Symbol('enough');
 type OnRow = (row: Row) => unknown;
-type Begin<T> = (connection: Connection) => Promise<T>;
+type StartWork<T> = (connection: Connection) => Promise<T>;
 
 /** Chunks of large pages are capped for this long after the last short statement. */
 const cappedMs = 1000;
@@ -138,7 +138,7 @@ export class ConnectionPool {
   }
 
   /** Leases a connection for several round trips. Gives it up when statementTimeoutMs have passed since `atMs`. Rejects as `run` does. */
-  lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: Begin<T>): Promise<T> {
+  lease<T>({ workspace, resource: name, waitMs, atMs }: Lease, work: StartWork<T>): Promise<T> {
     const resource = this.#getHealth(name);
     const { connections, onOrphan } = this.limits;
     const max = resource.state === 'slow' ? this.#connections.slowMax : connections;
@@ -150,7 +150,7 @@ export class ConnectionPool {
     });
   }
 
-  #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: Begin<T>): Promise<T> {
+  #enter<T>(workspace: string, resource: ResourceHealth, options: RunOptions, begin: StartWork<T>): Promise<T> {
     const { signal, isContinuation = false } = options;
     // While all connections are reserved the pool opens another one. If that takes too long, the server is unreachable.
     const waitMs =

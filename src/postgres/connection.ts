@@ -54,7 +54,7 @@ export type Connect = () => Promise<Connection>;
 export const applicationName = 'workspace-data-gateway';
 
 /** A statement in flight, or the leased work of a transaction. Times are by the loop's clock. */
-interface Started {
+interface StatementInFlight {
   readonly atMs: number;
   readonly stallMsMax?: number | undefined;
   readonly resource: string;
@@ -126,7 +126,7 @@ const transitions = {
 /** Sends statements without waiting for the answers of earlier ones. After any error it takes no further statement. */
 export class Connection {
   readonly #isNamed: boolean;
-  readonly #started = new Set<Started>();
+  readonly #started = new Set<StatementInFlight>();
   readonly #openedMs = performance.now();
   #readAtMs = 0;
   #endedMs = 0;
@@ -214,7 +214,13 @@ export class Connection {
       ended(new StatementMoved());
     };
     const resource = getResourceName(run.statement);
-    const started: Started = { atMs: this.options.loop.ranMs(), stallMsMax, resource, move, isOverdue: false };
+    const started: StatementInFlight = {
+      atMs: this.options.loop.ranMs(),
+      stallMsMax,
+      resource,
+      move,
+      isOverdue: false,
+    };
     const ended = (error: Error | null): void => {
       if (!this.#started.delete(started)) return; // it was moved to another connection
       this.#endedMs = this.options.loop.ranMs();
@@ -252,7 +258,7 @@ export class Connection {
 
   /** Leases the connection for several round trips from `atMs` on. Closes it if `work` threw or called `close`. */
   async lease<T>(work: () => Promise<T>, resource: string, atMs: number): Promise<T> {
-    const started: Started = { atMs, isOverdue: false, resource };
+    const started: StatementInFlight = { atMs, isOverdue: false, resource };
     this.#started.add(started);
     const givenUp = new Promise<never>((_, reject) => {
       started.giveUp = () => reject(new ConnectionLost('the server has not answered in time'));

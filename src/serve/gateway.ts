@@ -3,10 +3,10 @@ import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
 import type { Observe } from '../base/events.js';
+import { Closers } from '../base/flow/closers.js';
 import { EventLoop } from '../base/flow/event-loop.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { makeGates, makeLimits } from '../base/flow/gates.js';
-import { Openings } from '../base/flow/openings.js';
 import { pick } from '../base/members.js';
 import { checkServerLate, fitSettings } from '../doctor/inspect.js';
 import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
@@ -67,7 +67,7 @@ export async function startGateway(
   readAgain: () => Settings = () => startSettings,
   { resources = loadResources(startSettings.resourcesDir), isSuccessor = false }: Partial<WorkerStart> = {},
 ): Promise<Gateway> {
-  const openings = new Openings();
+  const openings = new Closers();
   const sinks: Observe[] = [];
   const observe: Observe = (event) => {
     for (const sink of sinks) sink(event);
@@ -104,7 +104,7 @@ export interface Gateway {
 }
 
 /** State of a start with the findings of the checks, before the databases are connected. */
-interface Opening extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'settings'> {
+interface CheckedStart extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'settings'> {
   readonly resources: readonly Resource[];
   readonly isSuccessor: boolean;
   readonly compiled: readonly CompiledResource[];
@@ -113,10 +113,10 @@ interface Opening extends Omit<Awaited<ReturnType<typeof fitSettings>>, 'setting
   readonly logStuckMs: () => number;
   readonly sinks: Observe[];
   /** Collects everything that is opened, to close it in reverse order. */
-  readonly openings: Openings;
+  readonly openings: Closers;
 }
 
-async function openGateway(settings: Settings, opening: Opening): Promise<Gateway> {
+async function openGateway(settings: Settings, opening: CheckedStart): Promise<Gateway> {
   const { resources, observe, sinks, openings } = opening;
   const opened = await openAll(settings, opening);
   const { databases, watch, recent } = opened;
@@ -153,10 +153,10 @@ async function openGateway(settings: Settings, opening: Opening): Promise<Gatewa
   return { url, opsUrl, replicas: databases.replicas, readiness, metrics: metrics.values, observe, stop };
 }
 
-type Opened = Awaited<ReturnType<typeof openAll>>;
+type OpenParts = Awaited<ReturnType<typeof openAll>>;
 
 /** Connects to nothing but Redis; `openings` closes all parts in reverse order. */
-async function openAll(settings: Settings, opening: Opening) {
+async function openAll(settings: Settings, opening: CheckedStart) {
   const { resources, observe, openings } = opening;
   const loop = new EventLoop();
   openings.add(() => loop.close());
@@ -176,7 +176,7 @@ async function openAll(settings: Settings, opening: Opening) {
   return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new Recent() };
 }
 
-function makeGaugeSources(settings: Settings, opening: Opening, opened: Opened, api: Server): GaugeSources {
+function makeGaugeSources(settings: Settings, opening: CheckedStart, opened: OpenParts, api: Server): GaugeSources {
   const { loop, databases, peers, watch, upkeep, gates, recent, underWay } = opened;
   const { replicas, primary } = databases;
   return {
@@ -215,7 +215,7 @@ function countRoomForClients(settings: Settings, replicas: number, observe: Obse
   return Math.min(clientConnectionsMax, Math.max(Math.floor(max / 4), max - others));
 }
 
-function makeDeps(settings: Settings, opening: Opening, opened: Opened, pages: Descriptions): AppDeps {
+function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, pages: Descriptions): AppDeps {
   const { resources, compiled, observe } = opening;
   const { databases, watch, positions, upkeep, readBody } = opened;
   const { replicas, heartbeat, primary } = databases;
@@ -259,7 +259,11 @@ function makeDeps(settings: Settings, opening: Opening, opened: Opened, pages: D
   };
 }
 
-function makeReadDeps(settings: Settings, observe: Observe, { databases, watch, positions }: Opened): AppDeps['reads'] {
+function makeReadDeps(
+  settings: Settings,
+  observe: Observe,
+  { databases, watch, positions }: OpenParts,
+): AppDeps['reads'] {
   const { replicas, heartbeat, primary } = databases;
   return {
     ...pick(settings, 'queueWaitMs', 'detailWaitMs', 'statementTimeoutMs', 'freshnessWaitMs', 'resumeMs'),
@@ -291,7 +295,7 @@ async function openPeers(settings: Settings, positions: WritePositions, observe:
   return standalone;
 }
 
-async function listenOps(settings: Settings, deps: OpsDeps, openings: Openings, observe: Observe): Promise<string> {
+async function listenOps(settings: Settings, deps: OpsDeps, openings: Closers, observe: Observe): Promise<string> {
   const ops = makeOpsServer(deps, settings, observe);
   openings.add(() => close(ops));
   return listen(ops, settings.opsHost, settings.opsPort);
@@ -321,7 +325,7 @@ function pickBounds(settings: Settings, loop: EventLoop, names: StatementNames) 
 }
 
 /** Makes the databases without opening a connection. */
-function openDatabases(settings: Settings, opening: Opening, loop: EventLoop) {
+function openDatabases(settings: Settings, opening: CheckedStart, loop: EventLoop) {
   const { unchecked, uncheckedPrimaries, observe } = opening;
   const names = new StatementNames(settings.namedStatements);
   const { connecting, ofReplicas, ofPrimary } = pickBounds(settings, loop, names);
@@ -366,7 +370,7 @@ function openDatabases(settings: Settings, opening: Opening, loop: EventLoop) {
 /** Makes servers; those that the start could not check get a late check. */
 function openServers(
   settings: Settings,
-  { resources, system, readAgain }: Opening,
+  { resources, system, readAgain }: CheckedStart,
   kind: 'replica' | 'primary',
   checked: ReadonlyMap<number, CheckResult>,
 ): ServerNode[] {

@@ -7,7 +7,7 @@ export interface PageSize {
 }
 
 /** Content of a response until now, for the log and the register of reads. */
-export interface Sent {
+export interface SentContent {
   /** Absent: no list. */
   readonly page?: PageSize;
   /** Absent: no record. */
@@ -15,11 +15,11 @@ export interface Sent {
 }
 
 /** The response has sent so much with this piece. Its bytes may be overwritten when the next piece is requested. */
-export interface Piece extends Sent {
+export interface Piece extends SentContent {
   readonly bytes: Buffer;
 }
 
-export interface Reply extends Sent {
+export interface Reply extends SentContent {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Null for a response without a body (304). */

@@ -10,7 +10,7 @@ const msMax = 10_000;
 export class NotAnswered extends Error {}
 
 /** The answer as JSON text, and its number of rows. */
-export interface Answered {
+export interface QueryAnswer {
   readonly answer: string;
   readonly rows: number;
 }
@@ -19,14 +19,14 @@ export interface Answered {
 let before: Promise<unknown> = Promise.resolve();
 
 /** Asks the copy. Rejects with NotAnswered. */
-export function askCopy(tool: Tool, file: string, argument = ''): Promise<Answered> {
+export function askCopy(tool: Tool, file: string, argument = ''): Promise<QueryAnswer> {
   const mine = before.then(() => askAlone([tool, file, argument]));
   before = mine.catch(() => undefined);
   return mine;
 }
 
 /** Asks in a process that can be killed: DuckDB does not interrupt all of its functions. */
-function askAlone(question: readonly string[]): Promise<Answered> {
+function askAlone(question: readonly string[]): Promise<QueryAnswer> {
   return new Promise((resolve, reject) => {
     const child = fork(fileURLToPath(new URL('./copy.js', import.meta.url)), {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

@@ -2,9 +2,9 @@ import {
   type Commit,
   type Dangling,
   type Freshness,
-  type Known,
   type Origin,
   type Progress,
+  type ResourceNotes,
   Unusable,
 } from '../destination.js';
 import { type Resource, stateTable, statusTable } from '../document.js';
@@ -210,7 +210,7 @@ export async function findDangling(
 }
 
 /** Notes of the runs before, by resource. */
-export async function readKnown(session: Session, { at }: Dialect): Promise<Map<string, Known>> {
+export async function readKnown(session: Session, { at }: Dialect): Promise<Map<string, ResourceNotes>> {
   const rows = await session.rows<{ resource: string; hidden: string | null; shape: string | null }>(
     `select resource, hidden, shape from ${at(stateTable)}`,
   );

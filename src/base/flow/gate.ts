@@ -13,7 +13,7 @@ export interface GateBounds {
   readonly refusal: (reason: 'full' | 'late', group?: unknown) => Error;
 }
 
-export interface Waiting {
+export interface GateEntry {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   /** Entries of a lane begin in the order in which they came. */
@@ -24,7 +24,7 @@ export interface Waiting {
   readonly isExempt?: boolean;
 }
 
-interface Waiter extends Pick<Waiting, 'group'> {
+interface Waiter extends Pick<GateEntry, 'group'> {
   readonly isExempt: boolean;
   readonly mayBegin: () => boolean;
   readonly begin: () => void;
@@ -66,7 +66,7 @@ export class Gate {
     };
   }
 
-  async enter(keys: readonly string[], waiting: Waiting): Promise<Release> {
+  async enter(keys: readonly string[], waiting: GateEntry): Promise<Release> {
     const mayBegin = (): boolean => !keys.some((key) => this.isFull(key));
     const take = (): Release => {
       const releases = keys.map((key) => this.take(key));
@@ -85,7 +85,7 @@ export class Gate {
   wait<T>(
     mayBegin: () => boolean,
     begin: () => Promise<T>,
-    { lane, group, waitMs, signal, isExempt = false }: Waiting,
+    { lane, group, waitMs, signal, isExempt = false }: GateEntry,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       // The sockets are read before the entry is refused: answers that arrived while the process was busy make room.

@@ -49,16 +49,16 @@ function makeFile(name: string, values: Readonly<Record<string, string>>): Draft
 export function makeKeyIdsFile(
   drafts: readonly { readonly subject: Subject; readonly columns: readonly ViewColumn[] }[],
 ): DraftFile {
-  const readColumns = drafts.flatMap(({ subject, columns }) => {
+  const sealedOfTables = drafts.flatMap(({ subject, columns }) => {
     const sealed = columns.filter(({ field }) => field.codec === preset).map(({ of }) => of.quoted);
     return sealed.length === 0 ? [] : [{ quoted: subject.table.quoted, sealed }];
   });
-  const grants = readColumns.map(
+  const grants = sealedOfTables.map(
     ({ quoted, sealed }) => `grant usage on schema ${/^(?:"(?:[^"]|"")*"|[^.]+)/.exec(quoted)?.[0]} to gateway_owner;
 grant select (${sealed.join(', ')}) on ${quoted} to gateway_owner; -- no other column
 `,
   );
-  const scans = readColumns.map(({ quoted, sealed }) => {
+  const scans = sealedOfTables.map(({ quoted, sealed }) => {
     const name = quoteLiteral(quoted);
     return `      select v.value
       from ${quoted} s tablesample system (

@@ -277,7 +277,7 @@ export interface Survey {
 }
 
 /** The survey knows this before it chooses the resources. */
-export type Known = Pick<Survey, 'tables' | 'tenant' | 'users' | 'owners' | 'workspaces'>;
+export type SurveySoFar = Pick<Survey, 'tables' | 'tenant' | 'users' | 'owners' | 'workspaces'>;
 
 /** An open point is a guess that does harm if it is wrong: the draft puts it before the operator. */
 export interface Point {

@@ -3,7 +3,7 @@ import { countCrossings } from './definition/fields.js';
 import { findReasonWithoutColumns } from './definition/parts.js';
 import { addHidings } from './hiding/above.js';
 import { countLedger } from './hiding/ledger.js';
-import type { Column, Known, Subject, Survey, Table, WorkspaceOf } from './schema.js';
+import type { Column, Subject, Survey, SurveySoFar, Table, WorkspaceOf } from './schema.js';
 import { AdoptRefused } from './schema.js';
 import { findAuditLog, listDocuments } from './tables/audit-log.js';
 import { countValues, describeTwins, readCatalog, readSharedTables, sample } from './tables/catalog.js';
@@ -60,7 +60,7 @@ function addWanted(tables: readonly Table[], show: readonly string[]): Table[] {
 }
 
 /** Samples the chosen tables, their parts, the tables above them, which can hide their rows, and the tables of workspaces and users. */
-async function sampleTables(client: pg.Client, { chosen, partsIn }: Choice, known: Known): Promise<void> {
+async function sampleTables(client: pg.Client, { chosen, partsIn }: Choice, known: SurveySoFar): Promise<void> {
   const { tables, tenant, users, owners, workspaces } = known;
   const onWay = chosen.flatMap((table) => workspaces.get(table)?.steps.map((step) => step.table) ?? []);
   const above = new Set([...chosen, ...onWay]);
@@ -75,7 +75,7 @@ async function sampleTables(client: pg.Client, { chosen, partsIn }: Choice, know
 }
 
 /** Makes a subject without the parts of which clients would see no column. */
-function makeSubject(table: Table, { partsIn }: Choice, { tenant, workspaces }: Known): Omit<Subject, 'shown'> {
+function makeSubject(table: Table, { partsIn }: Choice, { tenant, workspaces }: SurveySoFar): Omit<Subject, 'shown'> {
   const log = findAuditLog(table);
   return {
     table,
@@ -88,7 +88,7 @@ function makeSubject(table: Table, { partsIn }: Choice, { tenant, workspaces }: 
   };
 }
 
-function listEmptyParts({ chosen, partsIn }: Choice, { tenant }: Known): Survey['leftOut'] {
+function listEmptyParts({ chosen, partsIn }: Choice, { tenant }: SurveySoFar): Survey['leftOut'] {
   return chosen.flatMap((table) =>
     partsIn(table).flatMap((part) => {
       const reason = findReasonWithoutColumns(part, table, tenant);

@@ -31,17 +31,17 @@ export function compileRedaction(rules: RedactionRules, named: readonly string[]
     );
     const none = makeFieldNamer(new Map(), names, words);
     const [old, next, shielded] = [words.old, words.new, words.shielded].map((word) => `${JSON.stringify(word)}:`);
-    const redacted = (names: (name: string) => FieldName, change: StoredChange): string => {
-      const { field, form } = names(change.name);
+    const redacted = (nameField: (name: string) => FieldName, change: StoredChange): string => {
+      const { field, form } = nameField(change.name);
       const isShown = (json: string): boolean => json === 'null' || form?.(json) === true;
       return form !== undefined && isShown(change.old) && isShown(change.new)
         ? `${field}${old}${change.old},${next}${change.new}}`
         : `${field}${shielded}true}`;
     };
     return (entity, diff) => {
-      const names = entities.get(entity ?? '') ?? none;
+      const nameField = entities.get(entity ?? '') ?? none;
       try {
-        return `[${readStoredChanges(diff, shape).map((change) => redacted(names, change))}]`;
+        return `[${readStoredChanges(diff, shape).map((change) => redacted(nameField, change))}]`;
       } catch (error) {
         if (error instanceof MalformedJson) return '[]';
         throw error;

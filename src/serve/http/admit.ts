@@ -33,13 +33,13 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
   exchange.authMs = performance.now() - exchange.startedMs;
   if (counted.every(({ result }) => result.allowed)) return access;
   const usedUp = counted.filter(({ result }) => !result.allowed);
-  const { limit, result } = usedUp[0] as Counted;
+  const { limit, result } = usedUp[0] as LimitUse;
   const resetSeconds = Math.max(...usedUp.map((each) => each.result.resetSeconds)); // the later end if both limits are used up
   const detail = `More than ${result.quota} ${limit.what} in a minute.`;
   return refuseToken(deps, limit.name, { ...result, resetSeconds }, detail);
 }
 
-interface Counted {
+interface LimitUse {
   readonly limit: typeof requestLimit | typeof writeLimit;
   readonly result: RateLimitResult;
 }
@@ -48,7 +48,7 @@ const requestLimit = { policy: '"default"', name: 'token', what: 'requests' } as
 const writeLimit = { policy: '"writes"', name: 'write', what: 'writes' } as const;
 
 /** Lists names and values in turns (draft-ietf-httpapi-ratelimit-headers). */
-function listRateLimitHeaders(counted: readonly Counted[]): string[] {
+function listRateLimitHeaders(counted: readonly LimitUse[]): string[] {
   let [policies, left] = ['', ''];
   for (const { limit, result } of counted) {
     const start = policies === '' ? limit.policy : `, ${limit.policy}`;
@@ -59,7 +59,7 @@ function listRateLimitHeaders(counted: readonly Counted[]): string[] {
 }
 
 /** Counts against both limits, unless one refuses: a write that is answered 429 is not counted. */
-async function countWrite(token: RateLimiter, write: RateLimiter, access: Access): Promise<Counted[]> {
+async function countWrite(token: RateLimiter, write: RateLimiter, access: Access): Promise<LimitUse[]> {
   const { tokenId, requestsPerMinute } = access;
   const isAllowed = (await token.peek(tokenId, requestsPerMinute)).allowed;
   const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));

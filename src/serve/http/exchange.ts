@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
 import { ClientGone } from '../../base/errors.js';
-import type { Sent } from '../reply.js';
+import type { SentContent } from '../reply.js';
 import { tokenPrefix } from './token-format.js';
 import type { Access, TokenRefusal } from './token-look-up.js';
 
@@ -20,7 +20,7 @@ export function startExchange(request: IncomingMessage, headers: readonly string
     refused: null as TokenRefusal['token'] | null,
     authMs: 0,
     code: null as string | null,
-    sent: {} as Sent,
+    sent: {} as SentContent,
     bytesBefore: request.socket.bytesWritten,
   };
 }

@@ -23,7 +23,7 @@ import { isWritable, makeExamples, type OpenApiOptions } from './values.js';
 
 export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'description'>;
 
-interface Described extends OperationWords, Pick<Operation, 'requestBody'> {
+interface OperationDescription extends OperationWords, Pick<Operation, 'requestBody'> {
   readonly tag: string;
   /** Absent: the operation needs no scope; null: nor a token. */
   readonly scope?: string | null;
@@ -33,7 +33,7 @@ interface Described extends OperationWords, Pick<Operation, 'requestBody'> {
 }
 
 /** Makes an operation without its samples, which need the whole document. */
-export function makeOperation(options: OpenApiOptions, described: Described): Operation {
+export function makeOperation(options: OpenApiOptions, described: OperationDescription): Operation {
   const { tag, scope, parameters, responses, errors, description, ...own } = described;
   const scopes = scope ? [scope] : [];
   return {
@@ -131,7 +131,7 @@ function makeWrites(resource: Resource, options: OpenApiOptions, texts: Resource
 function makeSyncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { sync, digest, periods, ids } = texts;
   const [days] = listFilterRanges(filters);
-  const describe = (described: Omit<Described, 'tag' | 'scope' | 'errors'>) => ({
+  const describe = (described: Omit<OperationDescription, 'tag' | 'scope' | 'errors'>) => ({
     get: makeOperation(options, { ...described, tag: 'Sync', scope: `read:${name}`, errors: 'sync' }),
   });
   const ofPeriod = days === undefined ? [] : [`${name}.${days.lower}`, `${name}.${days.upper}`, 'by'];

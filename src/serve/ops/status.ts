@@ -130,7 +130,7 @@ interface CurrentFault {
 }
 
 /** The row of the remedy, and the sentence of a current fault. */
-type Named = readonly [remedy: string, sentence: string];
+type FaultSentence = readonly [remedy: string, sentence: string];
 
 interface WorkersStatus {
   readonly configured: number;
@@ -144,7 +144,7 @@ export function reportStatus(
   workers: WorkersStatus | null = null,
 ): StatusReport {
   const { replicas, primary, redis } = readiness;
-  const listNamed = (level: CurrentFault['level'], all: readonly Named[]) =>
+  const listNamed = (level: CurrentFault['level'], all: readonly FaultSentence[]) =>
     all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
   const all = [
     ...listNamed(
@@ -171,13 +171,13 @@ export function reportStatus(
   };
 }
 
-const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'stopping', Named>> = {
+const reasonSentences: Readonly<Record<'no worker' | 'no healthy replica' | 'stopping', FaultSentence>> = {
   'no worker': ['workers-die', 'No worker is responding: requests are not answered.'],
   'no healthy replica': ['no-replica', 'Reads fail: no replica can be used.'],
   stopping: ['start', 'The gateway is stopping.'],
 };
 
-function listRefusals(refused: readonly RefusedResource[]): Named[] {
+function listRefusals(refused: readonly RefusedResource[]): FaultSentence[] {
   const names = new Map<string, string[]>();
   for (const { resource, use, item, detail, advice } of refused) {
     const key = `${use === 'read' ? 'Reads' : 'Writes'} of {} are refused with 503: ${item}: ${detail} ${advice}`;
@@ -190,18 +190,26 @@ function listRefusals(refused: readonly RefusedResource[]): Named[] {
 const endSentence = (sentence: string): string => sentence.replace(/\.*$/, '.');
 const notJudged = 'The gateway does not judge it, because it is at its own limits';
 
-function listFailures({ reasons, primary, writesObstacle, onlyAddress, refused, locked, lacks }: Readiness): Named[] {
+function listFailures({
+  reasons,
+  primary,
+  writesObstacle,
+  onlyAddress,
+  refused,
+  locked,
+  lacks,
+}: Readiness): FaultSentence[] {
   const reason = canJudge(lacks) ? primary?.reason : notJudged;
   const sentence = endSentence(`Writes fail: the primary cannot be used: ${reason}`);
-  const noWrites: Named[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
+  const noWrites: FaultSentence[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
   if (writesObstacle !== undefined) noWrites.push(['writes-wait', `Writes wait: ${writesObstacle}.`]);
-  const locks = locked.map(({ resource, server, seconds }): Named => {
+  const locks = locked.map(({ resource, server, seconds }): FaultSentence => {
     return [
       'locked',
       `A lock on ${server} has held ${resource} for ${seconds} s: reads of it go elsewhere, or are refused with 503.`,
     ];
   });
-  const pooler: Named[] = onlyAddress
+  const pooler: FaultSentence[] = onlyAddress
     ? [['replica-out', `All servers are reached through ${onlyAddress}: look at this pooler or proxy first.`]]
     : [];
   return [
@@ -227,10 +235,10 @@ const remediesOfReasons: readonly (readonly [reason: RegExp, remedy: string])[] 
 /** The alert GatewayDataOld has the same bound. */
 const ageSecondsMax = 60;
 
-function listDegradations(readiness: Readiness, workers: WorkersStatus | null): Named[] {
+function listDegradations(readiness: Readiness, workers: WorkersStatus | null): FaultSentence[] {
   const { replicas, primary, redis, unfit, reloadRefused, lacks } = readiness;
   const isJudged = canJudge(lacks);
-  const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }): Named[] => {
+  const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }): FaultSentence[] => {
     if (!isJudged) return state === 'not used' ? [['replica-out', `${name} is not used. ${notJudged}.`]] : [];
     if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;

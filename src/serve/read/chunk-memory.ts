@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { RawRequest } from './parse.js';
 
-type Asked = Pick<RawRequest, 'compiled' | 'caller'>;
+type ListIdentity = Pick<RawRequest, 'compiled' | 'caller'>;
 
 /** Capacity of new and kept buffers: short lists would be copied out of large ones. */
 const buffers = { atFirst: 65_536, short: { kept: 8, bytesMax: 262_144 }, long: { kept: 4, bytesMax: 2_097_152 } };
@@ -18,7 +18,7 @@ export class ChunkMemory {
   readonly #heavy = new LRUCache<string, number>({ max: 1000 });
 
   /** Remembers the size of rows for the next first chunk. Light ones count half. */
-  learn({ caller, compiled }: Asked, bytes: number, rows: number): void {
+  learn({ caller, compiled }: ListIdentity, bytes: number, rows: number): void {
     const key = `${caller.workspace} ${compiled.resource.name}`;
     const [now, before] = [bytes / Math.max(1, rows), this.#heavy.get(key) ?? 0];
     const knownBytes = Math.max(now, (now + before) / 2);
@@ -26,7 +26,7 @@ export class ChunkMemory {
     else if (before > 0) this.#heavy.delete(key);
   }
 
-  countRowsFitting({ caller, compiled }: Asked, bytes: number): number {
+  countRowsFitting({ caller, compiled }: ListIdentity, bytes: number): number {
     return Math.floor(bytes / (this.#heavy.get(`${caller.workspace} ${compiled.resource.name}`) ?? 1));
   }
 

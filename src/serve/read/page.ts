@@ -9,7 +9,7 @@ import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { RowSerializer } from '../../resource/serializer/row-serializer.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
 import type { CopyStep, ReadContent } from '../read-register.js';
-import { makeDataAsOf, type Piece, type Reply, type Sent } from '../reply.js';
+import { makeDataAsOf, type Piece, type Reply, type SentContent } from '../reply.js';
 import { type Reader, requireContinuation } from './routing.js';
 
 // Example: a page of 10,000 rows of 500 bytes. The first statement reads 100 rows, so that the first byte leaves early. The next one skips
@@ -25,7 +25,7 @@ export interface Plan {
   readonly rowsMax: number;
   readonly chunks: PlanChunk;
   /** If null, the chunks end without a bound. Otherwise the headers name the next page, so its end is looked for. */
-  readonly list: Listed | null;
+  readonly list: ListQuery | null;
   readonly requirement: Requirement;
   /** Step of a copy that a page with a sync token completes. */
   readonly copy?: CopyStep;
@@ -33,7 +33,7 @@ export interface Plan {
   readonly describe: (page: PageStart) => PageEnding;
 }
 
-export type Listed = { readonly statements: ListStatements; readonly values: Values };
+export type ListQuery = { readonly statements: ListStatements; readonly values: Values };
 
 export interface PageStart {
   readonly asOfMs: number | null;
@@ -58,7 +58,7 @@ export type PlanChunk = (rows: number) => {
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
-export function chunkByKeys(listed: Listed, after: OrderKey | null, until: OrderKey | null = null): PlanChunk {
+export function chunkByKeys(listed: ListQuery, after: OrderKey | null, until: OrderKey | null = null): PlanChunk {
   const { statements, values } = listed;
   const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
   const bound = { ...values, ...bindRange(after, until) };
@@ -69,7 +69,7 @@ export function chunkByKeys(listed: Listed, after: OrderKey | null, until: Order
   });
 }
 
-/** Looks up the ids of each chunk in it. */
+/** Each chunk looks up the next ids; the rows of some can be gone by then. */
 export function chunkByIds(statement: Statement, ids: readonly string[]): PlanChunk {
   return (rows) => ({
     statement,
@@ -142,7 +142,7 @@ async function appendEnd(
   plan: Plan,
   pagination: PageEnding['pagination'],
   { json, count, last }: Pick<Chunk, 'json' | 'count' | 'last'>,
-): Promise<Sent> {
+): Promise<SentContent> {
   const members: { readonly since?: string | null } = await pagination(count, last);
   json.appendText(`],"pagination":${JSON.stringify({ ...members, complete: true })}}`);
   return describeSent(plan, count, plan.copy && typeof members.since === 'string' ? { copy: plan.copy } : {});
@@ -177,7 +177,7 @@ function readFirstChunk(plan: Omit<Plan, 'list'>): Promise<Chunk> {
 }
 
 /** A chunk to read: at most `rows`, and no more once they fill `bytes`. */
-interface Wanted extends Pick<Plan, 'chunks' | 'requirement'> {
+interface ChunkRequest extends Pick<Plan, 'chunks' | 'requirement'> {
   readonly rows: number;
   readonly bytes: number;
   /** Rows of the page before this chunk: none if all ids of the chunks before are gone. */
@@ -188,7 +188,7 @@ interface Wanted extends Pick<Plan, 'chunks' | 'requirement'> {
 type ChunkPlan = Pick<Plan, 'reader' | 'serializer'>;
 
 /** Runs one statement on one server, and another replica can repeat it. If the rows exceed `bytes`, those that fit are read again. */
-async function readChunk(plan: ChunkPlan, wanted: Wanted): Promise<Chunk> {
+async function readChunk(plan: ChunkPlan, wanted: ChunkRequest): Promise<Chunk> {
   const { deps, request, checkMarks } = plan.reader;
   const { caller, signal } = request;
   const { requirement, rows, pool } = wanted;
@@ -226,7 +226,7 @@ class ChunkRows {
 
   constructor(
     private readonly plan: ChunkPlan,
-    private readonly wanted: Wanted,
+    private readonly wanted: ChunkRequest,
     private readonly isContinuation: boolean,
   ) {}
 

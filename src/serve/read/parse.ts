@@ -20,7 +20,7 @@ export interface RawRequest {
 }
 
 /** The part of a request that the statements of a list and of a sync pass share. */
-export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signal'> {
+export interface ReadRequest extends Pick<RawRequest, 'compiled' | 'caller' | 'signal'> {
   readonly statements: ListStatements;
   readonly serializer: RowSerializer;
   /** Values to bind; null matches nothing. */
@@ -28,7 +28,7 @@ export interface Reading extends Pick<RawRequest, 'compiled' | 'caller' | 'signa
   readonly perPage: number;
 }
 
-export interface ListRequest extends Reading, PageSeries, Pick<RawRequest, 'baseUrl'> {
+export interface ListRequest extends ReadRequest, PageSeries, Pick<RawRequest, 'baseUrl'> {
   /** Fields and filters as the client gave them, for links. */
   readonly fields: readonly string[] | undefined;
   readonly filters: Parameters;

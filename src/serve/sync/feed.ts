@@ -11,7 +11,7 @@ import { type ReadDeps, Reader } from '../read/routing.js';
 import { makeDataAsOf, type Reply } from '../reply.js';
 import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
-import { type Found, listRanges, type ReadInPass, type ScanPlace, scan } from './scan.js';
+import { listRanges, type ReadInPass, type ScanPlace, type ScanResult, scan } from './scan.js';
 import { type DigestRequest, type FeedRequest, type HashRequest, listPrefixes, listSections } from './sync-request.js';
 
 export interface SyncDeps {
@@ -22,7 +22,7 @@ export interface SyncDeps {
 /** Plans a page of a pass: finds its rows, and describes the page by its cursor, or by the token of the next pass. */
 export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Plan> {
   const { place: start, prefix, contexts, perPage, fields, serializer, seal } = request;
-  const { pass, reader, read } = await planPassing(deps, request, start?.pass ?? null);
+  const { pass, reader, read } = await openPass(deps, request, start?.pass ?? null);
   const since = start === null ? request.since : start.since;
   const isWhole = prefix === null && since === null;
   const foundIds = isWhole ? null : await findIds(read, request, since);
@@ -62,8 +62,8 @@ function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly strin
   return { rowsMax: Math.max(1, ids.length), chunks: chunkByIds(rows.all, ids), list: null };
 }
 
-/** Checks each statement by the marks of its replica, which must be as current as the pass. */
-async function planPassing(deps: SyncDeps, request: FeedRequest | HashRequest, soFar: SyncPosition | null) {
+/** Begins or continues a pass. Each statement is checked by the marks of its replica, which must be as current as the pass. */
+async function openPass(deps: SyncDeps, request: FeedRequest | HashRequest, soFar: SyncPosition | null) {
   const { reads, latestTimeline } = deps;
   const pass = new Pass(soFar, request.since, latestTimeline);
   const reader = new Reader(reads, request, pass.accept);
@@ -74,7 +74,7 @@ async function planPassing(deps: SyncDeps, request: FeedRequest | HashRequest, s
 }
 
 /** Finds ids, whose rows are read in the order found, which is the order of the list, changed parts excepted. */
-function findIds(read: ReadInPass, request: FeedRequest, since: SyncPlace['since']): Promise<Found> {
+function findIds(read: ReadInPass, request: FeedRequest, since: SyncPlace['since']): Promise<ScanResult> {
   const { perPage, prefix } = request;
   const values = {
     since: String(since?.xmin ?? 0),
@@ -166,7 +166,7 @@ async function hashReply(
   request: HashRequest,
   dataOf: (read: ReadRanges) => Promise<readonly object[]>,
 ): Promise<Reply> {
-  const { read, reader } = await planPassing(deps, request, null);
+  const { read, reader } = await openPass(deps, request, null);
   let asOfMs: number | null | undefined;
   const readRanges: ReadRanges = async function* (section, statements, values) {
     for await (const range of listRanges(read, section, null, values, hashedRows, hashedRows)) {

@@ -35,7 +35,7 @@ export async function* listRanges(
   }
 }
 
-export interface Found {
+export interface ScanResult {
   readonly ids: readonly string[];
   /** Start of the first search, in epoch milliseconds: later changes of places already searched can be missing. */
   readonly asOfMs: number | null;
@@ -53,10 +53,10 @@ export async function scan(
   start: ScanPlace,
   values: Values,
   limit: number,
-): Promise<Found> {
+): Promise<ScanResult> {
   const ids = new Set<string>();
   let asOfMs: number | null | undefined;
-  const foundSoFar = (next: ScanPlace | null): Found => ({ ids: [...ids], asOfMs: asOfMs ?? null, next });
+  const foundSoFar = (next: ScanPlace | null): ScanResult => ({ ids: [...ids], asOfMs: asOfMs ?? null, next });
   const startedMs = performance.now();
   for (let index = start.section; index < sections.length; index++) {
     const section = sections[index] as Section;

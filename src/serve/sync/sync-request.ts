@@ -10,7 +10,7 @@ import {
   parseQuery,
   parseSize,
   type RawRequest,
-  type Reading,
+  type ReadRequest,
 } from '../read/parse.js';
 import { decodePlace, decodeToken, type SyncPlace, type SyncPosition } from './pass.js';
 import type { TokenSeal } from './token-seal.js';
@@ -20,7 +20,7 @@ export interface SyncCall extends RawRequest {
   readonly seal: TokenSeal;
 }
 
-export interface FeedRequest extends SyncCall, Reading {
+export interface FeedRequest extends SyncCall, ReadRequest {
   readonly since: SyncPosition | null;
   /** Null at the beginning of a pass. */
   readonly place: SyncPlace | null;
@@ -33,7 +33,7 @@ export interface FeedRequest extends SyncCall, Reading {
   readonly contexts: { readonly token: string; readonly cursor: string };
 }
 
-export interface HashRequest extends SyncCall, Reading {
+export interface HashRequest extends SyncCall, ReadRequest {
   readonly since: SyncPosition | null;
   readonly prefixes: readonly string[];
 }

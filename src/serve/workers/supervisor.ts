@@ -23,7 +23,7 @@ const periodsWithoutAny = 20;
 /** Pause before a worker that never served restarts; another one is replaced at once. */
 const failedStartMs = 1000;
 
-interface Watched {
+interface WatchedWorker {
   readonly worker: Worker;
   readonly batch: Batch;
   /** Resolves after its last message. */
@@ -51,7 +51,7 @@ interface Batch {
 
 /** Starts workers (node:cluster), replaces those that end or fall silent, and all of them at a reload. */
 export class Supervisor {
-  readonly #watched = new Map<number, Watched>();
+  readonly #watched = new Map<number, WatchedWorker>();
   #isStopping = false;
   #silentPeriods = 0;
   /** The batch that serves; earlier ones drain, a later one is the first of a reload. */
@@ -149,18 +149,18 @@ export class Supervisor {
     await Promise.all([...this.#watched.values()].map(stopWorker));
   }
 
-  #listReporting(): Watched[] {
+  #listReporting(): WatchedWorker[] {
     return [...this.#watched.values()].filter((each) => each.silentPeriods <= periodsReady && each.readiness !== null);
   }
 
-  #fork(batch = this.#batch): Watched {
+  #fork(batch = this.#batch): WatchedWorker {
     const { resources, hasServed } = batch;
     const { env, remove } = storeStart({ resources, isSuccessor: hasServed });
     const worker = cluster.fork(env);
     const ended = waitForEnd(worker).then(([code, signal]) => this.#handleExit(watched, code, signal));
     const fresh = { awaited: null, isReady: false, isSilent: false, readiness: null };
     const periods = { silentPeriods: periodsAlive - periodsToStart, patience: periodsUntilReady };
-    const watched: Watched = { worker, batch, ended, removeStart: remove, ...periods, ...fresh };
+    const watched: WatchedWorker = { worker, batch, ended, removeStart: remove, ...periods, ...fresh };
     this.#watched.set(worker.id, watched);
     return watched;
   }
@@ -176,11 +176,11 @@ export class Supervisor {
   }
 
   /** Lists the workers of other batches, which exist during a reload. */
-  #listOtherBatches(): Watched[] {
+  #listOtherBatches(): WatchedWorker[] {
     return [...this.#watched.values()].filter(({ batch }) => batch !== this.#batch);
   }
 
-  #handleReady(watched: Watched | undefined, url: string, readiness: Readiness | null): void {
+  #handleReady(watched: WatchedWorker | undefined, url: string, readiness: Readiness | null): void {
     if (watched === undefined) return;
     const { batch, awaited } = watched;
     watched.removeStart();
@@ -192,7 +192,7 @@ export class Supervisor {
     this.#handleReport(watched, readiness);
   }
 
-  #handleReport(watched: Watched | undefined, readiness: Readiness | null): void {
+  #handleReport(watched: WatchedWorker | undefined, readiness: Readiness | null): void {
     if (watched === undefined) return;
     Object.assign(watched, { readiness, silentPeriods: 0 });
     this.#silentPeriods = 0;
@@ -217,7 +217,7 @@ export class Supervisor {
   }
 
   /** Continues after the end of an old worker, or of the first new one. */
-  #continueReload({ batch, refusal }: Watched, end: string): void {
+  #continueReload({ batch, refusal }: WatchedWorker, end: string): void {
     if (batch.number > this.#batch.number) this.refuseReload(refusal ?? `A new worker ended with ${end}.`);
     else if (this.#listOtherBatches().length > 0) return this.#replaceNext();
     else {
@@ -236,7 +236,7 @@ export class Supervisor {
     }
   }
 
-  #handleExit(watched: Watched, code: number | null, signal: string | null): void {
+  #handleExit(watched: WatchedWorker, code: number | null, signal: string | null): void {
     const { worker, batch, awaited, isReady, isSilent: silent } = watched;
     this.#watched.delete(worker.id);
     watched.removeStart();
@@ -275,7 +275,7 @@ function waitForEnd(worker: Worker): Promise<[code: number | null, signal: strin
   });
 }
 
-async function stopWorker({ worker, ended }: Watched): Promise<void> {
+async function stopWorker({ worker, ended }: WatchedWorker): Promise<void> {
   worker.process.kill('SIGTERM');
   await ended;
 }

@@ -2,7 +2,7 @@ import type { Worker } from 'node:cluster';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
 import type { Observe } from '../../base/events.js';
-import { Openings } from '../../base/flow/openings.js';
+import { Closers } from '../../base/flow/closers.js';
 import { pick } from '../../base/members.js';
 import { loadResources } from '../../resource/definition/load.js';
 import type { Resource } from '../../resource/definition/resource.js';
@@ -32,7 +32,7 @@ export interface Workers {
 /** Starts whole gateways (node:cluster). Throws StartRefused when a worker fails before it was ready. */
 export async function startWorkers(settings: Settings, readAgain: () => Settings): Promise<Workers> {
   const resources = loadResources(settings.resourcesDir);
-  const openings = new Openings();
+  const openings = new Closers();
   const counters = makeEventMetrics();
   const observe: Observe = (event) => {
     log.add(event);

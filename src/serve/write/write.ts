@@ -70,20 +70,20 @@ export interface Outcome {
   readonly isReplayed: boolean;
 }
 
-interface Writing {
+interface WriteContext {
   readonly transaction: Transaction;
   readonly write: CompiledWrite;
   readonly request: WriteRequest;
 }
 
 /** Safe to repeat. Throws Problems (422, 409, 400, 404, 412), and then nothing is changed. */
-export function writeOnce(writing: Writing): Promise<Committed<Outcome>> {
+export function writeOnce(writing: WriteContext): Promise<Committed<Outcome>> {
   const { target } = writing.request;
   return target === null ? createRecord(writing) : update(writing, target);
 }
 
 /** Takes one round trip; a second one finds why the key was not claimed: PostgreSQL reads all values before it knows. */
-async function createRecord(writing: Writing): Promise<Committed<Outcome>> {
+async function createRecord(writing: WriteContext): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
   const members = fillMembers(write, request);
   const entries = makeDiff(write, null, request.members);
@@ -101,7 +101,7 @@ async function createRecord(writing: Writing): Promise<Committed<Outcome>> {
 }
 
 /** Takes two round trips: claim and lock, then update and COMMIT. */
-async function update(writing: Writing, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
+async function update(writing: WriteContext, { id, ifMatch }: Target): Promise<Committed<Outcome>> {
   const { transaction, write, request } = writing;
   const locks = id === null ? [] : [makeLock(write, request, id)];
   const [claimed, [row] = []] = await transaction.run(makeClaim(write, request), ...locks);
@@ -171,7 +171,7 @@ function refuseInProgress(error: unknown): never {
 
 /** Finds why the key was not claimed: replays, throws 422 or 400, or does `otherwise` if the key has expired. */
 async function recall(
-  { transaction, write, request }: Writing,
+  { transaction, write, request }: WriteContext,
   otherwise: () => Promise<never> = () => Promise.reject(makeInProgress()),
 ): Promise<Committed<Outcome>> {
   const values = Object.assign(fillMembers(write, request), bindKey(request));
@@ -201,7 +201,7 @@ function refuseUnknown(references: readonly string[]): void {
 }
 
 /** Answers a refused value with 400, naming the member if it is known. Rethrows errors that no value of the client causes. */
-async function refuseWriting(writing: Writing, error: unknown): Promise<never> {
+async function refuseWriting(writing: WriteContext, error: unknown): Promise<never> {
   const refusal = getRefusal(error);
   const isId = (error as pg.DatabaseError).constraint?.endsWith('_pkey') === true; // its sequence is behind its table
   if (refusal === undefined || isId) throw error;
@@ -214,7 +214,7 @@ async function refuseWriting(writing: Writing, error: unknown): Promise<never> {
 
 /** Finds members of the columns that PostgreSQL names, otherwise of a possible type. Null: no value of the client is the reason. */
 async function findMembersRefused(
-  { transaction, write: { members, statements }, request: { members: sent, target } }: Writing,
+  { transaction, write: { members, statements }, request: { members: sent, target } }: WriteContext,
   error: pg.DatabaseError,
   { code, types }: Refusal,
 ): Promise<readonly WritableMember[] | null> {

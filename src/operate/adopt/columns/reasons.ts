@@ -93,13 +93,16 @@ function isSecretSetting(name: string): boolean {
   return /^[\w.:/-]+$/.test(name) && isNamed('secret', name) && !isNamed('aboutSecret', name);
 }
 
-export interface Judged {
+export interface ColumnVerdicts {
   readonly shown: readonly Column[];
   readonly leftOut: readonly (readonly [reason: string, name: string])[];
 }
 
 /** Judges each column alone, then those that depend on others: generated columns, values beside the name of a setting, ids of keys. */
-export function judgeColumns(columns: readonly Column[], reasonOf: (column: Column) => string | undefined): Judged {
+export function judgeColumns(
+  columns: readonly Column[],
+  reasonOf: (column: Column) => string | undefined,
+): ColumnVerdicts {
   const ownReasons = columns.map(reasonOf);
   const areSettings = columns.some(({ name, values }) => isNamed('settingName', name) && values.some(isSecretSetting));
   const left = columns.flatMap(({ name }, i) => (ownReasons[i] === undefined ? [] : [name]));
@@ -116,7 +119,7 @@ export function judgeColumns(columns: readonly Column[], reasonOf: (column: Colu
   };
 }
 
-export function describeLeftOut(table: Table, leftOut: Judged['leftOut']): Point[] {
+export function describeLeftOut(table: Table, leftOut: ColumnVerdicts['leftOut']): Point[] {
   return [...new Set(leftOut.map(([reason]) => reason))].map((reason) => {
     const names = leftOut.filter(([each]) => each === reason).map(([, name]) => name);
     const text = `Columns are left out (${reason}). Where clients may see them, add them to view and definition.`;

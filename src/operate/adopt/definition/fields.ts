@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Judged } from '../columns/reasons.js';
+import type { ColumnVerdicts } from '../columns/reasons.js';
 import { findReasonNotToShow, findReasonToLeaveOut, isPersonal, judgeColumns } from '../columns/reasons.js';
 import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '../columns/sampled-values.js';
 import type { IndexKey, ShownColumn } from '../columns/types.js';
@@ -20,7 +20,7 @@ export interface ViewColumn extends IndexKey {
   readonly field: FieldJson;
 }
 
-export interface Fields extends Pick<Judged, 'leftOut'> {
+export interface Fields extends Pick<ColumnVerdicts, 'leftOut'> {
   /** The id comes first. */
   readonly columns: readonly ViewColumn[];
   readonly open: Points;

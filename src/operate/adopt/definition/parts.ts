@@ -2,7 +2,7 @@ import { toSnakeCase } from '../../../base/words.js';
 import { shortenName } from '../../../postgres/statement.js';
 import { rowXid } from '../../../resource/definition/resource.js';
 import { getDeletionColumns, listDeletedPoints, listKeptConditions } from '../columns/deletions.js';
-import type { Judged } from '../columns/reasons.js';
+import type { ColumnVerdicts } from '../columns/reasons.js';
 import { describeLeftOut, findReasonNotToShow, isPersonal, judgeColumns, sealed } from '../columns/reasons.js';
 import { describeDocuments, guessColumnForm, showInsideJson } from '../columns/sampled-values.js';
 import { makePlainKey, showId } from '../columns/types.js';
@@ -100,7 +100,7 @@ function getPartKeys(part: Table, above: Table, tenant: Column | undefined): Col
 }
 
 /** Judges the columns that a list in the record above shows. */
-function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): Judged {
+function judgePartColumns(part: Table, above: Table, { columnIn }: Tenant): ColumnVerdicts {
   const hidden = [...getPartKeys(part, above, columnIn(part)), ...getDeletionColumns(part)];
   const documents = listDocuments(part);
   // In a list nothing decodes sealed values and other bytes.

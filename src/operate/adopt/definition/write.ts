@@ -108,7 +108,7 @@ function listWritableColumns(
   });
 }
 
-interface Written {
+interface WriteDraft {
   readonly writable: readonly WritableColumn[];
   readonly stamps: readonly Stamp[];
   readonly onChange: Readonly<Record<string, unknown>>;
@@ -116,7 +116,7 @@ interface Written {
   readonly missing: readonly Column[];
 }
 
-function listWritePoints({ table, id }: Subject, written: Written, isLogged: boolean): Points {
+function listWritePoints({ table, id }: Subject, written: WriteDraft, isLogged: boolean): Points {
   const { writable, stamps, onChange, missing } = written;
   const creates = missing.length === 0;
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));

@@ -2,7 +2,7 @@ import { toSnakeCase } from '../../../base/words.js';
 import { listKeptConditions, listKeptRules } from '../columns/deletions.js';
 import { isPlain, showId } from '../columns/types.js';
 import { getNames, toSingular } from '../names.js';
-import type { Column, Known, Point, ReferenceStep, ShownRows, Subject, Table, View, ViewId } from '../schema.js';
+import type { Column, Point, ReferenceStep, ShownRows, Subject, SurveySoFar, Table, View, ViewId } from '../schema.js';
 import { askOnceAbout } from '../schema.js';
 import { alias, getAlias, isOptional, joinFrom, joinWorkspace } from '../sql.js';
 import { isPeople, listReferences } from '../tables/workspace-paths.js';
@@ -11,7 +11,7 @@ import { isPeople, listReferences } from '../tables/workspace-paths.js';
 // hides. A row is shown if it is not deleted itself and the view of each record above it shows that record.
 
 /** A row refers to this record. */
-interface Above {
+interface RecordAbove {
   readonly table: Table;
   readonly columns: readonly Column[];
   readonly references: readonly Column[];
@@ -23,7 +23,7 @@ type RowConditions = Pick<ShownRows, 'way' | 'own' | 'above'>;
 type Unshown = Omit<Subject, 'shown'>;
 
 /** A view reads the records on the way to the workspace, and the others above it, from their views, if these hide any. */
-export function addHidings(subjects: readonly Unshown[], known: Known): Subject[] {
+export function addHidings(subjects: readonly Unshown[], known: SurveySoFar): Subject[] {
   const conditions = new Conditions(subjects, known);
   return subjects.map((subject) => ({ ...subject, shown: conditions.describeShown(subject.table) }));
 }
@@ -34,12 +34,14 @@ export function listViewConditions({ own, above }: Pick<ShownRows, 'own' | 'abov
 }
 
 /** No row goes with its author, nor with a record that it outlives (ON DELETE SET NULL). */
-function listRecordsAbove(table: Table, { tables, tenant }: Pick<Known, 'tables' | 'tenant'>): Above[] {
-  return listReferences(table, tables).flatMap(({ key, table: above, columns, references, isOfPerson }): Above[] => {
-    const isPart = isNamedAfter(table, above);
-    if (above === tenant.root || key.survives || (isPeople(above) && !isPart)) return [];
-    return [{ table: above, columns, references, takes: key.cascades && (isPart || !isOfPerson) }];
-  });
+function listRecordsAbove(table: Table, { tables, tenant }: Pick<SurveySoFar, 'tables' | 'tenant'>): RecordAbove[] {
+  return listReferences(table, tables).flatMap(
+    ({ key, table: above, columns, references, isOfPerson }): RecordAbove[] => {
+      const isPart = isNamedAfter(table, above);
+      if (above === tenant.root || key.survives || (isPeople(above) && !isPart)) return [];
+      return [{ table: above, columns, references, takes: key.cascades && (isPart || !isOfPerson) }];
+    },
+  );
 }
 
 /** Finds that "order_lines" is named after "orders". */
@@ -58,16 +60,16 @@ function countRecordSteps(table: Table, steps: readonly ReferenceStep[]): number
  * A view is created after the views that it reads, so references in a circle are left out: those first that can be NULL. A table may refer
  * to itself.
  */
-function dropCycles(known: Known): ReadonlyMap<Table, readonly Above[]> {
+function dropCycles(known: SurveySoFar): ReadonlyMap<Table, readonly RecordAbove[]> {
   const { tables, workspaces } = known;
   const stepsOf = (table: Table): readonly ReferenceStep[] => workspaces.get(table)?.steps ?? [];
   const reads = new Map(tables.map((table) => [table, new Set(stepsOf(table).map((step) => step.table))]));
   const reaches = (from: Table, to: Table, seen = new Set([from])): boolean =>
     from === to || [...(reads.get(from) ?? [])].some((next) => !seen.has(next) && reaches(next, to, seen.add(next)));
-  const canBeNull = ({ columns }: Above): number => Number(!columns.every(({ notNull }) => notNull));
+  const canBeNull = ({ columns }: RecordAbove): number => Number(!columns.every(({ notNull }) => notNull));
   const references = tables.flatMap((table) => {
     const [step] = stepsOf(table);
-    const isStep = ({ columns }: Above): boolean => !step?.isBack && columns.includes(step?.from as Column);
+    const isStep = ({ columns }: RecordAbove): boolean => !step?.isBack && columns.includes(step?.from as Column);
     return listRecordsAbove(table, known).flatMap((above) => (isStep(above) ? [] : [{ table, above }]));
   });
   const kept = references
@@ -100,12 +102,12 @@ interface RecordSource {
  * `(select true from records.orders o where o.id = t.order_id)`.
  */
 class Conditions {
-  readonly #known: Known;
-  readonly #above: ReadonlyMap<Table, readonly Above[]>;
+  readonly #known: SurveySoFar;
+  readonly #above: ReadonlyMap<Table, readonly RecordAbove[]>;
   readonly #views: ReadonlyMap<Table, { readonly id: Column; readonly view: string }>;
   readonly #rows = new Map<Table, RowConditions>();
 
-  constructor(subjects: readonly Unshown[], known: Known) {
+  constructor(subjects: readonly Unshown[], known: SurveySoFar) {
     const viewOf = (table: Table): string => `records.${getNames({ table }, { subjects }).view}`;
     this.#known = known;
     this.#above = dropCycles(known);
@@ -185,7 +187,7 @@ class Conditions {
    * record by its key alone, because a deleted record takes its rows with it whatever its workspace is. It is no join, because
    * PostgreSQL would then no longer read the list in its order.
    */
-  #composeAbove(to: Above, from: string, workspace: string | undefined, depth: number): string | undefined {
+  #composeAbove(to: RecordAbove, from: string, workspace: string | undefined, depth: number): string | undefined {
     const { table, columns } = to;
     const isSelf = (this.#above.get(table) ?? []).includes(to);
     const record = (isSelf ? undefined : this.#readInView(to)) ?? this.#readInTable(to, depth + 1, isSelf);
@@ -208,14 +210,14 @@ class Conditions {
     return refersToNone.length === 0 ? isShown : `(${[...refersToNone, isShown].join(' or ')})`;
   }
 
-  #readInView({ table, references }: Above): RecordSource | undefined {
+  #readInView({ table, references }: RecordAbove): RecordSource | undefined {
     const view = this.#findView(table, references);
     const { id } = this.#views.get(table) ?? {};
     const keys = references.map((column) => (column === id ? 'o.id' : 'o.workspace_id'));
     return view === undefined ? undefined : { rows: ` from ${view} o`, keys, workspace: 'o.workspace_id', kept: [] };
   }
 
-  #readInTable({ table, references }: Above, depth: number, isSelf: boolean): RecordSource | undefined {
+  #readInTable({ table, references }: RecordAbove, depth: number, isSelf: boolean): RecordSource | undefined {
     const { way, own, above } = this.#makeConditions(table, depth, isSelf);
     const kept = listViewConditions({ own, above });
     const row = `o${depth}`;
@@ -231,7 +233,7 @@ class Conditions {
  */
 export function listFollowed(
   { table, steps: [step] }: Subject,
-  known: Known,
+  known: SurveySoFar,
   viewsOf: (table: Table) => readonly ViewId[],
 ): Pick<View, 'taken' | 'open'> {
   const conditions = listRecordsAbove(table, known).flatMap(({ table: to, columns, references, takes }) => {

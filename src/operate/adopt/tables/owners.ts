@@ -3,7 +3,7 @@ import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { listPresentConditions } from '../columns/deletions.js';
 import { isTextual } from '../columns/types.js';
 import { toSingular } from '../names.js';
-import type { Column, Known, Owners, ReferenceStep, Survey, Table, Tenant } from '../schema.js';
+import type { Column, Owners, ReferenceStep, Survey, SurveySoFar, Table, Tenant } from '../schema.js';
 import { findColumn } from '../schema.js';
 import { alias, composeWhere, joinFrom, joinWorkspace, nameAs, quoteLiteral } from '../sql.js';
 import { findIdColumn } from './keys.js';
@@ -17,7 +17,7 @@ const persons = 'p';
 const roles = 'r';
 
 /** Prefers users with a workspace, then memberships, then workspaces with their owner. */
-export function findOwners(known: Omit<Known, 'owners'>): Owners | undefined {
+export function findOwners(known: Omit<SurveySoFar, 'owners'>): Owners | undefined {
   const { tables, tenant, users: people, workspaces } = known;
   if (people === undefined) return undefined;
   const peopleWorkspace = workspaces.get(people);
@@ -37,7 +37,11 @@ export function findOwners(known: Omit<Known, 'owners'>): Owners | undefined {
 }
 
 /** Recognizes memberships: each row names a user and a workspace, and its name, a unique index or a role tells that it is one. */
-function findMembers(table: Table, people: Table, known: Omit<Known, 'owners'>): { owners: Owners; rank: number }[] {
+function findMembers(
+  table: Table,
+  people: Table,
+  known: Omit<SurveySoFar, 'owners'>,
+): { owners: Owners; rank: number }[] {
   const { tenant, workspaces } = known;
   const workspace = workspaces.get(table);
   const user = findReferenceToUser(table, people, tenant, 'member');
@@ -173,14 +177,14 @@ function findUserId(people: Table, tenant: Tenant): Column | undefined {
 /** Recognizes users by the name of the table and an address or a login, otherwise by a password; prefers a table with the workspace. */
 export function findUsers(tables: readonly Table[], tenant: Tenant): Table | undefined {
   // A workspace has an address as well.
-  const knownTables = tables.filter(
+  const candidates = tables.filter(
     (table) => findAddress(table, tables) !== undefined && !isNamed('workspaces', table.name),
   );
-  const namedTables = knownTables.filter(({ name }) => isNamed('users', name));
-  const others = knownTables.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
+  const namedTables = candidates.filter(({ name }) => isNamed('users', name));
+  const others = candidates.filter(({ columns }) => columns.some(({ name }) => isNamed('password', name)));
   // A table such as the accounts of single sign-on has the address of its user.
   const own = namedTables.filter((table) => findAddress(table, [])?.column);
-  const prefixed = knownTables.filter(({ name }) => isNamed('prefixedUsers', name));
+  const prefixed = candidates.filter(({ name }) => isNamed('prefixedUsers', name));
   const [people, ...rest] = [own.length > 0 ? own : namedTables, prefixed, others].map(
     (found) => found.find((table) => tenant.columnIn(table)) ?? found.find((table) => table !== tenant.root),
   );

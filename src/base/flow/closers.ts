@@ -1,5 +1,5 @@
 /** Closes everything that was opened, once, in reverse order, even if several callers ask for it. */
-export class Openings {
+export class Closers {
   readonly #closers: (() => unknown)[] = [];
   #end: Promise<void> | undefined;
 
