@@ -178,7 +178,7 @@ export class ConnectionPool {
   reset(): void {
     this.#connections.reset();
     this.#gate.failAll(new ConnectionLost('the replica was taken out'));
-    this.settle(new Set()); // what the old server holds counts no longer
+    this.settle(new Set()); // what the old server holds does not count now
   }
 
   /** Replaces the connections; statements in flight end on the old ones. */

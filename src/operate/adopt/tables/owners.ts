@@ -24,7 +24,7 @@ export function findOwners(known: Omit<SurveySoFar, 'owners'>): Owners | undefin
   const members = tables
     .flatMap((table) => findMembers(table, people, known))
     .sort((a, b) => b.rank - a.rank)[0]?.owners;
-  // If memberships have roles, the workspace in a row of the users can be the one that is open now.
+  // If memberships have roles, the workspace in a row of the users can be the workspace that the user has open.
   const hasFlag = people.columns.some(({ name }) => isNamed('ownerFlag', name));
   const isMember = members?.steps.length === 0 && hasRole(members.table) && !hasFlag;
   if (peopleWorkspace && peopleWorkspace.steps.length === 0 && !isMember)
