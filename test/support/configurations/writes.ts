@@ -30,7 +30,8 @@ const ofWrites: Configurations = {
   }),
   'the app cannot make tokens although its login has gateway_issuer': warning('token_look_up', {
     detail: /^gateway_owner lacks insert, update on gateway.api_tokens/,
-    change: ({ name }) => `create role issuer_${name}; grant gateway_issuer to issuer_${name};
+    // a superuser: to every other role, `migrate` of another test file would grant what it takes from PUBLIC
+    change: ({ name }) => `create role issuer_${name} superuser; grant gateway_issuer to issuer_${name};
       revoke insert, update (revoked_at) on gateway.api_tokens from gateway_owner`,
     undo: ({ name }) => `drop role issuer_${name};
       grant insert, update (revoked_at) on gateway.api_tokens to gateway_owner`,
