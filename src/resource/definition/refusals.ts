@@ -151,9 +151,9 @@ function listNestedShapes(shape: JsonShape, at: string): { readonly shape: JsonS
 
 function listNamedColumns(file: DefinitionFile, fields: ReadonlyMap<string, unknown>): NamedColumn[] {
   const { order, version, filters, sync, write } = file;
-  const namedColumns: NamedColumn[] = order.map((column, i) => ({
-    ...{ column, at: `/order/${i}`, role: 'a column of the order', types: orderTypes },
-  }));
+  const namedColumns = order.map((column, i): NamedColumn => {
+    return { column, at: `/order/${i}`, role: 'a column of the order', types: orderTypes };
+  });
   const versions: readonly FieldType[] = ['integer', 'bigint'];
   if (version !== undefined)
     namedColumns.push({ column: version, at: '/version', role: 'the version', types: versions });
@@ -168,11 +168,9 @@ function listNamedColumns(file: DefinitionFile, fields: ReadonlyMap<string, unkn
     const types: readonly FieldType[] = move === 'now' ? ['timestamp'] : versions;
     namedColumns.push({ column, at: `/write/onChange/${column}`, role: `moved by ${move}`, types });
   }
-  if (sync?.appendOnly)
-    namedColumns.push({
-      ...{ column: order[0] as string, at: '/sync/appendOnly', role: 'the moment of the addition' },
-      types: ['timestamp'],
-    });
+  const [column = ''] = order;
+  const role = 'the moment of the addition';
+  if (sync?.appendOnly) namedColumns.push({ column, at: '/sync/appendOnly', role, types: ['timestamp'] });
   return namedColumns;
 }
 

@@ -92,7 +92,12 @@ function describeList(resource: Resource, names: string[], direction: Direction,
   const isWalked = !hasIds && nearlyUnique === undefined;
   const isUnindexed = (name: string) => name !== nearlyUnique && !key.includes(getFilterColumn(resource, name));
   return {
-    ...{ label, resource, direction, columns, hasIds, filters },
+    label,
+    resource,
+    direction,
+    columns,
+    hasIds,
+    filters,
     nearlyUniqueFilter: nearlyUnique,
     ownIndexFilter: isWalked ? filters.find((name) => resource.filters[name]?.ownIndex) : undefined,
     unindexed: nearlyUnique === undefined ? [] : filters.filter(isUnindexed),

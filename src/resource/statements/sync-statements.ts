@@ -2,7 +2,7 @@ import { prepareSql, type Statement } from '../../postgres/statement.js';
 import type { IdType } from '../definition/field-types.js';
 import { listFilterRanges } from '../definition/filter-kinds.js';
 import { type OrderColumn, type Resource, type ResourceSync, rowXid, versionColumn } from '../definition/resource.js';
-import { type Bounds, makeBounded } from './conditions.js';
+import { type Bounds, listKeyColumns, makeBounded } from './conditions.js';
 import { compile, type Fragment, Parameter, type Query, queryEnds, readRows, sql } from './knex.js';
 import { compileStatements, mapBounds } from './statements.js';
 import { composePartVersion, composeRecordVersion, nameOrderedPart, nameOrderedView, sourceColumn } from './walls.js';
@@ -85,20 +85,21 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const idColumn: OrderColumn = { column: 'id', type: idType };
   const [{ column: first }] = order as [OrderColumn];
   const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
-  const rowsIn = (each: readonly OrderColumn[], suffix: string): OrderedView => ({
-    ...{ name: `${name}.${suffix}`, view, order: each, inOrder: nameOrderedView(resource, listOrderKeys(each), 'asc') },
-  });
+  const describeRows = (rowsOrder: readonly OrderColumn[], suffix: string): OrderedView => {
+    const inOrder = nameOrderedView(resource, listKeyColumns({ order: rowsOrder }), 'asc');
+    return { name: `${name}.${suffix}`, view, order: rowsOrder, inOrder };
+  };
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and rows with parts share the id with
   // them.
-  const hashed = rowsIn(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
+  const hashed = describeRows(sync.appendOnly && Object.keys(sync.parts).length === 0 ? order : [idColumn], 'hashed');
   const parts = Object.entries(sync.parts).map(([part, { view, idType }]): OrderedView => {
     const order: OrderedView['order'] = [idColumn, { column: 'part_id', type: idType }];
     return { name: `${name}.${part}`, view, order, inOrder: nameOrderedPart(view), onePerRecord: true };
   });
   return {
     // In the order of the table: otherwise all rows would be sorted before the condition leaves a few of them.
-    changed: [{ ...rowsIn(order, 'sync'), horizon }, ...parts].map((each) =>
-      compileSection(each, whereChangedSince(), true),
+    changed: [{ ...describeRows(order, 'sync'), horizon }, ...parts].map((rows) =>
+      compileSection(rows, whereChangedSince(), true),
     ),
     hashed: compileSection(hashed, whereHashBegins(composeHash(composeIdText('id', idType)))),
     digest: mapBounds((bounds) => makeDigestStatement(resource, sync, hashed, bounds)),
@@ -111,7 +112,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
 function makePeriodStatements(resource: Resource): PeriodStatements | null {
   const [days] = listFilterRanges(resource.filters);
   if (days === undefined) return null;
-  const columns = [...new Set(['id', ...listOrderKeys(resource.order), versionColumn])];
+  const columns = [...new Set(['id', ...listKeyColumns(resource), versionColumn])];
   const names = [days.lower, days.upper];
   const { rows, keys } = compileStatements(resource).list(names, 'asc', { fields: ['id'], columns });
   const version = composeHexColumn(versionColumn, resource.versionSeed ?? 0n);
@@ -128,7 +129,7 @@ function makePeriodStatements(resource: Resource): PeriodStatements | null {
 /** Selects the rows that meet the condition; `inTableOrder` if it is on a column without an index. */
 function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
-  const keys = listOrderKeys(order);
+  const keys = listKeyColumns({ order });
   const within = (bounds: Bounds): Fragment[] => [...makeBounded(order, bounds), ...(horizon ? [horizon] : [])];
   const ahead = (bounds: 'all' | 'after'): Statement =>
     compile(`${name}.ahead-${bounds}`, queryEnds.limitAfterSkipped(readRows(inOrder, within(bounds)).select(keys)));
@@ -189,5 +190,3 @@ function makeVersionsStatement(resource: Resource, sync: ResourceSync, rows: Ord
 /** Prints a version as 16 hexadecimal digits. */
 const composeHexColumn = (version: string, seed: bigint): string =>
   `lpad(to_hex(${version} # (${BigInt.asIntN(64, seed)})::bigint), 16, '0')`;
-
-const listOrderKeys = (order: readonly OrderColumn[]): string[] => order.map(({ column }) => column);

@@ -13,6 +13,7 @@ import {
   rowXid,
   versionColumn,
 } from '../definition/resource.js';
+import { listKeyColumns } from './conditions.js';
 import { orderBy, readRows, sql } from './knex.js';
 
 // The tenant wall. The operator's view in the schema `records` says what a record is; the roles of the gateway use views of the schema
@@ -76,14 +77,14 @@ function listReadViews(resource: Resource): GeneratedView[] {
     computed: sync ? [composeRowVersion(resource, sync)] : [],
     texts: listLabelColumns(resource),
   };
-  const ordered = (by: readonly string[], direction: Direction): GeneratedView => ({
-    ...{ ...shown, view: nameOrderedView(resource, by, direction), order: orderBy(by, direction) },
-  });
-  const key = resource.order.map(({ column }) => column);
+  const addOrder = (by: readonly string[], direction: Direction): GeneratedView => {
+    return { ...shown, view: nameOrderedView(resource, by, direction), order: orderBy(by, direction) };
+  };
+  const key = listKeyColumns(resource);
   const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
     const by = listOrderFrom(column, resource);
-    if (nearlyUnique) return [ordered(by, 'asc'), ordered(by, 'desc')];
-    return ownIndex ? [ordered(by, 'asc')] : [];
+    if (nearlyUnique) return [addOrder(by, 'asc'), addOrder(by, 'desc')];
+    return ownIndex ? [addOrder(by, 'asc')] : [];
   });
   const plain = {
     ...shown,
@@ -95,7 +96,7 @@ function listReadViews(resource: Resource): GeneratedView[] {
     const unordered = { view: part.view, source: nameRecords(part.view), columns: partColumns };
     return [unordered, { ...unordered, view: nameOrderedPart(part.view), order: orderBy(['id', 'part_id'], 'asc') }];
   });
-  const views = [plain, ordered(key, 'asc'), ordered(key, 'desc'), ordered(['id'], 'asc'), ...ofFilters, ...parts];
+  const views = [plain, addOrder(key, 'asc'), addOrder(key, 'desc'), addOrder(['id'], 'asc'), ...ofFilters, ...parts];
   return [...new Map(views.map((each) => [each.view, each])).values()];
 }
 

@@ -22,9 +22,9 @@ export function makeOpenApi(resources: readonly Resource[], options: OpenApiOpti
   const fixed = readData('components.json', values) as Omit<Components, 'securitySchemes'>;
   const texts = readData('api.json', values) as ApiTexts;
   const sections = resources.map((resource) => makeResourceSection(resource, options));
-  const merged = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
+  const mergeSections = <Kind extends 'paths' | 'schemas' | 'parameters' | 'responses'>(kind: Kind) =>
     Object.assign({}, ...sections.map((section) => section[kind])) as (typeof sections)[number][Kind];
-  const { Problem, Pagination, ...ofSync } = fixed.schemas as Record<string, object>;
+  const { Problem, Pagination, ...syncSchemas } = fixed.schemas as Record<string, object>;
   const hasSync = resources.some(({ sync }) => sync !== undefined);
   const document: OpenApiDocument = {
     openapi: '3.1.0',
@@ -38,13 +38,13 @@ export function makeOpenApi(resources: readonly Resource[], options: OpenApiOpti
     },
     servers: [{ url: `${publicUrl}/api/v1`, ...(publicUrl ? { description: 'Version 1 of the API.' } : texts.server) }],
     tags: [texts.documentTag, ...sections.map(({ tag }) => tag), ...(hasSync ? [texts.syncTag] : [])],
-    paths: { ...merged('paths'), ...makeFixedPaths(options, texts) },
+    paths: { ...mergeSections('paths'), ...makeFixedPaths(options, texts) },
     components: {
       securitySchemes: { bearer: texts.bearer, ...(options.basicAuth && { basic: texts.basic }) },
-      schemas: { Problem, Pagination, ...merged('schemas'), ...ofSync } as Components['schemas'],
-      parameters: { ...fixed.parameters, ...merged('parameters') },
+      schemas: { Problem, Pagination, ...mergeSections('schemas'), ...syncSchemas } as Components['schemas'],
+      parameters: { ...fixed.parameters, ...mergeSections('parameters') },
       headers: fixed.headers,
-      responses: { ...merged('responses'), ...makeErrorResponses(), ...addHeaders(fixed.responses) },
+      responses: { ...mergeSections('responses'), ...makeErrorResponses(), ...addHeaders(fixed.responses) },
     },
     'x-other-responses': { 204: makeRef('responses', 'Options'), ...makeErrors('other') },
   };
@@ -57,20 +57,22 @@ type ApiTexts = Readonly<Record<FixedPath, OperationWords> & Record<'documentTag
   Readonly<Record<'server', { description: string }> & Record<'bearer' | 'basic', JsonSchema>>;
 
 function makeFixedPaths(options: OpenApiOptions, texts: ApiTexts) {
-  const describe = (path: FixedPath, response: string) => {
+  const makePath = (path: FixedPath, response: 'Index' | 'Token' | 'OpenApi') => {
     const isDocument = response !== 'Token';
     const get = makeOperation(options, {
-      ...{ ...texts[path], tag: texts.documentTag.name, ...(isDocument && { scope: null }) },
+      words: texts[path],
+      tag: texts.documentTag.name,
+      ...(isDocument && { scope: null }),
       parameters: isDocument ? ['ifNoneMatch'] : [],
       responses: { 200: response, ...(isDocument && { 304: 'DocumentNotModified' }) },
       errors: isDocument ? 'public' : 'token',
     });
     return { [path]: { get } };
   };
-  return { ...describe('/', 'Index'), ...describe('/token', 'Token'), ...describe('/openapi.json', 'OpenApi') };
+  return { ...makePath('/', 'Index'), ...makePath('/token', 'Token'), ...makePath('/openapi.json', 'OpenApi') };
 }
 
-/** Kinds of the responses in config/openapi/components.json. */
+/** Which headers the responses in config/openapi/components.json have. */
 const fixedHeaders: Readonly<Record<string, SuccessKind>> = {
   NotModified: 'versioned',
   Options: 'options',
@@ -83,8 +85,8 @@ const fixedHeaders: Readonly<Record<string, SuccessKind>> = {
 };
 
 function addHeaders(responses: Components['responses']): Components['responses'] {
-  const namesOf = (name: string) => successHeaders[fixedHeaders[name] as SuccessKind];
-  return mapValues(responses, (response, name) => ({ ...response, headers: makeHeaders(namesOf(name)) }));
+  const listHeaders = (name: string) => makeHeaders(successHeaders[fixedHeaders[name] as SuccessKind]);
+  return mapValues(responses, (response, name) => ({ ...response, headers: listHeaders(name) }));
 }
 
 /** Adds samples. Inlines successful responses: from references some generators make clients that return no data. */
@@ -142,20 +144,20 @@ function listSamples(document: OpenApiDocument, path: string, method: string, op
 function keepUsedComponents(document: OpenApiDocument): OpenApiDocument {
   const { 'x-other-responses': responses, ...described } = document;
   const usedReferences = new Set(JSON.stringify(described).match(/(?<="\$ref":")[^"]+/g));
-  const writtenOut = (value: unknown): unknown => {
+  const writeOut = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
     const isUnused = '$ref' in value && !usedReferences.has(String(value.$ref));
-    return isUnused ? writtenOut(resolve(document, value)) : mapValues(value as TemplateValues, writtenOut);
+    return isUnused ? writeOut(resolve(document, value)) : mapValues(value as TemplateValues, writeOut);
   };
   const components = Object.entries(document.components).map(([kind, members]) => {
     const usedMembers = Object.entries(members).filter(([name]) => usedReferences.has(`#/components/${kind}/${name}`));
     return [kind, kind === 'securitySchemes' ? members : Object.fromEntries(usedMembers)];
   });
-  const smaller = {
+  const reduced = {
     ...described,
     components: Object.fromEntries(components),
-    'x-other-responses': writtenOut(responses),
+    'x-other-responses': writeOut(responses),
   };
-  const isDone = JSON.stringify(smaller) === JSON.stringify(document);
-  return isDone ? document : keepUsedComponents(smaller as OpenApiDocument);
+  const isDone = JSON.stringify(reduced) === JSON.stringify(document); // a component that was dropped may have been the last to use another
+  return isDone ? document : keepUsedComponents(reduced as OpenApiDocument);
 }

@@ -18,12 +18,13 @@ import {
   type Paths,
 } from './document.js';
 import { type ErrorSet, makeErrors, makeHeaders, type SuccessKind, successHeaders } from './responses.js';
-import { readData } from './texts.js';
+import { mapValues, readData } from './texts.js';
 import { isWritable, makeExamples, type OpenApiOptions } from './values.js';
 
 export type OperationWords = Pick<Operation, 'operationId' | 'summary' | 'description'>;
 
-interface OperationDescription extends OperationWords, Pick<Operation, 'requestBody'> {
+interface OperationDescription extends Pick<Operation, 'requestBody'> {
+  readonly words: OperationWords;
   readonly tag: string;
   /** Absent: the operation needs no scope; null: nor a token. */
   readonly scope?: string | null;
@@ -34,19 +35,17 @@ interface OperationDescription extends OperationWords, Pick<Operation, 'requestB
 
 /** Makes an operation without its samples, which need the whole document. */
 export function makeOperation(options: OpenApiOptions, described: OperationDescription): Operation {
-  const { tag, scope, parameters, responses, errors, description, ...own } = described;
+  const { words, tag, scope, parameters, requestBody, responses, errors } = described;
   const scopes = scope ? [scope] : [];
   return {
-    ...own,
-    description: scope ? `${description} Needs the scope \`${scope}\`.` : description,
+    ...words,
+    description: scope ? `${words.description} Needs the scope \`${scope}\`.` : words.description,
     ...(scope && { 'x-required-scope': scope }),
     security: scope === null ? [] : [{ bearer: scopes }, ...(options.basicAuth ? [{ basic: scopes }] : [])],
     tags: [tag],
     parameters: [...parameters, 'requestId'].map((name) => makeRef('parameters', name)),
-    responses: {
-      ...Object.fromEntries(Object.entries(responses).map(([status, name]) => [status, makeRef('responses', name)])),
-      ...makeErrors(errors),
-    },
+    ...(requestBody && { requestBody }),
+    responses: { ...mapValues(responses, (name) => makeRef('responses', name)), ...makeErrors(errors) },
     'x-codeSamples': [],
   };
 }
@@ -58,11 +57,9 @@ type ResourceTexts = Readonly<Record<OperationKind, OperationWords>> & { readonl
 export function makeResourceSection(resource: Resource, options: OpenApiOptions) {
   const { name, record, description, fields, filters } = resource;
   const [{ lower, upper } = { lower: '', upper: '' }] = listFilterRanges(filters);
-  const texts = readData('resource.json', {
-    ...{ name, record, description, lower, upper, Name: capitalize(name), Record: capitalize(record) },
-    order: describeOrder(resource),
-    fieldNames: Object.keys(fields),
-  }) as ResourceTexts;
+  const names = { name, record, Name: capitalize(name), Record: capitalize(record), fieldNames: Object.keys(fields) };
+  const values = { ...names, description, lower, upper, order: describeOrder(resource) };
+  const texts = readData('resource.json', values) as ResourceTexts;
   return {
     tag: { name: spaceWords(name), description },
     paths: makePaths(resource, options, texts),
@@ -72,20 +69,22 @@ export function makeResourceSection(resource: Resource, options: OpenApiOptions)
   };
 }
 
+const pagingParameters = ['perPage', 'page', 'cursor', 'total', 'order'];
+
 function makePaths(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { name, record, detail, version, sync, filters } = resource;
   const common = { tag: spaceWords(name), scope: `read:${name}` };
+  const ownParameters = ['fields', ...Object.keys(filters)].map((parameter) => `${name}.${parameter}`);
   const list = makeOperation(options, {
-    ...{ ...common, ...texts.list },
-    parameters: [
-      ...['perPage', 'page', 'cursor', 'total', 'order', `${name}.fields`],
-      ...Object.keys(filters).map((filter) => `${name}.${filter}`),
-    ],
+    ...common,
+    words: texts.list,
+    parameters: [...pagingParameters, ...ownParameters],
     responses: { 200: `${name}.page` },
     errors: 'list',
   });
   const get = makeOperation(options, {
-    ...{ ...common, ...texts.get },
+    ...common,
+    words: texts.get,
     parameters: version === undefined ? ['id'] : ['id', 'ifNoneMatch', 'ifMatch'],
     responses: { 200: record, ...(version !== undefined && { 304: 'NotModified', 412: 'PreconditionFailed' }) },
     errors: 'detail',
@@ -104,24 +103,24 @@ function makeWrites(resource: Resource, options: OpenApiOptions, texts: Resource
   const { createExample, patchExample } = makeExamples(resource);
   const { bodyBytesMax } = options;
   const bytes = bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`;
-  const body = (end: string, example: unknown, ...types: readonly string[]) => ({
-    required: true,
-    description: `UTF-8, at most ${bytes} and ${bodyDepthMax} levels deep, without duplicate members.`,
-    content: Object.fromEntries(
-      types.map((type) => [type, { schema: makeRef('schemas', `${capitalize(record)}${end}`), example }]),
-    ),
-  });
+  const describeBody = (end: 'Create' | 'Patch', example: unknown, ...types: readonly string[]) => {
+    const media = { schema: makeRef('schemas', `${capitalize(record)}${end}`), example };
+    const description = `UTF-8, at most ${bytes} and ${bodyDepthMax} levels deep, without duplicate members.`;
+    return { required: true, description, content: Object.fromEntries(types.map((type) => [type, media])) };
+  };
   const post = makeOperation(options, {
-    ...{ ...common, ...texts.create },
+    ...common,
+    words: texts.create,
     parameters: ['dryRun', 'idempotencyKey'],
-    requestBody: body('Create', createExample, 'application/json'),
+    requestBody: describeBody('Create', createExample, 'application/json'),
     responses: { 201: `${record}.created` },
     errors: 'create',
   });
   const patch = makeOperation(options, {
-    ...{ ...common, ...texts.update },
+    ...common,
+    words: texts.update,
     parameters: ['id', 'dryRun', 'idempotencyKey', 'ifMatchRequired'],
-    requestBody: body('Patch', patchExample, 'application/json', 'application/merge-patch+json'),
+    requestBody: describeBody('Patch', patchExample, 'application/json', 'application/merge-patch+json'),
     responses: { 200: `${record}.updated` },
     errors: 'update',
   });
@@ -131,30 +130,24 @@ function makeWrites(resource: Resource, options: OpenApiOptions, texts: Resource
 function makeSyncPaths({ name, filters }: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { sync, digest, periods, ids } = texts;
   const [days] = listFilterRanges(filters);
-  const describe = (described: Omit<OperationDescription, 'tag' | 'scope' | 'errors'>) => ({
-    get: makeOperation(options, { ...described, tag: 'Sync', scope: `read:${name}`, errors: 'sync' }),
+  const common = { tag: 'Sync', scope: `read:${name}`, errors: 'sync' } as const;
+  const makePath = (words: OperationWords, parameters: readonly string[], response: string) => ({
+    get: makeOperation(options, { ...common, words, parameters, responses: { 200: response } }),
   });
-  const ofPeriod = days === undefined ? [] : [`${name}.${days.lower}`, `${name}.${days.upper}`, 'by'];
+  const periodParameters = days === undefined ? [] : [`${name}.${days.lower}`, `${name}.${days.upper}`, 'by'];
   const description = digest.description + (days ? periods.description : '');
+  const feedParameters = ['perPage', 'since', 'syncCursor', 'prefix', `${name}.fields`];
   return {
-    [`/sync/${name}`]: describe({
-      ...sync,
-      parameters: ['perPage', 'since', 'syncCursor', 'prefix', `${name}.fields`],
-      responses: { 200: `${name}.sync` },
-    }),
-    [`/sync/${name}/digest`]: describe({
-      ...{ ...digest, description },
-      parameters: ['depth', ...ofPeriod, 'since'],
-      responses: { 200: 'Digest' },
-    }),
-    [`/sync/${name}/ids`]: describe({ ...ids, parameters: ['prefix', 'since'], responses: { 200: 'Ids' } }),
+    [`/sync/${name}`]: makePath(sync, feedParameters, `${name}.sync`),
+    [`/sync/${name}/digest`]: makePath({ ...digest, description }, ['depth', ...periodParameters, 'since'], 'Digest'),
+    [`/sync/${name}/ids`]: makePath(ids, ['prefix', 'since'], 'Ids'),
   };
 }
 
 function makeSchemas(resource: Resource, options: OpenApiOptions): Components['schemas'] {
   const { name, record, sync } = resource;
-  const Record = capitalize(record);
-  const pageOf = (what: string, itemSchema: string, pagination: string) => ({
+  const schemaName = capitalize(record);
+  const makePageSchema = (what: string, itemSchema: string, pagination: string) => ({
     type: 'object',
     description: `A page of ${what}. Members in this order; the last bytes, \`"complete":true}}\`, show that the page is whole.`,
     required: ['data', 'pagination'],
@@ -164,65 +157,72 @@ function makeSchemas(resource: Resource, options: OpenApiOptions): Components['s
     },
   });
   return {
-    [Record]: makeRecordSchema(resource),
-    [`${Record}Page`]: pageOf(name, Record, 'Pagination'),
+    [schemaName]: makeRecordSchema(resource),
+    [`${schemaName}Page`]: makePageSchema(name, schemaName, 'Pagination'),
     ...(isWritable(resource, options) && {
-      ...(resource.write?.creates && { [`${Record}Create`]: makeCreateSchema(resource) }),
-      [`${Record}Patch`]: makePatchSchema(resource),
-      [`${Record}Written`]: makeWriteScopeSchema(resource),
+      ...(resource.write?.creates && { [`${schemaName}Create`]: makeCreateSchema(resource) }),
+      [`${schemaName}Patch`]: makePatchSchema(resource),
+      [`${schemaName}Written`]: makeWriteScopeSchema(resource),
     }),
     ...(sync && {
-      [`${Record}Versioned`]: makeVersionedSchema(resource),
-      [`${Record}Sync`]: pageOf(`a pass over ${name}`, `${Record}Versioned`, 'SyncPagination'),
+      [`${schemaName}Versioned`]: makeVersionedSchema(resource),
+      [`${schemaName}Sync`]: makePageSchema(`a pass over ${name}`, `${schemaName}Versioned`, 'SyncPagination'),
     }),
   };
 }
 
 function makeParameters(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Components['parameters'] {
   const { name, filters } = resource;
-  const ofFilters = Object.entries(filters).map(([filter, each]) => [
-    `${name}.${filter}`,
-    makeFilterParameter(filter, each, resource, options),
+  const filterParameters = Object.entries(filters).map(([filterName, filter]) => [
+    `${name}.${filterName}`,
+    makeFilterParameter(filterName, filter, resource, options),
   ]);
-  return { [`${name}.fields`]: texts.fields, ...Object.fromEntries(ofFilters) };
+  return { [`${name}.fields`]: texts.fields, ...Object.fromEntries(filterParameters) };
 }
 
 function makeResponses(resource: Resource, options: OpenApiOptions): Components['responses'] {
   const { name, record, sync, detail, version } = resource;
-  const schema = (end = '') => makeRef('schemas', `${capitalize(record)}${end}`);
-  const response = (description: string, kind: SuccessKind, media: MediaType): ApiResponse => ({
+  const referTo = (end = '') => makeRef('schemas', `${capitalize(record)}${end}`);
+  const makeResponse = (description: string, kind: SuccessKind, media: MediaType): ApiResponse => ({
     description,
     headers: makeHeaders(successHeaders[kind]),
     content: { 'application/json': media },
   });
   const example = makeExamples(resource).recordExample;
-  const page = (what: string, kind: 'page' | 'sync', end: string, data: object, pagination: object): ApiResponse =>
-    response(`A page of ${what}. It is whole if it ends in \`"complete":true}}\`.`, kind, {
-      schema: schema(end),
+  const makePage = (what: string, kind: 'page' | 'sync', end: string, data: object, pagination: object): ApiResponse =>
+    makeResponse(`A page of ${what}. It is whole if it ends in \`"complete":true}}\`.`, kind, {
+      schema: referTo(end),
       example: { data: [data], pagination: { ...pagination, complete: true } },
     });
-  const ofWrite = { schema: { anyOf: [schema(), schema('Written')] }, example };
+  const writtenRecord = { schema: { anyOf: [referTo(), referTo('Written')] }, example };
   const shownToWriters = `only the members that the write scope may see if the token lacks \`read:${name}\`.`;
   const perPage = Math.min(options.perPageDefault, options.perPageMax);
-  const single = { perPage, count: 1, hasMore: false, nextCursor: null, next: null };
-  const listExample = { page: 1, ...single, endCursor: 'y4Qq7wZ0m1JpXw3n' };
+  const onlyPage = { perPage, count: 1, hasMore: false, nextCursor: null, next: null };
+  const listExample = { page: 1, ...onlyPage, endCursor: 'y4Qq7wZ0m1JpXw3n' };
   const versioned = { ...example, syncVersion: '9f2c4e6a81b3d507' };
   return {
-    [`${name}.page`]: page(name, 'page', 'Page', example, listExample),
+    [`${name}.page`]: makePage(name, 'page', 'Page', example, listExample),
     ...(detail && {
-      [record]: response(`The ${record}.`, version === undefined ? 'detail' : 'versioned', {
-        schema: schema(),
+      [record]: makeResponse(`The ${record}.`, version === undefined ? 'detail' : 'versioned', {
+        schema: referTo(),
         example,
       }),
     }),
     ...(isWritable(resource, options) && {
       ...(resource.write?.creates && {
-        [`${record}.created`]: response(`The new ${record}; ${shownToWriters}`, 'created', ofWrite),
+        [`${record}.created`]: makeResponse(`The new ${record}; ${shownToWriters}`, 'created', writtenRecord),
       }),
-      [`${record}.updated`]: response(`The ${record} after the change; ${shownToWriters}`, 'updated', ofWrite),
+      [`${record}.updated`]: makeResponse(
+        `The ${record} after the change; ${shownToWriters}`,
+        'updated',
+        writtenRecord,
+      ),
     }),
     ...(sync && {
-      [`${name}.sync`]: page(`a pass over ${name}`, 'sync', 'Sync', versioned, { ...single, since: 'b3JkZXJfMTIzNA' }),
+      [`${name}.sync`]: makePage(`a pass over ${name}`, 'sync', 'Sync', versioned, {
+        ...onlyPage,
+        since: 'b3JkZXJfMTIzNA',
+      }),
     }),
   };
 }

@@ -2,14 +2,12 @@ import { getProblemType, type ProblemCode, problems } from '../../base/errors.js
 import { type ApiResponse, makeRef, type Responses } from './document.js';
 import { mapValues } from './texts.js';
 
-const everywhere = [
-  ...['X-Request-Id', 'API-Version', 'Cache-Control', 'X-Content-Type-Options', 'Content-Security-Policy'],
-  ...['Referrer-Policy', 'Deprecation', 'Sunset', 'Vary'],
-];
+const browserHeaders = ['Cache-Control', 'X-Content-Type-Options', 'Content-Security-Policy', 'Referrer-Policy'];
+const everywhere = ['X-Request-Id', 'API-Version', ...browserHeaders, 'Deprecation', 'Sunset', 'Vary'];
 const counted = ['RateLimit-Policy', 'RateLimit'];
 const countedWithToken = ['RateLimitPolicyWithToken', 'RateLimitWithToken'];
 const readHeaders = [...counted, 'Server-Timing', 'Data-As-Of'];
-const written = [...counted, 'WrittenETag', 'Idempotent-Replayed', 'Dry-Run', 'Server-Timing'];
+const writeHeaders = [...counted, 'WrittenETag', 'Idempotent-Replayed', 'Dry-Run', 'Server-Timing'];
 const compressed = ['NegotiatedVary', 'Content-Encoding'];
 /** A valid token is counted for documents and unknown paths, too, instead of its address. */
 const documentNotModified = [...countedWithToken, 'Server-Timing', 'NegotiatedVary', 'DocumentETag'];
@@ -21,8 +19,8 @@ export const successHeaders = {
   detail: readHeaders,
   versioned: [...readHeaders, 'ETag'],
   token: [...counted, 'Server-Timing'],
-  created: [...written, 'Location'],
-  updated: written,
+  created: [...writeHeaders, 'Location'],
+  updated: writeHeaders,
   options: [...countedWithToken, 'Allow'],
   document: [...documentNotModified, 'Content-Encoding'],
   documentNotModified,
@@ -90,19 +88,16 @@ const errors = {
 
 export type ErrorName = keyof typeof errors;
 
-const transport: readonly ErrorName[] = [
-  ...(['PayloadTooLarge', 'RequestTimeout', 'UriTooLong', 'ExpectationFailed'] as const),
-  ...(['HeadersTooLarge', 'NotImplemented', 'InternalError'] as const),
-];
-const ofToken: readonly ErrorName[] = ['Unauthorized', 'NotAcceptable', 'TooManyRequests', ...transport];
-const list: readonly ErrorName[] = ['BadRequest', 'Forbidden', ...ofToken, 'ReadUnavailable', 'ReadTimeout'];
-const create: readonly ErrorName[] = [
-  ...(['BadWrite', 'Forbidden', ...ofToken, 'Conflict', 'UnsupportedMediaType', 'KeyReused'] as const),
-  'WriteUnavailable',
-];
-const ofAddress: readonly ErrorName[] = ['TooManyRequests', ...transport, 'PublicUnavailable'];
+type ErrorNames = readonly ErrorName[];
+const tooLarge: ErrorNames = ['PayloadTooLarge', 'UriTooLong', 'HeadersTooLarge'];
+const ofAny: ErrorNames = [...tooLarge, 'RequestTimeout', 'ExpectationFailed', 'NotImplemented', 'InternalError'];
+const ofToken: ErrorNames = ['Unauthorized', 'NotAcceptable', 'TooManyRequests', ...ofAny];
+const ofAddress: ErrorNames = ['TooManyRequests', ...ofAny, 'PublicUnavailable'];
+const ofKey: ErrorNames = ['Conflict', 'KeyReused'];
+const list: ErrorNames = ['BadRequest', 'Forbidden', ...ofToken, 'ReadUnavailable', 'ReadTimeout'];
+const create: ErrorNames = ['BadWrite', 'UnsupportedMediaType', 'Forbidden', ...ofToken, ...ofKey, 'WriteUnavailable'];
 
-/** Errors of an operation by its kind. */
+/** Errors of an operation by its kind. The lists before it group the errors by their cause, such as the token or the Idempotency-Key. */
 const errorSets = {
   token: ['BadRequest', ...ofToken, 'ReadUnavailable'],
   list,
@@ -112,7 +107,7 @@ const errorSets = {
   update: [...create, 'NotFound', 'PreconditionFailed', 'PreconditionRequired'],
   public: ['BadPublicRequest', 'PublicNotAcceptable', ...ofAddress],
   other: ['BadPublicRequest', 'NoSuchPath', 'MethodNotAllowed', ...ofAddress],
-} as const satisfies Readonly<Record<string, readonly ErrorName[]>>;
+} as const satisfies Readonly<Record<string, ErrorNames>>;
 
 export type ErrorSet = keyof typeof errorSets;
 

@@ -4,10 +4,10 @@ import { type Field, type Leaf, listLeaves, type Resource } from '../../resource
 import type { Settings } from '../../settings.js';
 import type { TemplateValues } from './texts.js';
 
-export const documentSettings = [
-  ...(['publicUrl', 'primaryUrls', 'apiContact', 'basicAuth', 'timeZone', 'perPageDefault', 'perPageMax'] as const),
-  ...(['skipRowsMax', 'rateLimitPerMinute', 'writesPerMinute', 'bodyBytesMax'] as const),
-] as const;
+const bounds = ['perPageDefault', 'perPageMax', 'skipRowsMax', 'rateLimitPerMinute', 'writesPerMinute'] as const;
+const texts = ['publicUrl', 'apiContact', 'timeZone'] as const;
+/** Settings that the document shows, or that decide what it describes. */
+export const documentSettings = [...texts, ...bounds, 'primaryUrls', 'basicAuth', 'bodyBytesMax'] as const;
 
 export interface OpenApiOptions extends Pick<Settings, (typeof documentSettings)[number]> {
   readonly version: string;
@@ -29,7 +29,13 @@ export function makeDocumentValues(resources: readonly Resource[], options: Open
   const writes = written.length === 0 ? '' : `, and guarded writes (${written.join(', ')})`;
   const isLimited = written.length > 0 && writesPerMinute > 0;
   return {
-    ...{ version, rateLimitPerMinute, perPageMax, skipRowsMax, dateSchema, timestampSchema, writes },
+    version,
+    rateLimitPerMinute,
+    perPageMax,
+    skipRowsMax,
+    dateSchema,
+    timestampSchema,
+    writes,
     base: `${publicUrl || 'https://HOST'}/api/v1`,
     index: makeApiIndex(resources, options),
     perPageDefault: Math.min(perPageDefault, perPageMax),
@@ -50,8 +56,12 @@ export function isWritable({ write }: Resource, { primaryUrls }: OpenApiOptions)
 
 /** Splits "Help desk, help@example.com": the parts differ by their form. */
 export function parseContact(text: string): Readonly<Record<string, string>> {
-  const memberOf = (piece: string): string => (piece.includes('://') ? 'url' : piece.includes('@') ? 'email' : 'name');
-  return Object.fromEntries(text.split(/, */).map((piece) => [memberOf(piece), piece]));
+  return Object.fromEntries(text.split(/, */).map((piece) => [nameContact(piece), piece]));
+}
+
+function nameContact(piece: string): 'url' | 'email' | 'name' {
+  if (piece.includes('://')) return 'url';
+  return piece.includes('@') ? 'email' : 'name';
 }
 
 type Example = Readonly<Record<string, unknown>>;

@@ -53,32 +53,24 @@ export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
 }
 
 /** Reports ready while a replica is healthy: reads are answered without primary and Redis. */
-export function judgeReadiness(sources: ReadinessSources, stopping: boolean): Readiness {
-  const { replicas, primary, unfit, refused, lacks, recent, redis, lagMaxMs } = sources;
-  const healthy = replicas.some(({ state }) => state.healthy);
-  const reasons = [...(stopping ? ['stopping' as const] : []), ...(healthy ? [] : ['no healthy replica' as const])];
+export function judgeReadiness(sources: ReadinessSources, isStopping: boolean): Readiness {
+  const { replicas, primary, unfit, refused, lacks, recent, redis } = sources;
+  const canRead = replicas.some(({ state }) => state.healthy);
+  const reasons: Readiness['reasons'][number][] = isStopping ? ['stopping'] : [];
+  if (!canRead) reasons.push('no healthy replica');
   return {
     status: reasons.length === 0 ? 'ready' : 'not ready',
     reasons,
-    replicas: replicas.map(({ name, state }) => {
-      const lagging = (state.lagMs ?? 0) > lagMaxMs / 3;
-      return {
-        name,
-        state: state.healthy
-          ? lagging
-            ? 'lagging'
-            : 'used'
-          : isPrimaryAmongReplicas(state, replicas)
-            ? 'primary'
-            : 'not used',
-        reason: state.reason,
-        lagSeconds: toSeconds(state.lagMs),
-        dataAgeSeconds: state.asOfMs === null ? null : toSeconds(Math.max(0, Date.now() - state.asOfMs)),
-      };
-    }),
+    replicas: replicas.map(({ name, state }) => ({
+      name,
+      state: nameReplicaState(state, sources),
+      reason: state.reason,
+      lagSeconds: toSeconds(state.lagMs),
+      dataAgeSeconds: state.asOfMs === null ? null : toSeconds(Math.max(0, Date.now() - state.asOfMs)),
+    })),
     primary: primary && { healthy: primary.reachable, reason: primary.reason },
     writesObstacle: sources.writesObstacle?.(),
-    onlyAddress: healthy ? undefined : findOnlyAddress(sources),
+    onlyAddress: canRead ? undefined : findOnlyAddress(sources),
     unfit,
     refused: refused(),
     locked: replicas.flatMap(({ locked }) => locked),
@@ -87,6 +79,14 @@ export function judgeReadiness(sources: ReadinessSources, stopping: boolean): Re
     reloadRefused: null,
     redis: redis(),
   };
+}
+
+function nameReplicaState(
+  state: Replica['state'],
+  { replicas, lagMaxMs }: ReadinessSources,
+): Readiness['replicas'][number]['state'] {
+  if (state.healthy) return (state.lagMs ?? 0) > lagMaxMs / 3 ? 'lagging' : 'used';
+  return isPrimaryAmongReplicas(state, replicas) ? 'primary' : 'not used';
 }
 
 /** Returns the address if the primary cannot be used either: servers of one address are behind a pooler or a proxy. */
@@ -144,15 +144,13 @@ export function reportStatus(
   workers: WorkersStatus | null = null,
 ): StatusReport {
   const { replicas, primary, redis } = readiness;
-  const listNamed = (level: CurrentFault['level'], all: readonly FaultSentence[]) =>
-    all.map(([remedy, sentence]) => ({ level, sentence, remedy }));
+  const addLevel = (level: CurrentFault['level'], sentences: readonly FaultSentence[]) =>
+    sentences.map(([remedy, sentence]) => ({ level, sentence, remedy }));
+  const lackSentences = readiness.lacks.map(({ what, sentence }): FaultSentence => [`lacks-${what}`, sentence]);
   const all = [
-    ...listNamed(
-      'degraded',
-      readiness.lacks.map(({ what, sentence }) => [`lacks-${what}`, sentence]),
-    ),
-    ...listNamed('failing', listFailures(readiness)),
-    ...listNamed('degraded', listDegradations(readiness, workers)),
+    ...addLevel('degraded', lackSentences),
+    ...addLevel('failing', listFailures(readiness)),
+    ...addLevel('degraded', listDegradations(readiness, workers)),
     ...collectRecentFaults(readiness.recent),
   ];
   const faults = all.map(({ level, sentence, remedy }) => ({ level, sentence, link: `troubleshooting#${remedy}` }));
@@ -183,42 +181,30 @@ function listRefusals(refused: readonly RefusedResource[]): FaultSentence[] {
     const key = `${use === 'read' ? 'Reads' : 'Writes'} of {} are refused with 503: ${item}: ${detail} ${advice}`;
     names.set(key, [...(names.get(key) ?? []), resource]);
   }
-  return [...names].map(([sentence, of]) => ['refused', sentence.replace('{}', () => of.join(', '))]);
+  return [...names].map(([sentence, resources]) => ['refused', sentence.replace('{}', () => resources.join(', '))]);
 }
 
 /** Adds a full stop unless the reason of a server ends in one. */
 const endSentence = (sentence: string): string => sentence.replace(/\.*$/, '.');
 const notJudged = 'The gateway does not judge it, because it is at its own limits';
 
-function listFailures({
-  reasons,
-  primary,
-  writesObstacle,
-  onlyAddress,
-  refused,
-  locked,
-  lacks,
-}: Readiness): FaultSentence[] {
-  const reason = canJudge(lacks) ? primary?.reason : notJudged;
-  const sentence = endSentence(`Writes fail: the primary cannot be used: ${reason}`);
-  const noWrites: FaultSentence[] = primary?.healthy === false ? [['writes-refused', sentence]] : [];
-  if (writesObstacle !== undefined) noWrites.push(['writes-wait', `Writes wait: ${writesObstacle}.`]);
-  const locks = locked.map(({ resource, server, seconds }): FaultSentence => {
-    return [
-      'locked',
-      `A lock on ${server} has held ${resource} for ${seconds} s: reads of it go elsewhere, or are refused with 503.`,
-    ];
-  });
-  const pooler: FaultSentence[] = onlyAddress
-    ? [['replica-out', `All servers are reached through ${onlyAddress}: look at this pooler or proxy first.`]]
-    : [];
-  return [
-    ...pooler,
-    ...reasons.map((reason) => reasonSentences[reason]),
-    ...noWrites,
-    ...listRefusals(refused),
-    ...locks,
-  ];
+function listFailures(readiness: Readiness): FaultSentence[] {
+  const { reasons, primary, writesObstacle, onlyAddress, refused, locked, lacks } = readiness;
+  const sentences: FaultSentence[] = [];
+  const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
+  if (onlyAddress !== undefined)
+    add('replica-out', `All servers are reached through ${onlyAddress}: look at this pooler or proxy first.`);
+  sentences.push(...reasons.map((reason) => reasonSentences[reason]));
+  const primaryReason = canJudge(lacks) ? primary?.reason : notJudged;
+  if (primary?.healthy === false)
+    add('writes-refused', endSentence(`Writes fail: the primary cannot be used: ${primaryReason}`));
+  if (writesObstacle !== undefined) add('writes-wait', `Writes wait: ${writesObstacle}.`);
+  sentences.push(...listRefusals(refused));
+  for (const { resource, server, seconds } of locked) {
+    const detour = 'reads of it go elsewhere, or are refused with 503';
+    add('locked', `A lock on ${server} has held ${resource} for ${seconds} s: ${detour}.`);
+  }
+  return sentences;
 }
 
 /** Remedies on the page by the reason for which a replica is not used; the first that matches counts. */
@@ -238,14 +224,15 @@ const ageSecondsMax = 60;
 function listDegradations(readiness: Readiness, workers: WorkersStatus | null): FaultSentence[] {
   const { replicas, primary, redis, unfit, reloadRefused, lacks } = readiness;
   const isJudged = canJudge(lacks);
-  const sentences = replicas.flatMap(({ name, state, reason, lagSeconds }): FaultSentence[] => {
-    if (!isJudged) return state === 'not used' ? [['replica-out', `${name} is not used. ${notJudged}.`]] : [];
-    if (state === 'lagging') return [['replica-lags', `${name} lags ${lagSeconds} s behind the primary.`]];
+  const sentences: FaultSentence[] = [];
+  const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
+  for (const { name, state, reason, lagSeconds } of replicas) {
     const lag = lagSeconds === null ? '' : `; its lag is ${lagSeconds} s`;
     const [, remedy = ''] = remediesOfReasons.find(([words]) => words.test(reason ?? '')) ?? [];
-    return state === 'not used' ? [[remedy, endSentence(`${name} is not used: ${reason}${lag}`)]] : [];
-  });
-  const add = (remedy: string, sentence: string): unknown => sentences.push([remedy, sentence]);
+    if (state === 'not used' && !isJudged) add('replica-out', `${name} is not used. ${notJudged}.`);
+    else if (state === 'not used') add(remedy, endSentence(`${name} is not used: ${reason}${lag}`));
+    else if (state === 'lagging' && isJudged) add('replica-lags', `${name} lags ${lagSeconds} s behind the primary.`);
+  }
   const ages = replicas.flatMap(({ state, dataAgeSeconds }) =>
     state === 'used' || state === 'lagging' ? (dataAgeSeconds ?? []) : [],
   );

@@ -84,7 +84,10 @@ function makePages({ webConcurrency, lagMaxMs }: Settings, supervisor: Superviso
 function addReloadGauge(registers: Registry[], supervisor: Supervisor): void {
   const { help, ofWorkers: aggregator } = gauges.reload_refused;
   new Gauge({
-    ...{ name: 'gateway_reload_refused', help, aggregator, registers },
+    name: 'gateway_reload_refused',
+    help,
+    aggregator,
+    registers,
     collect() {
       this.set(Number(supervisor.reloadRefused !== null));
     },
