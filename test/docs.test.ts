@@ -205,13 +205,31 @@ test('docs/contribute/architecture.md says what each room imports, and how large
 });
 
 test('files that the documentation names exist', (t) => {
+  const src = sourcesIn('src', '.ts').map(({ path }) => path);
+  const isThere = (path: string): boolean =>
+    existsSync(join(projectRoot, path)) || (path.endsWith('.ts') && src.some((file) => file.endsWith(`/${path}`)));
+  const folders = 'src|test|sql|config|deploy|docs|bench|bundle|demo|pull|client|\\.ci|\\.github';
+  const namedPath = new RegExp(`\`((?:${folders})/[\\w./-]*\\w|[\\w/-]+\\.ts)\``, 'g');
   for (const page of pages.filter((path) => path !== 'CHANGELOG.md')) {
-    const named = [
-      ...read(page).matchAll(/`((?:src|test|sql|config|deploy|docs|bench|bundle|demo|pull|\.ci)\/[\w./-]*\w)`/g),
-    ].map(([, path]) => path as string);
-    const missing = named.filter((path) => !existsSync(join(projectRoot, path)));
+    const named = [...read(page).matchAll(namedPath)].map(([, path]) => path as string);
+    const missing = named.filter((path) => !isThere(path));
     t.deepEqual(missing, [], page);
   }
+});
+
+test('test files that CONTRIBUTING.md proposes to run exist', (t) => {
+  const patterns = [...read('CONTRIBUTING.md').matchAll(/'dist\/(test\/[^']+)\.test\.js'/g)].flatMap(
+    ([, pattern = '']) => {
+      const [, before, names = '', after] = /^(.*)@\((.*)\)(.*)$/.exec(pattern) ?? [];
+      return before === undefined ? pattern : names.split('\\|').map((name) => before + name + after);
+    },
+  );
+  const tests = sourcesIn('test', '.test.ts').map(({ path }) => path);
+  const missing = patterns.filter((pattern) => {
+    const form = new RegExp(`^${pattern.replaceAll('*', '[\\w-]*')}\\.test\\.ts$`);
+    return !tests.some((path) => form.test(path));
+  });
+  t.deepEqual([patterns.length > 0, ...missing], [true]);
 });
 
 test('what the commands of the demo and of the tutorial write into a checkout is ignored by git', (t) => {
