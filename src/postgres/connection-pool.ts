@@ -98,7 +98,10 @@ export class ConnectionPool {
     this.#gate = new Gate({
       share: () => (sharing?.activeWorkspaces.areSeveral ? perWorkspace / sharing.divisor : perWorkspace),
       queueMax,
-      isOpen: () => this.#connections.find() !== null,
+      makeRoom: () => {
+        this.#connections.grow();
+        return this.#connections.find() !== null;
+      },
       // Without a usable connection the server is at fault, and another can answer.
       refusal: (reason, resource) => {
         if (reason === 'late' && !this.#connections.isUsable) return new ConnectionLost('no connection in time');
@@ -159,14 +162,18 @@ export class ConnectionPool {
         : options.waitMs;
     if (signal?.aborted) return Promise.reject(signal.reason);
     // A statement of a slow resource gets an idle connection, so that no other statement waits behind it.
-    const free = () => this.#connections.find(resource.state === 'slow' ? 1 : this.limits.depth);
-    const mayStart = () => this.#mayStart(workspace, resource, options);
-    const connection = mayStart() ? free() : null;
-    if (connection !== null) return begin(connection);
+    const find = () => this.#connections.find(resource.state === 'slow' ? 1 : this.limits.depth);
+    const hasShare = () => this.#hasShare(workspace, resource, options);
+    if (hasShare()) {
+      const connection = find();
+      this.#connections.grow();
+      if (connection !== null) return begin(connection);
+    }
     // Each resource has a lane, and so have begun pages: a page that begins does not wait for all chunks of the workspace's other pages.
     const lane = `${resource.name} ${workspace}${isContinuation ? ' continuations' : ''}`;
     const waiting = { lane, group: resource, waitMs, signal, isExempt: isContinuation };
-    return this.#gate.wait(mayStart, () => begin(free() as Connection), waiting);
+    const mayBegin = () => hasShare() && (resource.state !== 'slow' || find() !== null);
+    return this.#gate.wait(mayBegin, () => begin(find() as Connection), waiting);
   }
 
   /** Opens a connection, so that the first statement does not wait for a login. */
@@ -200,6 +207,7 @@ export class ConnectionPool {
   /** Tells which backends the server holds (connection-set.ts). Then waiting statements begin. */
   settle(pids: ReadonlySet<number> | null): void {
     this.#connections.settle(pids);
+    this.#connections.growIfAwaited();
     this.#gate.serve();
   }
 
@@ -210,12 +218,10 @@ export class ConnectionPool {
   }
 
   /** A look-up of a token has no workspace, so it counts against no share. */
-  #mayStart(workspace: string, resource: ResourceHealth, options: RunOptions): boolean {
+  #hasShare(workspace: string, resource: ResourceHealth, options: RunOptions): boolean {
     if (workspace !== '' && this.#gate.isFull(workspace)) return false;
     if (options.isChunk && this.#areChunksCapped(options)) return false;
-    return (
-      this.#connections.countRoom(resource) > 0 && (resource.state !== 'slow' || this.#connections.find(1) !== null)
-    );
+    return this.#connections.countRoom(resource) > 0;
   }
 
   /** While single records are read, chunks of large pages get a quarter of the connections, and the first chunk of a page one more. */
@@ -231,16 +237,22 @@ export class ConnectionPool {
   #begin(connection: Connection, resource: ResourceHealth, workspace: string, cost?: number): Release {
     const { loop } = this.server;
     const startedMs = loop.ranMs();
-    if (resource.state === 'slow') resource.reserve(connection);
+    if (resource.state === 'slow') this.#reserve(connection, resource);
     const release = this.#gate.take(workspace, cost);
     return () => {
-      if (connection.isGivenUp && this.#connections.has(connection)) resource.reserve(connection);
+      if (connection.isGivenUp && this.#connections.has(connection)) this.#reserve(connection, resource);
       else if (connection.inFlight === 0 && connection.reservedFor !== null) {
         resource.release(connection, loop.ranMs() - startedMs > this.limits.quietMs);
         if (this.#connections.counted > this.limits.connections) connection.close(); // a connection beyond the bound was opened meanwhile
       }
       release();
     };
+  }
+
+  /** A reserved connection may no longer count against the bound: statements that wait get another one. */
+  #reserve(connection: Connection, resource: ResourceHealth): void {
+    resource.reserve(connection);
+    this.#connections.growIfAwaited();
   }
 
   #start(connection: Connection, run: CheckedRun, options: RunOptions, onRow: OnRow): Promise<boolean> {
@@ -291,7 +303,7 @@ export class ConnectionPool {
       const isQuiet = connection.checkProgress(quietMs, statementTimeoutMs);
       const mayReserve = connection.reservedFor === null && this.#connections.reserved < 2 * connections;
       if (!isQuiet || !mayReserve) continue;
-      this.#getHealth(connection.resource).reserve(connection);
+      this.#reserve(connection, this.#getHealth(connection.resource));
       connection.moveOthers();
       this.#gate.serve();
     }

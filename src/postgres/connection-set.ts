@@ -82,15 +82,23 @@ export class ConnectionSet extends Set<Connection> {
     return this.size + this.#opening - (this.limits.onOrphan ? 0 : this.reserved);
   }
 
-  /** Returns the connection with the fewest statements in flight, below `depth`. Opens another one if none is idle. */
+  /** Returns the connection with the fewest statements in flight, below `depth`. */
   find(depth = this.limits.depth): Connection | null {
     let best: Connection | null = null;
     for (const connection of this) {
       const { isUsable: usable, reservedFor, inFlight } = connection;
       if (usable && reservedFor === null && inFlight < Math.min(depth, best?.inFlight ?? depth)) best = connection;
     }
-    if ((best === null || best.inFlight > 0) && this.counted < this.limits.connections) void this.#openOne();
     return best;
+  }
+
+  /** Opens another connection, unless one is idle or the bound is reached. */
+  grow(): void {
+    if (this.find(1) === null && this.counted < this.limits.connections) void this.#openOne();
+  }
+
+  growIfAwaited(): void {
+    if (this.gate.waiting > 0) this.grow();
   }
 
   warm(): void {
@@ -122,6 +130,7 @@ export class ConnectionSet extends Set<Connection> {
       else await sleep(failedLoginPauseMs, undefined, { ref: false });
     }
     this.#opening--;
+    this.growIfAwaited(); // after a failed login
     this.gate.serve();
   }
 
@@ -138,7 +147,7 @@ export class ConnectionSet extends Set<Connection> {
       const isOrphaned = isCurrent && connection.inFlight > 0 && connection.pid !== null;
       if (isOrphaned && onOrphan) onOrphan();
       else this.delete(connection);
-      if (this.gate.waiting > 0) this.find();
+      this.growIfAwaited();
     };
     if (this.isClosed || resets !== this.#resets) connection.close();
     return connection;

@@ -7,8 +7,8 @@ export interface GateBounds {
   readonly share: (key: string) => number;
   /** Bound of the waiting entries of all keys together. */
   readonly queueMax: number;
-  /** If false, no entry may begin now, whatever its share; default: true. */
-  readonly isOpen?: () => boolean;
+  /** Is called before a waiting entry begins. Returns false if none can begin now, whatever its share; absent: each can. */
+  readonly makeRoom?: () => boolean;
   /** Makes the error for an entry that is evicted from a full queue, or that waited too long. */
   readonly refusal: (reason: 'full' | 'late', group?: unknown) => Error;
 }
@@ -78,7 +78,7 @@ export class Gate {
   }
 
   /**
-   * Waits in the queue; the caller has seen that `mayBegin` is false. Calls `begin` at a turn of the lane at which it is true. `begin` must
+   * Waits in the queue; the caller has seen that it cannot begin now. Calls `begin` at a turn of the lane at which it is true. `begin` must
    * take its units before it returns its promise, because the next lane counts them. Rejects with the error of `begin`, with `refusal`
    * after the deadline or an eviction, and with the reason of the signal.
    */
@@ -125,7 +125,7 @@ export class Gate {
     for (const [lane, waiters] of this.#lanes) {
       const [first] = waiters;
       if (!first?.mayBegin()) continue;
-      if (this.bounds.isOpen?.() === false) return;
+      if (this.bounds.makeRoom?.() === false) return;
       this.#remove(lane, first);
       if (this.#lanes.delete(lane)) this.#lanes.set(lane, waiters); // the lane goes to the end, also of this loop
       first.begin();
