@@ -87,8 +87,9 @@ function skipBehind(json: string, at: number, character: ',' | ':'): number {
 
 const scalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/;
 
-function endsScalar(code: number): boolean {
-  return isSpace(code) || code === 0x2c || code === 0x5d || code === 0x7d;
+/** Says whether a number, true, false or null ends before the character or byte; undefined is the end of the bytes. */
+export function endsScalar(code: number | undefined): boolean {
+  return code === undefined || code === 0x2c || code === 0x5d || code === 0x7d || isSpace(code);
 }
 
 function findContainerEnd(json: string, start: number): number {
@@ -102,7 +103,7 @@ function findContainerEnd(json: string, start: number): number {
   throw new MalformedJson();
 }
 
-function isSpace(code: number): boolean {
+export function isSpace(code: number | undefined): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 

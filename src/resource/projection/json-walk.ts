@@ -1,4 +1,4 @@
-import { MalformedJson } from './json-scan.js';
+import { endsScalar, isSpace, MalformedJson } from './json-scan.js';
 
 // The scanner of json-scan.ts over the bytes in which PostgreSQL sent JSON. It makes no strings.
 
@@ -82,13 +82,4 @@ export function skipBlanks(bytes: Buffer, at: number): number {
   let next = at;
   while (isSpace(bytes[next])) next++;
   return next;
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
-
-/** Accepts undefined as the end of the bytes. */
-function endsScalar(byte: number | undefined): boolean {
-  return byte === undefined || byte === comma || byte === closingList || byte === closingObject || isSpace(byte);
 }

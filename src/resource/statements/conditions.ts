@@ -1,6 +1,6 @@
 import { type FieldType, getType } from '../definition/field-types.js';
 import { type Filter, getKind } from '../definition/filter-kinds.js';
-import type { Direction, OrderColumn, Resource } from '../definition/resource.js';
+import type { Direction, OrderColumn } from '../definition/resource.js';
 import { type Fragment, Parameter, sql } from './knex.js';
 
 /** Casts a value for a column of the type: no number is out of range. */
@@ -43,7 +43,8 @@ export type Bounds = 'all' | 'after' | 'until' | 'between';
 
 /** Operators of an order: a list continues after a key by the first, and ends at a key by the second. */
 export const operators = { asc: ['>', '<='], desc: ['<', '>='] } as const;
-export function listKeyColumns({ order }: Pick<Resource, 'order'>): string[] {
+
+export function listKeyColumns(order: Order): string[] {
   return order.map(({ column }) => column);
 }
 
@@ -72,7 +73,7 @@ export function makeBounded(
 export function composeComparison(order: Order, operator: Operator, end: 'after' | 'until'): Fragment {
   const values = order.map(({ type }) => castTo(type, '?')).join(', ');
   return sql.raw(`(??) ${operator} (${values})`, [
-    listKeyColumns({ order }),
+    listKeyColumns(order),
     ...order.map((_, i) => new Parameter(`${end}${i}`)),
   ]);
 }

@@ -85,7 +85,7 @@ interface List {
 
 function describeList(resource: Resource, names: string[], direction: Direction, columns: List['columns']): List {
   const label = resource.versionSeed === undefined ? resource.name : `${resource.name}.versioned`;
-  const key = listKeyColumns(resource);
+  const key = listKeyColumns(resource.order);
   const hasIds = names.includes('ids');
   const filters = names.filter((name) => name !== 'ids');
   const nearlyUnique = hasIds ? undefined : filters.find((name) => resource.filters[name]?.nearlyUnique);
@@ -120,7 +120,7 @@ function compileRest(list: List): Omit<ListStatements, 'rows'> {
   const { label, resource, direction } = list;
   const opposite = direction === 'asc' ? 'desc' : 'asc';
   const select = (name: string, bounds: readonly Fragment[], reading: Direction, end = queryEnds.limitAfterSkipped) => {
-    const keys = { columns: listKeyColumns(resource), bounds, direction: reading, end };
+    const keys = { columns: listKeyColumns(resource.order), bounds, direction: reading, end };
     return compile(`${label}.${name}`, selectInOrder(list, keys));
   };
   return {
@@ -143,7 +143,7 @@ function countRows(list: List): Query {
   const isAlone = ownIndexFilter === undefined || filters.length === 1;
   if (isAlone && nearlyUniqueFilter === undefined)
     return selectFilteredRows(list, resource.view, direction, []).count();
-  const keys = { columns: listKeyColumns(resource), bounds: [], direction, end: queryEnds.none };
+  const keys = { columns: listKeyColumns(resource.order), bounds: [], direction, end: queryEnds.none };
   return readRows(sql.raw('? as found', [selectInOrder(list, keys)])).count();
 }
 

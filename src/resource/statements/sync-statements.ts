@@ -86,7 +86,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
   const [{ column: first }] = order as [OrderColumn];
   const horizon = sync.appendOnly && sql.raw('?? >= ?::timestamptz', [first, new Parameter('horizon')]);
   const describeRows = (rowsOrder: readonly OrderColumn[], suffix: string): OrderedView => {
-    const inOrder = nameOrderedView(resource, listKeyColumns({ order: rowsOrder }), 'asc');
+    const inOrder = nameOrderedView(resource, listKeyColumns(rowsOrder), 'asc');
     return { name: `${name}.${suffix}`, view, order: rowsOrder, inOrder };
   };
   // Rows that never change keep the order of the list, whose index they have; others can move in it, and rows with parts share the id with
@@ -112,7 +112,7 @@ export function compileSyncStatements(resource: Resource): SyncStatements | null
 function makePeriodStatements(resource: Resource): PeriodStatements | null {
   const [days] = listFilterRanges(resource.filters);
   if (days === undefined) return null;
-  const columns = [...new Set(['id', ...listKeyColumns(resource), versionColumn])];
+  const columns = [...new Set(['id', ...listKeyColumns(resource.order), versionColumn])];
   const names = [days.lower, days.upper];
   const { rows, keys } = compileStatements(resource).list(names, 'asc', { fields: ['id'], columns });
   const version = composeHexColumn(versionColumn, resource.versionSeed ?? 0n);
@@ -129,7 +129,7 @@ function makePeriodStatements(resource: Resource): PeriodStatements | null {
 /** Selects the rows that meet the condition; `inTableOrder` if it is on a column without an index. */
 function compileSection(rows: OrderedView, condition: Fragment, inTableOrder?: true): Section {
   const { name, view, order, inOrder, horizon, onePerRecord } = rows;
-  const keys = listKeyColumns({ order });
+  const keys = listKeyColumns(order);
   const within = (bounds: Bounds): Fragment[] => [...makeBounded(order, bounds), ...(horizon ? [horizon] : [])];
   const ahead = (bounds: 'all' | 'after'): Statement =>
     compile(`${name}.ahead-${bounds}`, queryEnds.limitAfterSkipped(readRows(inOrder, within(bounds)).select(keys)));
