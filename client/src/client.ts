@@ -89,7 +89,7 @@ interface Reply {
 }
 
 /** An answer after which the same request can succeed. */
-class Passing extends Error {
+class PassingFailure extends Error {
   constructor(
     message: string,
     readonly waitMs: number | null,
@@ -105,13 +105,13 @@ const conflictsMax = 10;
 /** Makes a client, which repeats a request with the same key after 429, 503 and lost answers. */
 export function workspaceClient(options: ClientOptions): Client {
   const send = (request: Request): Promise<Reply> => sendUntilAnswered(options, request);
-  const versioned = async <T>(request: Request): Promise<Versioned<T>> => {
+  const sendVersioned = async <T>(request: Request): Promise<Versioned<T>> => {
     const { body, etag } = await send(request);
     return { record: body as T, etag };
   };
-  const stored = async <T>(request: Request, store?: Store): Promise<Versioned<T>> => {
+  const storeAndSend = async <T>(request: Request, store?: Store): Promise<Versioned<T>> => {
     if (!options.dryRun) await store?.(request);
-    return versioned(request);
+    return sendVersioned(request);
   };
   return {
     async *listAll<T>(list: string, query: Query = {}) {
@@ -123,16 +123,16 @@ export function workspaceClient(options: ClientOptions): Client {
         cursor = pagination.nextCursor;
       }
     },
-    get: (path) => versioned({ method: 'GET', path }),
-    create: async (path, body, store) => stored({ method: 'POST', path, body, key: randomUUID() }, store),
-    repeat: versioned,
+    get: (path) => sendVersioned({ method: 'GET', path }),
+    create: async (path, body, store) => storeAndSend({ method: 'POST', path, body, key: randomUUID() }, store),
+    repeat: sendVersioned,
     async change<T>(path: string, decide: (record: T) => JsonObject | null, store?: Store) {
       for (let conflicts = 0; ; ) {
-        const before = await versioned<T>({ method: 'GET', path });
+        const before = await sendVersioned<T>({ method: 'GET', path });
         const body = decide(before.record);
         if (body === null) return before;
         try {
-          return await stored<T>({ method: 'PATCH', path, body, key: randomUUID(), etag: before.etag }, store);
+          return await storeAndSend<T>({ method: 'PATCH', path, body, key: randomUUID(), etag: before.etag }, store);
         } catch (error) {
           const isConflict = error instanceof ApiError && error.code === 'precondition_failed';
           if (!isConflict || ++conflicts > conflictsMax) throw error;
@@ -158,7 +158,7 @@ async function sendUntilAnswered(options: ClientOptions, request: Request): Prom
     try {
       return await sendOnce(options, request);
     } catch (error) {
-      if (!(error instanceof Passing)) throw error;
+      if (!(error instanceof PassingFailure)) throw error;
       if (attempt === attemptsMax) throw new NoAnswer(`${request.method} ${request.path}: ${error.message}`, request);
       await sleep(error.waitMs ?? pauseMs, undefined, signal && { signal });
     }
@@ -173,20 +173,21 @@ async function sendOnce({ base, token, signal, dryRun }: ClientOptions, request:
   if (etag != null) headers.set('if-match', etag);
   const query = dryRun && method !== 'GET' ? '?dryRun=true' : '';
   const url = `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}${query}`;
-  const lost = (error: Error): never => {
+  const failAsLost = (error: Error): never => {
     signal?.throwIfAborted();
-    throw new Passing(`the answer was lost (${error.message})`, null);
+    throw new PassingFailure(`the answer was lost (${error.message})`, null);
   };
   const sent = { method, headers, ...(body && { body: JSON.stringify(body) }), ...(signal && { signal }) };
-  const reply = await fetch(url, sent).catch(lost);
-  const text = await reply.text().catch(lost); // a page that cannot be finished breaks off
-  if (reply.ok) return { body: parseJson(text) ?? lost(new Error('it is no JSON')), etag: reply.headers.get('etag') };
+  const reply = await fetch(url, sent).catch(failAsLost);
+  const text = await reply.text().catch(failAsLost); // a page that cannot be finished breaks off
+  if (reply.ok)
+    return { body: parseJson(text) ?? failAsLost(new Error('it is no JSON')), etag: reply.headers.get('etag') };
   const problem = parseJson(text) as Partial<ApiError & { detail: string }> | undefined;
   const { code = 'unknown', detail = text.slice(0, 300), requestId = null, errors = [] } = problem ?? {};
   const passes = [429, 502, 503].includes(reply.status) || code === 'idempotency_in_progress';
   if (!passes) throw new ApiError(reply.status, code, detail, requestId, errors);
   const seconds = Number(reply.headers.get('retry-after') ?? Number.NaN);
-  throw new Passing(`${reply.status} ${code}: ${detail}`, Number.isFinite(seconds) ? seconds * 1000 : null);
+  throw new PassingFailure(`${reply.status} ${code}: ${detail}`, Number.isFinite(seconds) ? seconds * 1000 : null);
 }
 
 function parseJson(text: string): unknown {

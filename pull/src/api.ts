@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The gateway refused a request, and repeating it cannot help, or --base is no gateway; the message is for the operator. */
-export class Refused extends Error {
+export class RefusedRequest extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -11,21 +11,21 @@ export class Refused extends Error {
 }
 
 /** The answer broke off, or is not whole: the same request can succeed later. The message is the end of a sentence. */
-export class Broken extends Error {}
+export class BrokenAnswer extends Error {}
 
 /** Is called before each pause, and when an answer is late; `reason` is the end of a sentence. */
 export type OnWait = (reason: string, waitMs: number) => void;
 
 /** Takes a body while it comes. */
-type Take<T> = (text: AsyncIterable<string>, headers: Headers) => Promise<T>;
+type TakeBody<T> = (text: AsyncIterable<string>, headers: Headers) => Promise<T>;
 
 export interface Api {
   /** Passes the body of GET base + path to `take` as it comes, once more when it breaks off. Throws Refused, or what `take` throws. */
-  stream<T>(path: string, take: Take<T>): Promise<T>;
+  stream<T>(path: string, take: TakeBody<T>): Promise<T>;
   /** Returns the parsed body. Numbers are rounded as JavaScript does. */
-  json(path: string): Promise<unknown>;
+  getJson(path: string): Promise<unknown>;
   /** Returns the body, with the moment up to which it is current; null: the gateway does not say. */
-  dated(path: string): Promise<{ readonly body: unknown; readonly dataAsOf: string | null }>;
+  getDatedJson(path: string): Promise<{ readonly body: unknown; readonly dataAsOf: string | null }>;
 }
 
 /** Bound of a body that is kept whole, in bytes after decompression. */
@@ -37,7 +37,7 @@ const retryAfterMsMax = 3_600_000;
 /** Answers 500 in a row after which a request is given up: some minutes. */
 const internalErrorsMax = 10;
 /** Statuses after which the same request can succeed. */
-const passing: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+const passingStatuses: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
  * Repeats for as long as it takes: refused and broken connections, incomplete bodies, a server that is silent for a minute, 429 and 5xx;
@@ -52,17 +52,17 @@ export function makeApi(
   firstPauseMs = 500,
 ): Api {
   let token = readToken();
-  const attempt = async <T>(path: string, take: Take<T>): Promise<T> => {
+  const sendOnce = async <T>(path: string, take: TakeBody<T>): Promise<T> => {
     const stalled = new AbortController();
     /** Waits for the server, but not for `take`. */
-    const answered = async <V>(wanted: Promise<V>): Promise<V> => {
+    const waitForServer = async <V>(wanted: Promise<V>): Promise<V> => {
       const late = setTimeout(() => onWait('it has not answered yet', 0), lateMs);
       const silent = setTimeout(() => stalled.abort(new Error('it was silent for a minute')), silentMsMax);
       try {
         return await wanted;
       } catch (error) {
         signal.throwIfAborted();
-        throw new Broken(getReason(error as Error));
+        throw new BrokenAnswer(getReason(error as Error));
       } finally {
         clearTimeout(late);
         clearTimeout(silent);
@@ -70,10 +70,10 @@ export function makeApi(
     };
     const within = AbortSignal.any([signal, stalled.signal]);
     const headers = { authorization: `Bearer ${token}`, 'accept-encoding': 'gzip' };
-    const reply = await answered(fetch(base + path, { headers, signal: within, redirect: 'manual' }));
+    const reply = await waitForServer(fetch(base + path, { headers, signal: within, redirect: 'manual' }));
     try {
-      await judge(path, reply, () => readWholeText(getText(reply, answered)));
-      return await take(getText(reply, answered), reply.headers);
+      await judgeReply(path, reply, () => readWholeText(readText(reply, waitForServer)));
+      return await take(readText(reply, waitForServer), reply.headers);
     } finally {
       stalled.abort();
     }
@@ -81,34 +81,34 @@ export function makeApi(
   const stream: Api['stream'] = async (path, take) => {
     for (let pauseMs = firstPauseMs, internalErrors = 0; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
-        return await attempt(path, take);
+        return await sendOnce(path, take);
       } catch (error) {
         const before = token;
-        if (error instanceof Refused && error.status === 401) token = readToken();
+        if (error instanceof RefusedRequest && error.status === 401) token = readToken();
         if (token !== before) continue;
-        if (!(error instanceof Broken)) throw error;
-        if (error instanceof Later && error.status === 500 && ++internalErrors === internalErrorsMax)
-          throw new Refused(500, `${path.split('?')[0]}: ${error.message}, each time.`);
-        const waitMs = (error instanceof Later && error.waitMs) || pauseMs;
+        if (!(error instanceof BrokenAnswer)) throw error;
+        if (error instanceof RetryLater && error.status === 500 && ++internalErrors === internalErrorsMax)
+          throw new RefusedRequest(500, `${path.split('?')[0]}: ${error.message}, each time.`);
+        const waitMs = (error instanceof RetryLater && error.waitMs) || pauseMs;
         onWait(error.message, waitMs);
         await sleep(waitMs, undefined, { signal });
       }
     }
   };
-  const dated: Api['dated'] = (path) =>
+  const getDatedJson: Api['getDatedJson'] = (path) =>
     stream(path, async (chunks, reply) => {
       const text = await readWholeText(chunks);
-      if (!/[}\]]\s*$/.test(text)) throw new Broken('its reply is not whole');
+      if (!/[}\]]\s*$/.test(text)) throw new BrokenAnswer('its reply is not whole');
       return { body: parseAnswer(text), dataAsOf: findMoment(reply.get('data-as-of')) };
     });
-  return { stream, dated, json: async (path) => (await dated(path)).body };
+  return { stream, getDatedJson, getJson: async (path) => (await getDatedJson(path)).body };
 }
 
 function parseAnswer(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Refused(200, 'The server at --base answers with broken JSON, as a gateway does not.');
+    throw new RefusedRequest(200, 'The server at --base answers with broken JSON, as a gateway does not.');
   }
 }
 
@@ -116,11 +116,11 @@ function parseAnswer(text: string): unknown {
 export function getMember<T>(body: unknown, name: string): T {
   const value = (body as Record<string, unknown> | null)?.[name];
   if (typeof value === 'object' && value !== null) return value as T;
-  throw new Refused(200, `The server at --base answers without ${name}, as a gateway does not.`);
+  throw new RefusedRequest(200, `The server at --base answers without ${name}, as a gateway does not.`);
 }
 
 /** The server asks to come again; null: after a pause of any length. */
-class Later extends Broken {
+class RetryLater extends BrokenAnswer {
   constructor(
     message: string,
     readonly status: number,
@@ -131,23 +131,26 @@ class Later extends Broken {
 }
 
 /** Throws unless the reply is the requested JSON. */
-async function judge(path: string, reply: Response, text: () => Promise<string>): Promise<void> {
+async function judgeReply(path: string, reply: Response, text: () => Promise<string>): Promise<void> {
   const resourcePath = path.split('?')[0];
   if (reply.status >= 300 && reply.status < 400)
-    throw new Refused(
+    throw new RefusedRequest(
       reply.status,
       `The server redirects ${resourcePath} to ${stripControls(reply.headers.get('location') ?? 'nowhere')}: give that address as --base.`,
     );
   const type = reply.headers.get('content-type') ?? 'application/json';
   if (reply.ok && !type.includes('json'))
-    throw new Refused(reply.status, `The server at --base answers with ${stripControls(type)}, as a gateway does not.`);
+    throw new RefusedRequest(
+      reply.status,
+      `The server at --base answers with ${stripControls(type)}, as a gateway does not.`,
+    );
   if (reply.ok) return;
-  const passes = passing.has(reply.status);
+  const passes = passingStatuses.has(reply.status);
   const body = await (passes ? text().catch(() => '') : text()); // 504 of a proxy is temporary, 504 of the gateway is not
   if (!passes || body.includes('"code":"query_timeout"'))
-    throw new Refused(reply.status, `${resourcePath}: ${reply.status} ${getDetail(body)}`);
+    throw new RefusedRequest(reply.status, `${resourcePath}: ${reply.status} ${getDetail(body)}`);
   const detail = getDetail(body).replace(/[.;]+$/, '');
-  throw new Later(
+  throw new RetryLater(
     `it answers ${reply.status}${detail && ` (${detail})`}`,
     reply.status,
     getRetryAfterMs(reply.headers.get('retry-after')),
@@ -155,17 +158,20 @@ async function judge(path: string, reply: Response, text: () => Promise<string>)
 }
 
 /** Yields the text of a body, while it comes. */
-async function* getText(reply: Response, answered: <V>(wanted: Promise<V>) => Promise<V>): AsyncGenerator<string> {
+async function* readText(
+  reply: Response,
+  waitForServer: <V>(wanted: Promise<V>) => Promise<V>,
+): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = reply.body?.getReader();
   if (reader === undefined) return;
   for (;;) {
-    const { done, value } = await answered(reader.read());
+    const { done, value } = await waitForServer(reader.read());
     let text: string;
     try {
       text = decoder.decode(value, { stream: !done });
     } catch {
-      throw new Broken('its reply is no UTF-8');
+      throw new BrokenAnswer('its reply is no UTF-8');
     }
     yield text;
     if (done) return;
@@ -176,7 +182,7 @@ async function readWholeText(chunks: AsyncIterable<string>): Promise<string> {
   let text = '';
   for await (const chunk of chunks) {
     text += chunk;
-    if (text.length > bodyBytesMax) throw new Refused(200, `The answer is larger than ${bodyBytesMax} bytes.`);
+    if (text.length > bodyBytesMax) throw new RefusedRequest(200, `The answer is larger than ${bodyBytesMax} bytes.`);
   }
   return text;
 }

@@ -1,15 +1,15 @@
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Unusable } from './destination.js';
+import { UnusableDestination } from './destination.js';
 
 /** The file for the changes of a transaction. */
 export interface ChangeFile {
-  upserts(records: readonly string[]): Promise<void>;
-  deletes(ids: readonly string[]): Promise<void>;
+  writeUpserts(records: readonly string[]): Promise<void>;
+  writeDeletions(ids: readonly string[]): Promise<void>;
   /** Readies the file before the transaction is committed. Resolves with its number, or the last one if nothing changed. */
   seal(): Promise<number>;
   /** Makes the file count. A file whose number was not committed is removed by the next run. */
-  committed(): void;
+  markCommitted(): void;
   close(): Promise<void>;
 }
 
@@ -19,13 +19,13 @@ export interface ChangeFiles {
 
 /** Replaces `--changes` if it is absent. */
 export function skipChangeFiles(number: number): ChangeFiles {
-  const nothing = async (): Promise<void> => undefined;
+  const skip = async (): Promise<void> => undefined;
   const file = {
-    upserts: nothing,
-    deletes: nothing,
-    close: nothing,
+    writeUpserts: skip,
+    writeDeletions: skip,
+    close: skip,
     seal: async () => number,
-    committed: () => undefined,
+    markCommitted: () => undefined,
   };
   return { open: () => file };
 }
@@ -39,7 +39,7 @@ export async function openChangeFiles(folder: string, committed: number): Promis
   // A kill leaves one uncommitted file at most.
   const foreign = present.find(({ number }) => number > committed + 1);
   if (foreign !== undefined)
-    throw new Unusable(
+    throw new UnusableDestination(
       `${join(folder, foreign.name)} is of another copy, as this one has ${committed} change files: give another folder, or move it away.`,
     );
   for (const { name, number } of present) {
@@ -56,16 +56,16 @@ export async function openChangeFiles(folder: string, committed: number): Promis
       };
       return {
         // A line end in JSON is always outside of its texts; PostgreSQL prints some between the elements of an array.
-        upserts: (records) =>
+        writeUpserts: (records) =>
           write(records.map((record) => `{"change":"upsert","record":${record.replace(/[\r\n]+/g, '')}}`)),
-        deletes: (ids) => write(ids.map((id) => JSON.stringify({ change: 'delete', id }))),
+        writeDeletions: (ids) => write(ids.map((id) => JSON.stringify({ change: 'delete', id }))),
         seal: async () => {
           if (handle === null) return last;
           await handle.sync();
           await rename(`${file}.part`, file);
           return last + 1;
         },
-        committed: () => {
+        markCommitted: () => {
           if (handle !== null) last++;
         },
         close: async () => handle?.close(),

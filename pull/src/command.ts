@@ -1,6 +1,6 @@
 import type { Display } from './display.js';
 import { describeError } from './errors.js';
-import { isClear, parse, UsageError, usage } from './options.js';
+import { isUnencrypted, parseCommand, UsageError, usage } from './options.js';
 import { keepCopy } from './run.js';
 
 /** Runs a command line. Returns the exit code; rejects when the signal ended it. */
@@ -11,7 +11,7 @@ export async function runCommand(
   firstPauseMs?: number,
 ): Promise<number> {
   try {
-    const command = parse(args);
+    const command = parseCommand(args);
     if (command.does === 'help') {
       screen.print(usage);
       return 0;
@@ -22,7 +22,7 @@ export async function runCommand(
       screen.print(text);
       return isFresh ? 0 : 1;
     }
-    if (isClear(command.options.base))
+    if (isUnencrypted(command.options.base))
       screen.note('The token and the data travel in clear text: use https for a host that is not this one.');
     await keepCopy(command.options, screen, signal, firstPauseMs);
     return 0;

@@ -1,7 +1,7 @@
 import type { Resource } from './document.js';
 
 /** The destination cannot take a copy; the message is for the operator. */
-export class Unusable extends Error {
+export class UnusableDestination extends Error {
   constructor(
     message: string,
     /** The destination can take a copy later, once another process has ended or the server runs. */
@@ -23,7 +23,7 @@ export class OutOfMemory extends Error {
 }
 
 /** A column got a wider kind for a value, so everything is read again. The message is a sentence without its end. */
-export class Widened extends Error {}
+export class ColumnWidened extends Error {}
 
 /** `since` is null when a pass over everything begins. */
 export interface Progress {
@@ -54,11 +54,11 @@ export interface Copy {
   store(slices: AsyncIterable<readonly string[]>, commit: () => Promise<Commit>): Promise<number>;
   /** Deletes records, with their parts. */
   delete(ids: readonly string[], commit: () => Promise<Commit>): Promise<void>;
-  digest(depth: number): Promise<Groups>;
+  readDigest(depth: number): Promise<Groups>;
   /** Versions by id of the records in some groups. */
-  versions(prefixes: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  readVersions(prefixes: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Recomputes the stored hashes. A record that differs loses its version, so the digest differs; parts without a record are deleted. */
-  recheck(): Promise<void>;
+  verifyHashes(): Promise<void>;
   /** Notes that all changes are stored. */
   noteUpdated(): Promise<void>;
   /** Adds indexes and `not null` to a whole copy, and notes its freshness. */
@@ -82,7 +82,7 @@ export interface ResourceNotes {
 }
 
 /** References whose targets are not in the copy. */
-export interface Dangling {
+export interface DanglingReferences {
   readonly count: number;
   readonly digest: string;
 }
@@ -93,9 +93,9 @@ export interface Destination {
   claim(origin: Origin, isReplaced: boolean): Promise<void>;
   open(resource: Resource): Promise<Copy>;
   /** Finds references between the `resources` that lead nowhere, by resource. */
-  dangling(resources: readonly Resource[]): Promise<ReadonlyMap<string, Dangling>>;
-  known(): Promise<ReadonlyMap<string, ResourceNotes>>;
-  noteDangling(found: ReadonlyMap<string, Dangling>): Promise<void>;
+  findDangling(resources: readonly Resource[]): Promise<ReadonlyMap<string, DanglingReferences>>;
+  readNotes(): Promise<ReadonlyMap<string, ResourceNotes>>;
+  noteDangling(found: ReadonlyMap<string, DanglingReferences>): Promise<void>;
   noteFailure(resource: string, failure: string): Promise<void>;
   /** Replaces `folder`/TABLE.FORMAT of each table of the resource in one step. */
   export(resource: Resource, folder: string, format: ExportFormat): Promise<void>;

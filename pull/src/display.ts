@@ -5,8 +5,8 @@ import type { PassProgress, PassReport } from './pass.js';
 /** Shows a bar and sentences on a terminal, otherwise a JSON line for each pass on stdout. */
 export interface Display {
   readonly onPage: ((progress: PassProgress) => void) | undefined;
-  passed(report: PassReport): void;
-  waiting(reason: string, waitMs: number, whom?: string): void;
+  reportPass(report: PassReport): void;
+  reportWait(reason: string, waitMs: number, whom?: string): void;
   note(sentence: string): void;
   /** Prints a result on stdout. */
   print(text: string): void;
@@ -18,15 +18,15 @@ export interface Outlets {
 }
 
 /** Shortest wait to report; shorter ones count when they follow each other for this long, then again after a while. */
-const toldMsMin = 4000;
-const toldAgainMs = 30_000;
+const reportedMsMin = 4000;
+const reportedAgainMs = 30_000;
 /** Waits that are further apart do not belong together. */
 const gapMsMax = 15_000;
 const noteLengthMax = 3000;
 
 export function openDisplay({ out, err }: Outlets, isTerminal = process.stdout.isTTY === true): Display {
   let bar: Bar | null = null;
-  const isTold = tellWaits();
+  const isReported = makeWaitFilter();
   const clear = (): void => {
     bar?.stop();
     bar = null;
@@ -39,17 +39,17 @@ export function openDisplay({ out, err }: Outlets, isTerminal = process.stdout.i
     onPage: isTerminal
       ? ({ resource, records, recordsLeft }) => {
           if (recordsLeft === null) return;
-          bar ??= tellStart(resource, records + recordsLeft);
+          bar ??= startBar(resource, records + recordsLeft);
           bar.setTotal(records + recordsLeft);
           bar.update(records);
         }
       : undefined,
-    passed: (report) => {
+    reportPass: (report) => {
       clear();
-      out(`${isTerminal ? getSentence(report) : JSON.stringify(report)}\n`);
+      out(`${isTerminal ? describePass(report) : JSON.stringify(report)}\n`);
     },
-    waiting: (reason, waitMs, whom = 'gateway') => {
-      if (isTold(waitMs))
+    reportWait: (reason, waitMs, whom = 'gateway') => {
+      if (isReported(waitMs))
         note(`Waiting for the ${whom}: ${reason}${waitMs === 0 ? '' : `; again in ${Math.ceil(waitMs / 1000)} s`}.`);
     },
     note,
@@ -58,20 +58,20 @@ export function openDisplay({ out, err }: Outlets, isTerminal = process.stdout.i
 }
 
 /** Decides which waits to report. */
-export function tellWaits(now = () => performance.now()): (waitMs: number) => boolean {
-  let [firstMs, lastMs, toldMs] = Array<number>(3).fill(Number.NEGATIVE_INFINITY) as [number, number, number];
+export function makeWaitFilter(now = () => performance.now()): (waitMs: number) => boolean {
+  let [firstMs, lastMs, reportedMs] = Array<number>(3).fill(Number.NEGATIVE_INFINITY) as [number, number, number];
   return (waitMs) => {
     const nowMs = now();
     if (nowMs - lastMs > gapMsMax) firstMs = nowMs;
     lastMs = nowMs + waitMs;
-    const isLong = waitMs === 0 || waitMs >= toldMsMin;
-    const isDue = nowMs + waitMs - firstMs >= toldMsMin && nowMs - toldMs >= toldAgainMs;
-    if (isLong || isDue) toldMs = nowMs;
+    const isLong = waitMs === 0 || waitMs >= reportedMsMin;
+    const isDue = nowMs + waitMs - firstMs >= reportedMsMin && nowMs - reportedMs >= reportedAgainMs;
+    if (isLong || isDue) reportedMs = nowMs;
     return isLong || isDue;
   };
 }
 
-function tellStart(resource: string, total: number): Bar {
+function startBar(resource: string, total: number): Bar {
   const bar = new Bar({
     format: `${resource} {bar} {value} of {total} records, {eta_formatted} left`,
     clearOnComplete: true,
@@ -80,8 +80,8 @@ function tellStart(resource: string, total: number): Bar {
   return bar;
 }
 
-function getSentence({ resource, whole, records, deleted, repaired, seconds }: PassReport): string {
+function describePass({ resource, whole, records, deleted, repaired, seconds }: PassReport): string {
   const kind = whole ? 'records, all of them' : 'changed records';
-  const more = [...(deleted > 0 ? [`${deleted} deleted`] : []), ...(repaired > 0 ? [`${repaired} repaired`] : [])];
-  return `${resource}: ${[`${records} ${kind}`, ...more].join(', ')}, in ${seconds} s`;
+  const changes = [...(deleted > 0 ? [`${deleted} deleted`] : []), ...(repaired > 0 ? [`${repaired} repaired`] : [])];
+  return `${resource}: ${[`${records} ${kind}`, ...changes].join(', ')}, in ${seconds} s`;
 }

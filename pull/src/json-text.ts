@@ -1,4 +1,4 @@
-import { Broken, Refused } from './api.js';
+import { BrokenAnswer, RefusedRequest } from './api.js';
 
 /** Characters of records that a database takes at once, all in memory. */
 const sliceLength = 1_000_000;
@@ -12,30 +12,29 @@ const recordDepth = 3;
  * numbers. Looks at each character once, however large a record is.
  */
 export class PageText {
-  readonly #chunks: AsyncIterable<string>;
-  readonly #recordsMax: number;
   /** Pieces of the record that has begun; after the records, of the end of the page. */
   #pieces: string[] = [];
   #length = 0;
   #depth = 0;
   #isInText = false;
   #isEscaped = false;
-  #isBehind = false;
+  #isAfterRecords = false;
 
-  constructor(chunks: AsyncIterable<string>, recordsMax = Number.POSITIVE_INFINITY) {
-    [this.#chunks, this.#recordsMax] = [chunks, recordsMax];
-  }
+  constructor(
+    private readonly chunks: AsyncIterable<string>,
+    private readonly recordsMax = Number.POSITIVE_INFINITY,
+  ) {}
 
   /** Yields some records at a time. */
-  async *slices(): AsyncGenerator<string[]> {
+  async *readSlices(): AsyncGenerator<string[]> {
     let [slice, length]: [string[], number] = [[], 0];
     let count = 0;
-    for await (const chunk of this.#chunks) {
-      for (const record of this.#recordsIn(chunk)) {
-        if (++count > this.#recordsMax)
-          throw new Refused(
+    for await (const chunk of this.chunks) {
+      for (const record of this.#cutRecords(chunk)) {
+        if (++count > this.recordsMax)
+          throw new RefusedRequest(
             200,
-            `The server at --base sends more than the ${this.#recordsMax} records that a page may have.`,
+            `The server at --base sends more than the ${this.recordsMax} records that a page may have.`,
           );
         slice.push(record);
         length += record.length;
@@ -44,31 +43,31 @@ export class PageText {
         [slice, length] = [[], 0];
       }
       if (this.#length > recordLengthMax)
-        throw new Refused(200, `A record is larger than ${recordLengthMax} characters.`);
+        throw new RefusedRequest(200, `A record is larger than ${recordLengthMax} characters.`);
     }
     if (slice.length > 0) yield slice;
   }
 
   /** Returns the members after the records, once all are read. Throws Broken if the page is not whole. */
-  membersAfterRecords(): unknown {
+  parseMembersAfterRecords(): unknown {
     try {
-      if (this.#isBehind) return JSON.parse(`{${this.#pieces.join('').replace(/^\s*,/, '')}`);
+      if (this.#isAfterRecords) return JSON.parse(`{${this.#pieces.join('').replace(/^\s*,/, '')}`);
     } catch {}
-    throw new Broken('its reply is not whole');
+    throw new BrokenAnswer('its reply is not whole');
   }
 
-  *#recordsIn(chunk: string): Generator<string> {
-    const isInRecord = (): boolean => this.#depth >= recordDepth || this.#isBehind;
+  *#cutRecords(chunk: string): Generator<string> {
+    const isInRecord = (): boolean => this.#depth >= recordDepth || this.#isAfterRecords;
     let start = 0;
-    for (let at = 0; !this.#isBehind; ) {
-      at = this.#isInText ? this.#endOfText(chunk, at) : findNextMark(chunk, at);
+    for (let at = 0; !this.#isAfterRecords; ) {
+      at = this.#isInText ? this.#findTextEnd(chunk, at) : findNextMark(chunk, at);
       if (at === chunk.length) break;
       const mark = chunk[at++];
       if (mark === '"') this.#isInText = !this.#isInText;
       else if (mark === '{' || mark === '[') {
         if (++this.#depth === recordDepth) start = at - 1;
       } else if (this.#depth-- === recordDepth) yield this.#completeRecord(chunk.slice(start, at));
-      else if (mark === ']' && this.#depth === recordDepth - 2) [this.#isBehind, start] = [true, at];
+      else if (mark === ']' && this.#depth === recordDepth - 2) [this.#isAfterRecords, start] = [true, at];
     }
     if (isInRecord()) this.#keep(chunk.slice(start));
   }
@@ -87,7 +86,7 @@ export class PageText {
   }
 
   /** Finds the quote that ends the text, or the end of the chunk. */
-  #endOfText(chunk: string, from: number): number {
+  #findTextEnd(chunk: string, from: number): number {
     let at = this.#isEscaped ? from + 1 : from;
     for (; at < chunk.length; at++) {
       const code = chunk.charCodeAt(at);
@@ -108,10 +107,10 @@ function findNextMark(text: string, from: number): number {
 }
 
 /** Returns the position after the text whose quote is at `start`. */
-export function endOfString(text: string, start: number): number {
+export function findStringEnd(text: string, start: number): number {
   for (let at = start + 1; ; at++) {
     at = text.indexOf('"', at);
-    if (at < 0) throw new Broken('its reply is no JSON');
+    if (at < 0) throw new BrokenAnswer('its reply is no JSON');
     let escapes = 0;
     while (text.charCodeAt(at - 1 - escapes) === 0x5c) escapes++;
     if (escapes % 2 === 0) return at + 1;
@@ -119,20 +118,20 @@ export function endOfString(text: string, start: number): number {
 }
 
 /** Returns the position after the value at `start`. */
-export function endOfValue(text: string, start: number): number {
+export function findValueEnd(text: string, start: number): number {
   const first = text[start];
-  if (first === '"') return endOfString(text, start);
+  if (first === '"') return findStringEnd(text, start);
   let at = start;
   if (first !== '{' && first !== '[') {
-    while (at < text.length && !isEnd(text.charCodeAt(at))) at++;
-    if (at === start) throw new Broken('its reply is no JSON');
+    while (at < text.length && !endsScalar(text.charCodeAt(at))) at++;
+    if (at === start) throw new BrokenAnswer('its reply is no JSON');
     return at;
   }
   for (let depth = 0; ; ) {
     at = findNextMark(text, at);
     const mark = text[at];
-    if (mark === undefined) throw new Broken('its reply is no JSON');
-    if (mark === '"') at = endOfString(text, at);
+    if (mark === undefined) throw new BrokenAnswer('its reply is no JSON');
+    if (mark === '"') at = findStringEnd(text, at);
     else {
       depth += mark === '{' || mark === '[' ? 1 : -1;
       at++;
@@ -142,7 +141,7 @@ export function endOfValue(text: string, start: number): number {
 }
 
 /** Tells whether a number, true, false or null ends before this character. */
-const isEnd = (code: number): boolean => code === 0x2c || code === 0x7d || code === 0x5d || isSpace(code);
+const endsScalar = (code: number): boolean => code === 0x2c || code === 0x7d || code === 0x5d || isSpace(code);
 const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 /** Skips white space. */

@@ -48,7 +48,7 @@ export interface Target {
 export interface Options extends Target {
   readonly base: string;
   /** Reads the token again, because its file can have another one by now. Throws UsageError. */
-  readonly token: () => string;
+  readonly readToken: () => string;
   readonly hasWorkspace: boolean;
   readonly resources: readonly string[] | null;
   readonly exportTo: string | null;
@@ -68,7 +68,7 @@ export type Command =
 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean' } as const;
-const known = {
+const optionForms = {
   base: text,
   'token-file': text,
   to: text,
@@ -90,7 +90,7 @@ const known = {
 
 function parseValues(args: readonly string[]) {
   try {
-    return parseArgs({ args: [...args], options: known }).values;
+    return parseArgs({ args: [...args], options: optionForms }).values;
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
@@ -98,7 +98,7 @@ function parseValues(args: readonly string[]) {
 type Values = ReturnType<typeof parseValues>;
 
 /** Throws UsageError. */
-export function parse(args: readonly string[]): Command {
+export function parseCommand(args: readonly string[]): Command {
   const values = parseValues(args);
   if (values.help) return { does: 'help' };
   if (values.status) return parseStatus(values);
@@ -118,7 +118,7 @@ export function parse(args: readonly string[]): Command {
   const options: Options = {
     ...parseTarget(values),
     base: parseBase(base),
-    token: () => readToken(tokenFile),
+    readToken: () => readToken(tokenFile),
     hasWorkspace: values['workspace-column'] ?? false,
     resources,
     exportTo: values.export ?? null,
@@ -182,7 +182,7 @@ function parseBase(base: string): string {
 }
 
 /** Tells whether others can read the traffic to the address. */
-export function isClear(base: string): boolean {
+export function isUnencrypted(base: string): boolean {
   const { protocol, hostname } = new URL(base);
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|0\.0\.0\.0|\[::1?\])$/.test(hostname);
 }

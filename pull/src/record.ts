@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { Broken, Refused } from './api.js';
+import { BrokenAnswer, RefusedRequest } from './api.js';
 import type { Column, Kind, Resource, Table } from './document.js';
-import { endOfString, endOfValue, skipSpace } from './json-text.js';
-import { canonical, formatText } from './values.js';
+import { findStringEnd, findValueEnd, skipSpace } from './json-text.js';
+import { formatText, toCanonical } from './values.js';
 
 /** The canonical texts of a row, in the order of the columns. */
 export type Row = (string | null)[];
@@ -32,107 +32,110 @@ interface Layout {
   readonly members: Map<string, Member>;
 }
 
+/** Where the values of an object go: into a row of a table, after its first `offset` texts. */
+interface RowTarget {
+  readonly layout: Layout;
+  readonly row: Row;
+  readonly offset: number;
+  /** Is called with the position of the array of a part; absent in the rows of parts, which have none. */
+  readonly onPart?: (part: number, at: number) => void;
+}
+
 /** Takes the texts of records apart, by the current kinds of their columns. */
 export class Flattener {
-  readonly #resource: Resource;
   readonly #main: Layout;
   readonly #parts: readonly Layout[];
-  readonly #onMisfit: OnMisfit;
   #misfits: [Layout, number, string][] = [];
 
-  constructor(resource: Resource, kindOf: (table: Table, column: Column) => Kind, onMisfit: OnMisfit) {
-    const layoutOf = (table: Table): Layout => ({
+  constructor(
+    private readonly resource: Resource,
+    getKind: (table: Table, column: Column) => Kind,
+    private readonly onMisfit: OnMisfit,
+  ) {
+    const makeLayout = (table: Table): Layout => ({
       table,
       columns: table.columns,
-      kinds: table.columns.map((column) => kindOf(table, column)),
+      kinds: table.columns.map((column) => getKind(table, column)),
       members: listMembers(table.columns),
     });
-    this.#resource = resource;
-    this.#main = layoutOf(resource.table);
+    this.#main = makeLayout(resource.table);
     this.#main.members.set('syncVersion', { column: resource.table.columns.length });
-    this.#parts = resource.parts.map(layoutOf);
+    this.#parts = resource.parts.map(makeLayout);
     for (const [part, { member }] of resource.parts.entries()) this.#main.members.set(member, { part });
-    this.#onMisfit = onMisfit;
   }
 
   flatten(text: string): FlatRecord {
     const row: Row = new Array(this.#main.columns.length + 1).fill(null);
     const parts: Row[][] = this.#parts.map(() => []);
     this.#misfits = [];
-    this.#object(text, 0, this.#main, this.#main.members, row, (part, at) => {
-      parts[part] = this.#elements(text, at, this.#parts[part] as Layout);
-    });
+    const onPart = (part: number, at: number): void => {
+      parts[part] = this.#readElements(text, at, this.#parts[part] as Layout);
+    };
+    this.#readObject(text, 0, this.#main.members, { layout: this.#main, row, offset: 0, onPart });
     const id = row[this.#main.columns.findIndex(({ path }) => path.join() === 'id')];
-    if (id === null || id === undefined) throw new Refused(200, `A record of ${this.#resource.name} has no id.`);
+    if (id === null || id === undefined) throw new RefusedRequest(200, `A record of ${this.resource.name} has no id.`);
     for (const [{ table }, column, json] of this.#misfits)
-      this.#onMisfit(table, table.columns[column] as Column, json, id);
+      this.onMisfit(table, table.columns[column] as Column, json, id);
     for (const rows of parts) for (const each of rows) each[0] = id;
-    row.push(this.#hashOf(row, parts));
+    row.push(this.#hashRecord(row, parts));
     return { id, row, parts };
   }
 
-  /** Reads the members of an object into a row; null and other values have none. Returns the position after it. */
-  #object(
-    text: string,
-    start: number,
-    layout: Layout,
-    members: Map<string, Member>,
-    row: Row,
-    onPart?: (part: number, at: number) => void,
-    offset = 0,
-  ): void {
+  /** Reads the members of an object into a row; null has none. Throws RefusedRequest for another value. */
+  #readObject(text: string, start: number, members: Map<string, Member>, target: RowTarget): void {
+    const { layout, row, offset, onPart } = target;
     if (text[start] !== '{') {
       if (text.startsWith('null', start)) return;
-      throw new Refused(
+      throw new RefusedRequest(
         200,
         `${layout.table.name}: ${text.slice(start, start + 40)} is no object, as the document says.`,
       );
     }
     let at = skipSpace(text, start + 1);
     while (text[at] !== '}') {
-      const nameEnd = endOfString(text, at);
+      const nameEnd = findStringEnd(text, at);
       const member = members.get(formatText(text.slice(at, nameEnd)));
       at = skipSpace(text, nameEnd);
-      if (text[at] !== ':') throw new Broken('its reply is no JSON');
+      if (text[at] !== ':') throw new BrokenAnswer('its reply is no JSON');
       at = skipSpace(text, at + 1);
-      const end = endOfValue(text, at);
-      if (member?.group !== undefined) this.#object(text, at, layout, member.group, row, undefined, offset);
+      const end = findValueEnd(text, at);
+      if (member?.group !== undefined) this.#readObject(text, at, member.group, target);
       else if (member?.part !== undefined) onPart?.(member.part, at);
       else if (member?.column !== undefined)
-        row[offset + member.column] = this.#value(text.slice(at, end), layout, member.column);
+        row[offset + member.column] = this.#readValue(text.slice(at, end), layout, member.column);
       at = skipSpace(text, end);
       if (text[at] === ',') at = skipSpace(text, at + 1);
     }
   }
 
-  #value(json: string, layout: Layout, column: number): string | null {
+  #readValue(json: string, layout: Layout, column: number): string | null {
     if (json === 'null') return null;
-    const text = canonical[layout.kinds[column] ?? 'text'](json);
+    const text = toCanonical[layout.kinds[column] ?? 'text'](json);
     if (text !== undefined) return text;
     this.#misfits.push([layout, column, json]);
     return null;
   }
 
-  #elements(text: string, start: number, layout: Layout): Row[] {
+  #readElements(text: string, start: number, layout: Layout): Row[] {
     const rows: Row[] = [];
     if (text.startsWith('null', start)) return rows;
     if (text[start] !== '[')
-      throw new Refused(
+      throw new RefusedRequest(
         200,
         `${layout.table.name}: ${text.slice(start, start + 40)} is no array, as the document says.`,
       );
     for (let at = skipSpace(text, start + 1); text[at] !== ']'; ) {
       const row: Row = [null, String(rows.length + 1), ...new Array(layout.columns.length).fill(null)];
-      this.#object(text, at, layout, layout.members, row, undefined, 2);
+      this.#readObject(text, at, layout.members, { layout, row, offset: 2 });
       rows.push(row);
-      at = skipSpace(text, endOfValue(text, at));
+      at = skipSpace(text, findValueEnd(text, at));
       if (text[at] === ',') at = skipSpace(text, at + 1);
     }
     return rows;
   }
 
   /** Hashes a record; sql/copy.ts computes the same hash from the stored rows. */
-  #hashOf(row: Row, parts: readonly Row[][]): string {
+  #hashRecord(row: Row, parts: readonly Row[][]): string {
     const mainText = composeRowText(row, [...this.#main.kinds, 'text'], 0);
     const hashes = parts.map((rows, i) => {
       const kinds = (this.#parts[i] as Layout).kinds;
@@ -184,6 +187,6 @@ function hashPart(hashes: readonly Buffer[]): string {
   if (hashes.length === 0) return '';
   let [high, low] = [0, 0];
   for (const hash of hashes) [high, low] = [high ^ hash.readUInt32BE(0), low ^ hash.readUInt32BE(4)];
-  const hex = (word: number): string => (word >>> 0).toString(16).padStart(8, '0');
-  return `${hashes.length} ${hex(high)}${hex(low)}`;
+  const toHex = (word: number): string => (word >>> 0).toString(16).padStart(8, '0');
+  return `${hashes.length} ${toHex(high)}${toHex(low)}`;
 }

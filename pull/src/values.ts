@@ -1,7 +1,7 @@
 import type { Digits, Kind } from './document.js';
 
 /** Gives each value of the API one text for its kind: it is stored, must be printed again, and is hashed. Undefined: it does not fit. */
-export const canonical: Readonly<Record<Kind, (json: string) => string | undefined>> = {
+export const toCanonical: Readonly<Record<Kind, (json: string) => string | undefined>> = {
   text: (json) => (json.startsWith('"') ? formatText(json) : undefined),
   timestamp: (json) => (json.startsWith('"') ? parseMoment(formatText(json)) : undefined),
   date: (json) => (json.startsWith('"') ? parseDate(formatText(json)) : undefined),

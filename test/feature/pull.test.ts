@@ -171,14 +171,14 @@ test('a page is taken apart into the texts of its records, wherever its chunks e
   for (let size = 1; size <= text.length; size++) {
     const page = new PageText(Readable.from(text.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []));
     const found: string[] = [];
-    for await (const slice of page.slices()) found.push(...slice);
+    for await (const slice of page.readSlices()) found.push(...slice);
     t.deepEqual(found, records);
-    t.deepEqual(page.membersAfterRecords(), { pagination: { since: '["x' } });
+    t.deepEqual(page.parseMembersAfterRecords(), { pagination: { since: '["x' } });
   }
   for (const part of ['', '{', '{"data":[', text.slice(0, 30), text.slice(0, -1)]) {
     const page = new PageText(Readable.from([part]));
-    for await (const _ of page.slices());
-    t.throws(() => page.membersAfterRecords(), { message: 'its reply is not whole' });
+    for await (const _ of page.readSlices());
+    t.throws(() => page.parseMembersAfterRecords(), { message: 'its reply is not whole' });
   }
 });
 

@@ -1,10 +1,10 @@
 import test from 'ava';
-import { tellWaits } from '../../pull/src/display.js';
+import { makeWaitFilter } from '../../pull/src/display.js';
 
 /** Says which of these waits, each with the moment at which it begins, are told. */
 function told(waits: readonly (readonly [atMs: number, waitMs: number])[]): number[] {
   let nowMs = 0;
-  const isTold = tellWaits(() => nowMs);
+  const isTold = makeWaitFilter(() => nowMs);
   return waits.flatMap(([atMs, waitMs]) => {
     nowMs = atMs;
     return isTold(waitMs) ? [atMs] : [];

@@ -8,7 +8,7 @@ import { type OpenDuckdb, openDuckdb } from '../sql/duckdb.js';
 const bounds = { rows: 1000, characters: 200_000, refusal: 1000, memoryMb: 512 };
 
 /** The copy does not run the statement; the message is for the assistant. */
-class NotAnswered extends Error {}
+class RefusedStatement extends Error {}
 
 interface Age {
   /** The copy has every commit before this moment; null: unknown. */
@@ -42,11 +42,11 @@ interface CopiedColumn {
  * Runs `work` over the file, and closes it, so that `pull` can run between two questions. Before the first statement, writes and all access
  * to files, the network and extensions are locked.
  */
-async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Promise<T> {
+async function runOnCopy<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Promise<T> {
   const copy = await openDuckdb(file, { memoryMb: bounds.memoryMb, isReadOnly: true }).catch((error: Error) => {
     if (/conflicting lock/i.test(error.message))
-      throw new NotAnswered('The copy is being updated. Ask again in a moment.');
-    throw new NotAnswered(`The copy cannot be opened: ${error.message.split('\n')[0]}`);
+      throw new RefusedStatement('The copy is being updated. Ask again in a moment.');
+    throw new RefusedStatement(`The copy cannot be opened: ${error.message.split('\n')[0]}`);
   });
   try {
     // Without disabled_filesystems the copy and its log could still be written: pull would replay that log.
@@ -57,15 +57,15 @@ async function open<T>(file: string, work: (copy: OpenDuckdb) => Promise<T>): Pr
     return await work(copy);
   } catch (error) {
     if (error instanceof OutOfMemory || /out of memory/i.test((error as Error).message))
-      throw new NotAnswered(`The statement needs more than ${bounds.memoryMb} MB: aggregate, or add a condition.`);
-    throw error instanceof NotAnswered ? error : new NotAnswered((error as Error).message);
+      throw new RefusedStatement(`The statement needs more than ${bounds.memoryMb} MB: aggregate, or add a condition.`);
+    throw error instanceof RefusedStatement ? error : new RefusedStatement((error as Error).message);
   } finally {
     copy.close();
   }
 }
 
 async function getAge({ session }: OpenDuckdb): Promise<Age> {
-  const [age] = await session.rows<Age>(
+  const [age] = await session.query<Age>(
     `select strftime(min(data_as_of), '%Y-%m-%dT%H:%M:%SZ') as data_as_of, any_value(time_zone) as time_zone,
        cast(greatest(0, floor(extract(epoch from current_timestamp - min(data_as_of)))) as integer) as age_seconds
      from main.${statusTable} having count(*) = count(data_as_of)`,
@@ -74,16 +74,16 @@ async function getAge({ session }: OpenDuckdb): Promise<Age> {
 }
 
 function listTables(file: string): Promise<Age & { tables: CopiedTable[] }> {
-  return open(file, async (copy) => {
+  return runOnCopy(file, async (copy) => {
     const { session } = copy;
-    const listed = await session.rows<{ name: string; description: string | null }>(
+    const listed = await session.query<{ name: string; description: string | null }>(
       `select table_name as name, comment as description from duckdb_tables()
        where schema_name = 'main' and not internal and table_name not in ($1, $2) order by 1`,
       [stateTable, statusTable],
     );
     const tables: CopiedTable[] = [];
     for (const { name, description } of listed) {
-      const [row] = await session.rows<{ rows: string }>(`select count(*) as rows from main.${quoteName(name)}`);
+      const [row] = await session.query<{ rows: string }>(`select count(*) as rows from main.${quoteName(name)}`);
       tables.push({ name, description, rows: Number(row?.rows) });
     }
     return { ...(await getAge(copy)), tables };
@@ -92,14 +92,14 @@ function listTables(file: string): Promise<Age & { tables: CopiedTable[] }> {
 
 /** Rejects with NotAnswered if there is no table of that name. */
 function listColumns(file: string, table: string): Promise<Age & { table: string; columns: CopiedColumn[] }> {
-  return open(file, async (copy) => {
-    const columns = await copy.session.rows<CopiedColumn>(
+  return runOnCopy(file, async (copy) => {
+    const columns = await copy.session.query<CopiedColumn>(
       `select column_name as name, data_type as type, not is_nullable as required, comment as description
        from duckdb_columns() where schema_name = 'main' and table_name = $1 order by column_index`,
       [table],
     );
     if (columns.length === 0)
-      throw new NotAnswered(`There is no table "${table}". list_tables names those that exist.`);
+      throw new RefusedStatement(`There is no table "${table}". list_tables names those that exist.`);
     return { ...(await getAge(copy)), table, columns };
   });
 }
@@ -110,12 +110,12 @@ const comments = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)+/;
 
 /** Runs one SELECT. Rejects with NotAnswered, whose message says why. */
 function runQuery(file: string, sql: string): Promise<Answer> {
-  return open(file, async (copy) => {
+  return runOnCopy(file, async (copy) => {
     const { connection } = copy;
-    const refused = new NotAnswered('Only SELECT is answered: the copy is read only.');
+    const refused = new RefusedStatement('Only SELECT is answered: the copy is read only.');
     if (!questions.test(sql.replace(comments, ''))) throw refused;
     const statements = await connection.extractStatements(sql);
-    if (statements.count !== 1) throw new NotAnswered('Give exactly one statement.');
+    if (statements.count !== 1) throw new RefusedStatement('Give exactly one statement.');
     const statement = await statements.prepare(0);
     if (statement.statementType !== StatementType.SELECT) throw refused;
     const age = await getAge(copy);
@@ -123,13 +123,13 @@ function runQuery(file: string, sql: string): Promise<Answer> {
     const columns = result.columnNames();
     const length = JSON.stringify(columns).length;
     if (length > bounds.characters)
-      throw new NotAnswered('The names of the columns are too long: give them shorter ones.');
-    return { ...age, columns, ...(await showCell(result, length)) };
+      throw new RefusedStatement('The names of the columns are too long: give them shorter ones.');
+    return { ...age, columns, ...(await readRows(result, length)) };
   });
 }
 
 /** Reads row by row: a thousand rows of large values would take gigabytes at once. */
-async function showCell(result: DuckDBResult, lengthBefore: number): Promise<Pick<Answer, 'rows' | 'cut'>> {
+async function readRows(result: DuckDBResult, lengthBefore: number): Promise<Pick<Answer, 'rows' | 'cut'>> {
   const rows: (readonly unknown[])[] = [];
   let characters = lengthBefore;
   for await (const chunk of result)

@@ -55,7 +55,7 @@ function listTests(
   resources: readonly Resource[],
   source: string,
 ): string[] {
-  const related = (target: Resource, severity: string): string => {
+  const makeRelation = (target: Resource, severity: string): string => {
     const field = JSON.stringify(quoteName(getIdColumn(target)));
     return `relationships: {to: "source('${source}', '${target.table.name}')", field: ${field}, config: {severity: ${severity}}}`;
   };
@@ -66,7 +66,7 @@ function listTests(
   return [
     ...(isOfRecord && table.key[0] === column.name ? ['unique'] : []),
     ...(column.isRequired ? ['not_null'] : []),
-    ...(target === undefined ? [] : [related(target, 'warn')]),
-    ...(table.owner === column.name ? [related(resource, 'error')] : []),
+    ...(target === undefined ? [] : [makeRelation(target, 'warn')]),
+    ...(table.owner === column.name ? [makeRelation(resource, 'error')] : []),
   ];
 }

@@ -6,7 +6,7 @@ export type Value = string | number | boolean | null;
 
 /** Parameters are $1, $2, … */
 export interface Session {
-  rows<T extends object>(sql: string, values?: readonly Value[]): Promise<T[]>;
+  query<T extends object>(sql: string, values?: readonly Value[]): Promise<T[]>;
   /** Adds rows to a temporary table of texts. */
   load(table: string, rows: readonly Row[]): Promise<void>;
 }
@@ -20,22 +20,22 @@ export interface Dialect {
   /** End of a statement that makes a temporary table: behind a pooler others get the session after the transaction. */
   readonly temporary: string;
   /** Type for values of a kind with at least these digits; `document` has the digits that the document allows. */
-  readonly typeOf: (kind: Kind, need: Digits, document: Digits | null) => string;
+  readonly chooseType: (kind: Kind, need: Digits, document: Digits | null) => string;
   readonly print: (kind: Kind, column: string) => string;
   /** Converts a column to another type; null if only another pass can tell. */
-  readonly converted: (column: string, type: string) => string;
-  readonly viewsOn: (session: Session, table: string, column: string) => Promise<string[]>;
+  readonly convert: (column: string, type: string) => string;
+  readonly listViewsOn: (session: Session, table: string, column: string) => Promise<string[]>;
   /** Gives 32 hexadecimal digits. */
   readonly md5: (text: string) => string;
   /** Gives 64 hexadecimal digits. */
   readonly sha256: (text: string) => string;
   readonly bytesOf: (text: string) => string;
   /** Puts `|` between texts that are not null in one step: a chain of `||` would copy the first ones again and again. */
-  readonly joined: (texts: readonly string[]) => string;
+  readonly join: (texts: readonly string[]) => string;
   /** Combines the first 16 digits of a hash over a group, as 16 hexadecimal digits. */
   readonly xorOf: (hash: string) => string;
   /** Shares in which a verification goes through that many records, so that each fits into memory. */
-  readonly shares: (records: number) => readonly ((column: string) => string)[];
+  readonly splitIntoShares: (records: number) => readonly ((column: string) => string)[];
   /** Query of the texts in the JSON array $1. */
   readonly texts: string;
   /** Without indexes DuckDB finds rows by the order of its blocks, while an index would be in memory whole. */
@@ -47,19 +47,19 @@ export const quoteName = (name: string): string => `"${name.replaceAll('"', '""'
 export const quoteLiteral = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 export async function runInTransaction<T>(session: Session, work: () => Promise<T>): Promise<T> {
-  await session.rows('begin');
+  await session.query('begin');
   try {
     const result = await work();
-    await session.rows('commit');
+    await session.query('commit');
     return result;
   } catch (error) {
-    await session.rows('rollback').catch(() => undefined); // a lost connection has rolled back
+    await session.query('rollback').catch(() => undefined); // a lost connection has rolled back
     throw error;
   }
 }
 
 /** Writes the text that record.ts makes of the gateway's record: both have one hash while nothing was lost. */
-export function composeRow(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
+export function composeRowText(dialect: Dialect, columns: readonly (readonly [Column, Kind])[]): string {
   const pieces = columns.map(([{ name }, kind]) => {
     const column = quoteName(name);
     const text = dialect.print(kind, column);
@@ -67,5 +67,5 @@ export function composeRow(dialect: Dialect, columns: readonly (readonly [Column
     const bytes = dialect.bytesOf(text);
     return `coalesce(case when ${bytes} > ${longTextBytes} then '#' || ${dialect.md5(text)} else cast(${bytes} as varchar) || ':' || ${text} end, '-')`;
   });
-  return dialect.joined(pieces);
+  return dialect.join(pieces);
 }

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { type Destination, OutOfMemory, Unusable } from '../destination.js';
+import { type Destination, OutOfMemory, UnusableDestination } from '../destination.js';
 import type { Digits, Kind } from '../document.js';
 import { shortenName } from '../names.js';
 import type { Row } from '../record.js';
@@ -52,7 +52,7 @@ const dialect: Dialect = {
   at: (table) => `main.${quoteName(table)}`,
   staged: (table) => `temp.${quoteName(nameStaged(table))}`,
   temporary: '',
-  typeOf: (kind, need, document) => types[kind](need, document),
+  chooseType: (kind, need, document) => types[kind](need, document),
   print: (kind, column) => {
     const text = `cast(${column} as varchar)`;
     if (kind === 'timestamp') return `regexp_replace(strftime(${column}, '%Y-%m-%dT%H:%M:%S.%f'), '000$', '') || 'Z'`;
@@ -60,15 +60,14 @@ const dialect: Dialect = {
       return `case when contains(${text}, '.') then rtrim(rtrim(${text}, '0'), '.') else ${text} end`;
     return text;
   },
-  converted: (column, type) =>
-    /^(VARCHAR|JSON)$/.test(type) ? `to_json(${column})` : `try_cast(${column} as ${type})`,
-  viewsOn: async () => [], // a view of DuckDB looks at its tables when it is read
+  convert: (column, type) => (/^(VARCHAR|JSON)$/.test(type) ? `to_json(${column})` : `try_cast(${column} as ${type})`),
+  listViewsOn: async () => [], // a view of DuckDB looks at its tables when it is read
   md5: (text) => `md5(${text})`,
   sha256: (text) => `sha256(${text})`,
   bytesOf: (text) => `strlen(${text})`,
-  joined: (texts) => `concat_ws('|', ${texts.join(', ')})`,
+  join: (texts) => `concat_ws('|', ${texts.join(', ')})`,
   xorOf: (hash) => `printf('%016x', bit_xor(('0x' || left(${hash}, 16))::UBIGINT))`,
-  shares: (records) => {
+  splitIntoShares: (records) => {
     const count = Math.max(1, Math.ceil(records / recordsPerShare));
     return Array.from({ length: count }, (_, i) => (column) => `hash(${column}) % ${count} = ${i}`);
   },
@@ -106,9 +105,9 @@ export async function openDuckdb(
   const connection = await instance.connect();
   await connection.run(`set timezone = 'UTC'; set autoinstall_known_extensions = false`);
   const session: Session = {
-    rows: <T extends object>(sql: string, values: readonly Value[] = []) =>
+    query: <T extends object>(sql: string, values: readonly Value[] = []) =>
       runNamed(async () => (await connection.runAndReadAll(sql, [...values])).getRowObjectsJson() as T[]),
-    load: (table, rows) => runNamed(() => appendRow(connection, nameStaged(table), rows)),
+    load: (table, rows) => runNamed(() => appendRows(connection, nameStaged(table), rows)),
   };
   const close = (): void => {
     connection.closeSync();
@@ -129,7 +128,7 @@ async function runNamed<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function appendRow(connection: DuckDBConnection, table: string, rows: readonly Row[]): Promise<void> {
+async function appendRows(connection: DuckDBConnection, table: string, rows: readonly Row[]): Promise<void> {
   const appender = await connection.createAppender(table, 'main', 'temp');
   try {
     for (const row of rows) {
@@ -154,10 +153,10 @@ export async function openDuckdbDestination(
   const { connection, session, close } = await openCopy(file, { memoryMb });
   try {
     return await makeSqlDestination(session, dialect, hasWorkspace, {
-      rowsOf: (query) => readRows(connection, query),
+      readRows: (query) => readRows(connection, query),
       exportParquet: async (table, _, part) => {
         const shown = table.shown.map(({ name }) => quoteName(name)).join(', ');
-        await session.rows(copySql(`select ${shown} from ${dialect.at(table.name)}`, part));
+        await session.query(copySql(`select ${shown} from ${dialect.at(table.name)}`, part));
       },
       close: async () => close(),
     });
@@ -191,14 +190,14 @@ export async function exportParquet(
   const { session, close } = await openDuckdb(join(scratch, 'export.duckdb'), { memoryMb });
   try {
     const names = table.shown.map(({ name }) => quoteName(name));
-    await session.rows(
+    await session.query(
       `create temporary table ${dialect.staged(table.name)} (${names.map((name) => `${name} VARCHAR`).join(', ')})`,
     );
     for await (const rows of batches) await session.load(table.name, rows);
     const typed = table.shown.map(
       (column, i) => `cast(${names[i]} as ${getType(dialect, table, column, shape)}) as ${names[i]}`,
     );
-    await session.rows(copySql(`select ${typed.join(', ')} from ${dialect.staged(table.name)}`, file));
+    await session.query(copySql(`select ${typed.join(', ')} from ${dialect.staged(table.name)}`, file));
   } finally {
     close();
     await rm(scratch, { recursive: true, force: true });
@@ -218,7 +217,9 @@ export async function readDuckdb<T>(file: string, read: (session: Session) => Pr
 /** Opens a copy. Throws Unusable. */
 export async function openCopy(file: string, options: DuckdbOptions = {}): Promise<OpenDuckdb> {
   return openDuckdb(file, options).catch((error: Error) => {
-    if (/lock/i.test(error.message)) throw new Unusable(`Another process has ${file} open.`, true);
-    throw new Unusable(`${file} cannot be opened: ${(error.message.split('\n')[0] as string).slice(0, 300)}`);
+    if (/lock/i.test(error.message)) throw new UnusableDestination(`Another process has ${file} open.`, true);
+    throw new UnusableDestination(
+      `${file} cannot be opened: ${(error.message.split('\n')[0] as string).slice(0, 300)}`,
+    );
   });
 }

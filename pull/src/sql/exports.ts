@@ -11,8 +11,8 @@ export interface ExportColumn {
 
 /** Writes rows of canonical texts in a format. */
 interface TextFormat {
-  readonly head: (columns: readonly ExportColumn[]) => string;
-  readonly line: (columns: readonly ExportColumn[]) => (row: Row) => string;
+  readonly formatHead: (columns: readonly ExportColumn[]) => string;
+  readonly makeLineFormatter: (columns: readonly ExportColumn[]) => (row: Row) => string;
 }
 
 export const nameFile = (table: string, format: ExportFormat): string =>
@@ -43,15 +43,15 @@ export async function exportRows(
   columns: readonly ExportColumn[],
   batches: AsyncIterable<readonly Row[]>,
 ): Promise<void> {
-  const { head, line } = textFormats[format];
-  const lineOf = line(columns);
+  const { formatHead, makeLineFormatter } = textFormats[format];
+  const formatLine = makeLineFormatter(columns);
   const handle: FileHandle = await open(file, 'w', 0o600);
   try {
-    await handle.writeFile(head(columns));
+    await handle.writeFile(formatHead(columns));
     for await (const rows of batches) {
       let text = '';
       for (const row of rows) {
-        text += lineOf(row);
+        text += formatLine(row);
         if (text.length < batchLength) continue;
         await handle.writeFile(text);
         text = '';
@@ -64,11 +64,11 @@ export async function exportRows(
 }
 
 const textFormats: Readonly<Record<Exclude<ExportFormat, 'parquet'>, TextFormat>> = {
-  csv: makeSeparated({ first: '', separator: ',', lineEnd: '\n', cellOf: (text) => text }),
-  'excel-csv': makeSeparated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', cellOf: formatExcelCell }),
+  csv: makeSeparated({ first: '', separator: ',', lineEnd: '\n', formatCell: (text) => text }),
+  'excel-csv': makeSeparated({ first: '\ufeff', separator: ';', lineEnd: '\r\n', formatCell: formatExcelCell }),
   ndjson: {
-    head: () => '',
-    line: (columns) => {
+    formatHead: () => '',
+    makeLineFormatter: (columns) => {
       const names = columns.map(({ name }) => `${JSON.stringify(name)}:`);
       return (row) =>
         `{${row.map((value, i) => names[i] + formatJson(value, columns[i] as ExportColumn)).join(',')}}\n`;
@@ -81,18 +81,19 @@ function makeSeparated(form: {
   readonly first: string;
   readonly separator: string;
   readonly lineEnd: string;
-  readonly cellOf: (text: string, kind: Kind) => string;
+  readonly formatCell: (text: string, kind: Kind) => string;
 }): TextFormat {
   const special = new RegExp(`["\\r\\n${form.separator}]`);
-  const cell = (value: string | null, kind: Kind): string => {
+  const quoteCell = (value: string | null, kind: Kind): string => {
     if (value === null) return '';
-    const text = form.cellOf(value, kind);
+    const text = form.formatCell(value, kind);
     return text === '' || special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const line = (cells: readonly string[]): string => cells.join(form.separator) + form.lineEnd;
+  const joinCells = (cells: readonly string[]): string => cells.join(form.separator) + form.lineEnd;
   return {
-    head: (columns) => form.first + line(columns.map(({ name }) => cell(name, 'json'))),
-    line: (columns) => (row) => line(row.map((value, i) => cell(value, (columns[i] as ExportColumn).kind))),
+    formatHead: (columns) => form.first + joinCells(columns.map(({ name }) => quoteCell(name, 'json'))),
+    makeLineFormatter: (columns) => (row) =>
+      joinCells(row.map((value, i) => quoteCell(value, (columns[i] as ExportColumn).kind))),
   };
 }
 

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { Unusable } from '../destination.js';
+import { UnusableDestination } from '../destination.js';
 
 /** Serializes the processes that pull into a schema: two would overwrite newer records with older ones. */
 const lockKey = 7_205_759;
@@ -36,7 +36,7 @@ export async function lockSchema(
       lockKey,
       schema,
     ]);
-    if (!rows[0].mine) throw new Unusable('Another process pulls into this destination.', true);
+    if (!rows[0].mine) throw new UnusableDestination('Another process pulls into this destination.', true);
     await checkAnswer(main);
   } catch (error) {
     await holder.end().catch(() => undefined);
@@ -54,7 +54,7 @@ export async function lockSchema(
 async function checkAnswer(main: pg.Client): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const refusal = new Unusable(
+    const refusal = new UnusableDestination(
       'The pooler gives pull one session at a time, and it needs two: raise the size of its pool.',
     );
     timer = setTimeout(() => reject(refusal), secondSessionMsMax);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
-import { type Destination, OutOfMemory, Unusable } from '../destination.js';
+import { type Destination, OutOfMemory, UnusableDestination } from '../destination.js';
 import type { Kind } from '../document.js';
 import { shortenName } from '../names.js';
 import type { Row } from '../record.js';
@@ -29,7 +29,7 @@ const makeDialect = (schema: string): Dialect => ({
   at: (table) => `${quoteName(schema)}.${quoteName(table)}`,
   staged: (table) => `pg_temp.${quoteName(shortenName(`new ${table}`))}`,
   temporary: 'on commit drop',
-  typeOf: (kind, { whole, scale }) =>
+  chooseType: (kind, { whole, scale }) =>
     kind === 'integer' && (whole > bigintDigits || scale > 0) ? types.number : types[kind],
   print: (kind, column) => {
     if (kind === 'timestamp') {
@@ -38,26 +38,26 @@ const makeDialect = (schema: string): Dialect => ({
     }
     return kind === 'number' || kind === 'integer' ? `trim_scale(${column}::numeric)::text` : `${column}::text`;
   },
-  converted: (column, type) => {
+  convert: (column, type) => {
     if (type === types.text) return `${column}::text`;
     if (type === types.json) return `to_json(${column})`;
     return type === types.number ? `nullif(${column}::text, '')::numeric` : 'null';
   },
-  viewsOn: viewsOn(schema),
+  listViewsOn: makeViewLister(schema),
   md5: (text) => `md5(${text})`,
   sha256: (text) => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`,
   bytesOf: (text) => `octet_length(${text})`,
-  joined: (texts) => `array_to_string(array[${texts.join(', ')}], '|')`,
+  join: (texts) => `array_to_string(array[${texts.join(', ')}], '|')`,
   xorOf: (hash) => `lpad(to_hex(bit_xor(('x' || left(${hash}, 16))::bit(64)::bigint)), 16, '0')`,
-  shares: () => [() => 'true'],
+  splitIntoShares: () => [() => 'true'],
   texts: 'select jsonb_array_elements_text($1::jsonb)',
   hasIndexes: true,
 });
 
-const viewsOn =
-  (schema: string): Dialect['viewsOn'] =>
+const makeViewLister =
+  (schema: string): Dialect['listViewsOn'] =>
   async (session, table, column) => {
-    const rows = await session.rows<{ view: string }>(
+    const rows = await session.query<{ view: string }>(
       `select distinct r.ev_class::regclass::text as view from pg_depend d join pg_rewrite r on r.oid = d.objid
        join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
        where d.classid = 'pg_rewrite'::regclass and d.refobjid = to_regclass($1) and a.attname = $2 and r.ev_class <> d.refobjid`,
@@ -84,14 +84,16 @@ export async function openPostgresDestination(
       `select current_setting('server_encoding') as encoding, current_setting('server_version_num')::integer / 10000 as version`,
     );
     const [{ encoding, version }] = rows;
-    if (encoding !== 'UTF8') throw new Unusable(`The database has the encoding ${encoding}: give one that has UTF8.`);
-    if (version < 15) throw new Unusable(`The server is PostgreSQL ${version}: give one that is 15 or later.`);
+    if (encoding !== 'UTF8')
+      throw new UnusableDestination(`The database has the encoding ${encoding}: give one that has UTF8.`);
+    if (version < 15)
+      throw new UnusableDestination(`The server is PostgreSQL ${version}: give one that is 15 or later.`);
     lock = await lockSchema(() => connectClient(url), schema, db);
     const session = makeSession(db, lock);
     await makeSchema(session, schema);
     const dialect = makeDialect(schema);
     return await makeSqlDestination(session, dialect, hasWorkspace, {
-      rowsOf: (query) => readRows(db, query),
+      readRows: (query) => readRows(db, query),
       exportParquet: async (table, shape, file) => {
         const { exportParquet } = await import('./duckdb.js');
         await exportParquet(table, shape, file, readRows(db, composeTexts(dialect, table, shape)), memoryMb);
@@ -113,7 +115,7 @@ async function connectClient(url: string): Promise<pg.Client> {
   });
   db.on('error', () => undefined); // the next statement reports a connection that died
   await db.connect().catch((error: Error & { code?: string }) => {
-    throw new Unusable(`The destination cannot be reached: ${error.message || error.code}.`, true);
+    throw new UnusableDestination(`The destination cannot be reached: ${error.message || error.code}.`, true);
   });
   // PgBouncer keeps these three apart for each of its clients, and no other setting.
   await db.query(`set timezone = 'UTC'; set datestyle = 'ISO'; set standard_conforming_strings = on`);
@@ -133,30 +135,31 @@ export async function readPostgres<T>(url: string, read: (session: Session) => P
 
 /** Looks first, because a role that owns the schema need not be able to create one. */
 async function makeSchema(session: Session, schema: string): Promise<void> {
-  const [existing] = await session.rows<{ usable: boolean }>(
+  const [existing] = await session.query<{ usable: boolean }>(
     `select has_schema_privilege(oid, 'usage, create') and has_schema_privilege(oid, 'create') as usable from pg_namespace where nspname = $1`,
     [schema],
   );
   if (existing?.usable === true) return;
-  const [who] = await session.rows<{ role: string; database: string; may: boolean }>(
+  const [who] = await session.query<{ role: string; database: string; may: boolean }>(
     `select quote_ident(current_user) as role, quote_ident(current_database()) as database,
        has_database_privilege(current_database(), 'create') as may`,
   );
   if (existing !== undefined)
-    throw new Unusable(
+    throw new UnusableDestination(
       `The role lacks the right to create tables: grant usage, create on schema ${quoteName(schema)} to ${who?.role}.`,
     );
   if (who?.may !== true)
-    throw new Unusable(
+    throw new UnusableDestination(
       `There is no schema ${schema}, and the role lacks the right to create it: create schema ${quoteName(schema)} authorization ${who?.role}, ` +
         `or grant create on database ${who?.database} to ${who?.role}.`,
     );
-  await session.rows(`create schema if not exists ${quoteName(schema)}`);
+  await session.query(`create schema if not exists ${quoteName(schema)}`);
 }
 
 function makeSession(db: pg.Client, lock: SchemaLock | null = null): Session {
-  const rows = async <T extends object>(sql: string, values: readonly Value[] = []): Promise<T[]> => {
-    if (lock?.isLost) throw new Unusable('The connection that held the lock on the destination was lost.', true);
+  const query = async <T extends object>(sql: string, values: readonly Value[] = []): Promise<T[]> => {
+    if (lock?.isLost)
+      throw new UnusableDestination('The connection that held the lock on the destination was lost.', true);
     try {
       return (await db.query<T>(sql, [...values])).rows ?? [];
     } catch (error) {
@@ -167,11 +170,11 @@ function makeSession(db: pg.Client, lock: SchemaLock | null = null): Session {
     }
   };
   return {
-    rows,
+    query,
     load: async (table, texts) => {
       const columns = texts[0]?.map((_, i) => `r ->> ${i}`).join(', ');
       const staged = `pg_temp.${quoteName(shortenName(`new ${table}`))}`;
-      await rows(`insert into ${staged} select ${columns} from jsonb_array_elements($1::jsonb) r`, [
+      await query(`insert into ${staged} select ${columns} from jsonb_array_elements($1::jsonb) r`, [
         JSON.stringify(texts),
       ]);
     },

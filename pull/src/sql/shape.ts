@@ -96,7 +96,7 @@ export class Shape {
       this.#tables.set(name, { owner, comments: '', columns: new Map(), gone: new Set() });
       this.isGrown = true;
     }
-    if (column !== undefined && !this.has(name, column.name)) this.#set(name, column, this.needOf(name, column));
+    if (column !== undefined && !this.has(name, column.name)) this.#set(name, column, this.getNeed(name, column));
   }
 
   /** Notes the comments of a table. Returns whether they have changed. */
@@ -108,19 +108,19 @@ export class Shape {
     return true;
   }
 
-  needOf(table: string, column: Column): Need {
+  getNeed(table: string, column: Column): Need {
     const known = this.#tables.get(table)?.columns.get(column.name);
     if (known !== undefined && known.documentKind === column.kind) return known;
     return { documentKind: column.kind, kind: column.kind, whole: 0, scale: 0, hasNull: false };
   }
 
   widen(table: string, column: Column, kind: Kind): void {
-    this.#set(table, column, { ...this.needOf(table, column), kind });
+    this.#set(table, column, { ...this.getNeed(table, column), kind });
   }
 
   /** Notes a value, in its canonical text. */
-  note(table: string, column: Column, value: string | null): void {
-    const need = this.needOf(table, column);
+  noteValue(table: string, column: Column, value: string | null): void {
+    const need = this.getNeed(table, column);
     if (value === null) {
       if (column.isRequired && !need.hasNull) this.#set(table, column, { ...need, hasNull: true });
     } else if (need.kind === 'integer' || need.kind === 'number') {

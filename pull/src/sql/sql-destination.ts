@@ -12,13 +12,13 @@ import {
   noteDangling,
   noteFailure,
   prepareState,
-  readKnown,
+  readNotes,
 } from './state.js';
 import { planTables, type WholeTable } from './tables.js';
 
 /** Steps that a database takes by other means than its SQL. */
 export interface Engine {
-  rowsOf(query: string): AsyncIterable<readonly Row[]>;
+  readRows(query: string): AsyncIterable<readonly Row[]>;
   /** Writes a table of the copy into a new Parquet file. */
   exportParquet(table: WholeTable, shape: Shape, file: string): Promise<void>;
   close(): Promise<void>;
@@ -27,7 +27,7 @@ export interface Engine {
 /** Selects the canonical texts of a table, for an export. */
 export function composeTexts(dialect: Dialect, table: WholeTable, shape: Shape): string {
   const texts = table.shown.map((column) =>
-    dialect.print(shape.needOf(table.name, column).kind, quoteName(column.name)),
+    dialect.print(shape.getNeed(table.name, column).kind, quoteName(column.name)),
   );
   return `select ${texts.join(', ')} from ${dialect.at(table.name)}`;
 }
@@ -41,7 +41,7 @@ export async function makeSqlDestination(
 ): Promise<Destination> {
   const changeFiles = await prepareState(session, dialect);
   let claimed: ClaimedDestination | null = null;
-  const taken = (): ClaimedDestination => {
+  const requireClaimed = (): ClaimedDestination => {
     if (claimed === null) throw new Error('The destination is not claimed yet.');
     return claimed;
   };
@@ -51,13 +51,13 @@ export async function makeSqlDestination(
       await claim(session, dialect, origin, hasWorkspace, isReplaced);
       claimed = { session, dialect, origin, hasWorkspace };
     },
-    open: (resource) => makeSqlCopy(taken(), resource),
-    dangling: (resources) => findDangling(session, dialect, resources),
-    known: () => readKnown(session, dialect),
+    open: (resource) => makeSqlCopy(requireClaimed(), resource),
+    findDangling: (resources) => findDangling(session, dialect, resources),
+    readNotes: () => readNotes(session, dialect),
     noteDangling: (found) => noteDangling(session, dialect, found),
     noteFailure: (resource, failure) => noteFailure(session, dialect, resource, failure),
     export: async (resource, folder, format) => {
-      const state = await new CopyState(taken(), resource).read();
+      const state = await new CopyState(requireClaimed(), resource).read();
       if (state === null) throw new Error(`There is no copy of ${resource.name}.`);
       for (const table of planTables(resource, hasWorkspace))
         await exportTable(engine, dialect, table, state.shape, folder, format);
@@ -76,7 +76,7 @@ async function exportTable(
 ): Promise<void> {
   await replaceFile(folder, nameFile(table.name, format), async (file) => {
     if (format === 'parquet') return engine.exportParquet(table, shape, file);
-    const columns = table.shown.map((column) => ({ name: column.name, kind: shape.needOf(table.name, column).kind }));
-    await exportRows(file, format, columns, engine.rowsOf(composeTexts(dialect, table, shape)));
+    const columns = table.shown.map((column) => ({ name: column.name, kind: shape.getNeed(table.name, column).kind }));
+    await exportRows(file, format, columns, engine.readRows(composeTexts(dialect, table, shape)));
   });
 }

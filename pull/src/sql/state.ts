@@ -1,11 +1,11 @@
 import {
   type Commit,
-  type Dangling,
+  type DanglingReferences,
   type Freshness,
   type Origin,
   type Progress,
   type ResourceNotes,
-  Unusable,
+  UnusableDestination,
 } from '../destination.js';
 import { type Resource, stateTable, statusTable } from '../document.js';
 import { type Dialect, quoteName, runInTransaction, type Session } from './dialect.js';
@@ -16,20 +16,20 @@ import { getIdColumn, isTable } from './tables.js';
 export async function prepareState(session: Session, { schema, at }: Dialect): Promise<number> {
   const state = at(stateTable);
   if (await isTable(session, schema, stateTable))
-    await session.rows(`select has_workspace from ${state} limit 1`).catch(() => {
-      throw new Unusable(
+    await session.query(`select has_workspace from ${state} limit 1`).catch(() => {
+      throw new UnusableDestination(
         `${schema}.${stateTable} was not made by this version of pull: drop the copy, or give another destination.`,
       );
     });
-  await session.rows(`create table if not exists ${state} (resource varchar primary key, workspace_id varchar, base varchar,
+  await session.query(`create table if not exists ${state} (resource varchar primary key, workspace_id varchar, base varchar,
     has_workspace boolean, since varchar, cursor varchar, change_files bigint not null default 0, shape varchar, hidden varchar, stored_at timestamp with time zone)`);
-  await session.rows(`create table if not exists ${at(statusTable)} (resource varchar primary key, table_name varchar,
+  await session.query(`create table if not exists ${at(statusTable)} (resource varchar primary key, table_name varchar,
     workspace_id varchar, data_as_of timestamp with time zone, updated_at timestamp with time zone,
     compared_at timestamp with time zone, verified_at timestamp with time zone, hidden_references bigint,
     failed_at timestamp with time zone, failure varchar, token_expires_at timestamp with time zone, time_zone varchar)`);
   for (const [column, comment] of Object.entries(statusComments))
-    await session.rows(`comment on column ${at(statusTable)}.${column} is '${comment}'`);
-  const [row] = await session.rows<{ files: number | string | null }>(
+    await session.query(`comment on column ${at(statusTable)}.${column} is '${comment}'`);
+  const [row] = await session.query<{ files: number | string | null }>(
     `select max(change_files) as files from ${state}`,
   );
   return Number(row?.files ?? 0);
@@ -58,7 +58,7 @@ export async function claim(
   hasWorkspace: boolean,
   isReplaced: boolean,
 ): Promise<void> {
-  const known = await session.rows<{
+  const known = await session.query<{
     workspace_id: string;
     base: string;
     has_workspace: boolean;
@@ -66,21 +66,21 @@ export async function claim(
   }>(`select workspace_id, base, has_workspace, shape from ${at(stateTable)}`);
   const other = known.find(({ workspace_id, base }) => workspace_id !== origin.workspaceId || base !== origin.base);
   if (other !== undefined && !isReplaced)
-    throw new Unusable(
+    throw new UnusableDestination(
       `This copy is of workspace ${other.workspace_id} of ${other.base}, and the token is of workspace ${origin.workspaceId} of ${origin.base}: ` +
         'give another destination, or --replace to start over.',
     );
   if (known.some(({ has_workspace }) => has_workspace !== hasWorkspace) && !isReplaced)
-    throw new Unusable(
+    throw new UnusableDestination(
       `This copy was made with${hasWorkspace ? 'out' : ''} --workspace-column: run pull as before, give another destination, or --replace to start over.`,
     );
   if (!isReplaced) return;
   await runInTransaction(session, async () => {
     for (const { shape, workspace_id } of known)
       for (const table of workspace_id === origin.workspaceId ? [] : Shape.read(shape).tables)
-        if (await isTable(session, schema, table)) await session.rows(`delete from ${at(table)}`);
-    await session.rows(`delete from ${at(statusTable)}`);
-    await session.rows(
+        if (await isTable(session, schema, table)) await session.query(`delete from ${at(table)}`);
+    await session.query(`delete from ${at(statusTable)}`);
+    await session.query(
       `update ${at(stateTable)} set workspace_id = $1, base = $2, has_workspace = $3, since = null, cursor = null, hidden = null`,
       [origin.workspaceId, origin.base, hasWorkspace],
     );
@@ -96,59 +96,57 @@ export interface ClaimedDestination {
   readonly hasWorkspace: boolean;
 }
 
+/** What `pull` keeps about the copy of one resource: its progress and shape in `pull_state`, its freshness in `pull_status`. */
 export class CopyState {
-  readonly #claimed: ClaimedDestination;
   readonly #session: Session;
   readonly #dialect: Dialect;
-  readonly #resource: Resource;
 
-  constructor(claimed: ClaimedDestination, resource: Resource) {
-    [this.#claimed, this.#session, this.#dialect, this.#resource] = [
-      claimed,
-      claimed.session,
-      claimed.dialect,
-      resource,
-    ];
+  constructor(
+    private readonly claimed: ClaimedDestination,
+    private readonly resource: Resource,
+  ) {
+    this.#session = claimed.session;
+    this.#dialect = claimed.dialect;
   }
 
   /** Notes that the resource is copied to this destination. */
-  async begin(): Promise<void> {
-    const { origin, hasWorkspace } = this.#claimed;
-    await this.#session.rows(
+  async insert(): Promise<void> {
+    const { origin, hasWorkspace } = this.claimed;
+    await this.#session.query(
       `insert into ${this.#dialect.at(stateTable)} (resource, workspace_id, base, has_workspace) values ($1, $2, $3, $4)`,
-      [this.#resource.name, origin.workspaceId, origin.base, hasWorkspace],
+      [this.resource.name, origin.workspaceId, origin.base, hasWorkspace],
     );
   }
 
   async read(): Promise<{ readonly progress: Progress; readonly shape: Shape } | null> {
-    const [row] = await this.#session.rows<Progress & { shape: string | null }>(
+    const [row] = await this.#session.query<Progress & { shape: string | null }>(
       `select since, cursor, shape from ${this.#dialect.at(stateTable)} where resource = $1`,
-      [this.#resource.name],
+      [this.resource.name],
     );
     return row === undefined
       ? null
       : { progress: { since: row.since, cursor: row.cursor }, shape: Shape.read(row.shape) };
   }
 
-  async note({ since, cursor, changeFiles }: Commit, shape: Shape): Promise<void> {
-    await this.#session.rows(
+  async noteProgress({ since, cursor, changeFiles }: Commit, shape: Shape): Promise<void> {
+    await this.#session.query(
       `update ${this.#dialect.at(stateTable)} set since = $2, cursor = $3, change_files = $4, shape = $5, stored_at = current_timestamp where resource = $1`,
-      [this.#resource.name, since, cursor, changeFiles, shape.text],
+      [this.resource.name, since, cursor, changeFiles, shape.text],
     );
   }
 
-  async keep(shape: Shape): Promise<void> {
-    await this.#session.rows(`update ${this.#dialect.at(stateTable)} set shape = $2 where resource = $1`, [
-      this.#resource.name,
+  async keepShape(shape: Shape): Promise<void> {
+    await this.#session.query(`update ${this.#dialect.at(stateTable)} set shape = $2 where resource = $1`, [
+      this.resource.name,
       shape.text,
     ]);
   }
 
-  /** Lets everything be read again. */
+  /** Forgets the progress, so that everything is read again. */
   async reset(shape: Shape): Promise<void> {
-    await this.#session.rows(
+    await this.#session.query(
       `update ${this.#dialect.at(stateTable)} set since = null, cursor = null, shape = $2 where resource = $1`,
-      [this.#resource.name, shape.text],
+      [this.resource.name, shape.text],
     );
   }
 
@@ -158,11 +156,11 @@ export class CopyState {
     parameters: readonly (string | null)[] = [],
   ): Promise<void> {
     const names = Object.keys(values);
-    await this.#session.rows(
+    await this.#session.query(
       `insert into ${this.#dialect.at(statusTable)} (resource, table_name, workspace_id, ${names.join(', ')})
        values ($1, $2, $3, ${Object.values(values).join(', ')}) on conflict (resource) do update
        set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
-      [this.#resource.name, this.#resource.table.name, this.#claimed.origin.workspaceId, ...parameters],
+      [this.resource.name, this.resource.table.name, this.claimed.origin.workspaceId, ...parameters],
     );
   }
 
@@ -179,7 +177,7 @@ export class CopyState {
         token_expires_at: expiry as string,
         time_zone: '$6',
       },
-      [dataAsOf, this.#claimed.origin.tokenExpiresAt, this.#claimed.origin.timeZone],
+      [dataAsOf, this.claimed.origin.tokenExpiresAt, this.claimed.origin.timeZone],
     );
   }
 }
@@ -189,14 +187,14 @@ export async function findDangling(
   session: Session,
   { at, xorOf, md5 }: Dialect,
   resources: readonly Resource[],
-): Promise<Map<string, Dangling>> {
-  const dangling = new Map<string, Dangling>();
+): Promise<Map<string, DanglingReferences>> {
+  const dangling = new Map<string, DanglingReferences>();
   for (const { name, table, references } of resources)
     for (const { column, resource } of references) {
       const target = resources.find((each) => each.name === resource);
       if (target === undefined) continue;
       const value = `cast(${quoteName(column)} as varchar)`;
-      const [row] = await session.rows<{ count: number | string | null; digest: string | null }>(
+      const [row] = await session.query<{ count: number | string | null; digest: string | null }>(
         `select sum(n) as count, ${xorOf(md5('target'))} as digest from (
            select ${value} as target, count(*) as n from ${at(table.name)} where ${quoteName(column)} is not null
              and not exists (select 1 from ${at(target.table.name)} t where t.${quoteName(getIdColumn(target))} = ${value})
@@ -210,8 +208,8 @@ export async function findDangling(
 }
 
 /** Notes of the runs before, by resource. */
-export async function readKnown(session: Session, { at }: Dialect): Promise<Map<string, ResourceNotes>> {
-  const rows = await session.rows<{ resource: string; hidden: string | null; shape: string | null }>(
+export async function readNotes(session: Session, { at }: Dialect): Promise<Map<string, ResourceNotes>> {
+  const rows = await session.query<{ resource: string; hidden: string | null; shape: string | null }>(
     `select resource, hidden, shape from ${at(stateTable)}`,
   );
   return new Map(
@@ -222,17 +220,17 @@ export async function readKnown(session: Session, { at }: Dialect): Promise<Map<
 export async function noteDangling(
   session: Session,
   { at }: Dialect,
-  found: ReadonlyMap<string, Dangling>,
+  found: ReadonlyMap<string, DanglingReferences>,
 ): Promise<void> {
   for (const [resource, { count, digest }] of found) {
-    await session.rows(`update ${at(stateTable)} set hidden = $2 where resource = $1`, [resource, digest]);
-    await session.rows(`update ${at(statusTable)} set hidden_references = $2 where resource = $1`, [resource, count]);
+    await session.query(`update ${at(stateTable)} set hidden = $2 where resource = $1`, [resource, digest]);
+    await session.query(`update ${at(statusTable)} set hidden_references = $2 where resource = $1`, [resource, count]);
   }
 }
 
 /** Notes why a resource was not brought up to date, even if it has no table yet. */
 export async function noteFailure(session: Session, { at }: Dialect, resource: string, failure: string): Promise<void> {
-  await session.rows(
+  await session.query(
     `insert into ${at(statusTable)} (resource, failed_at, failure) values ($1, current_timestamp, $2)
      on conflict (resource) do update set failed_at = excluded.failed_at, failure = excluded.failure`,
     [resource, failure],

@@ -1,4 +1,4 @@
-import { Unusable } from '../destination.js';
+import { UnusableDestination } from '../destination.js';
 import { stateTable, statusTable } from '../document.js';
 import type { Target } from '../options.js';
 import { isDatabase } from '../options.js';
@@ -30,8 +30,8 @@ export async function composeStatus(
   maxAgeMs: number | null,
 ): Promise<{ readonly text: string; readonly isFresh: boolean }> {
   const resources = await readInCopy(target, readStatus);
-  const ageOf = (status?: Status): number => status?.ageSeconds ?? Number.POSITIVE_INFINITY;
-  const [oldest] = resources.toSorted((one, other) => (ageOf(one) > ageOf(other) ? -1 : 1));
+  const getAge = (status?: Status): number => status?.ageSeconds ?? Number.POSITIVE_INFINITY;
+  const [oldest] = resources.toSorted((one, other) => (getAge(one) > getAge(other) ? -1 : 1));
   const { dataAsOf = null, ageSeconds = null, tokenExpiresAt = null } = oldest ?? {};
   const text = `${JSON.stringify({ dataAsOf, ageSeconds, tokenExpiresAt, resources }, null, 2)}\n`;
   return { text, isFresh: maxAgeMs === null || (ageSeconds !== null && ageSeconds * 1000 <= maxAgeMs) };
@@ -64,16 +64,16 @@ const columns = {
 } as const;
 
 async function readStatus(session: Session, schema: string): Promise<Status[]> {
-  const at = (table: string): string => `${quoteName(schema)}.${quoteName(table)}`;
+  const qualify = (table: string): string => `${quoteName(schema)}.${quoteName(table)}`;
   // A moment in the future counts as unknown: a clock is wrong.
-  const status = `select *, floor(extract(epoch from current_timestamp - data_as_of)) as age_seconds from ${at(statusTable)}`;
+  const status = `select *, floor(extract(epoch from current_timestamp - data_as_of)) as age_seconds from ${qualify(statusTable)}`;
   const texts = Object.values(columns).map((name) => `cast(${name} as varchar) as ${name}`);
   const rows = await session
-    .rows<Record<string, string | null>>(
-      `select ${texts.join(', ')}, shape from (${status}) s left join (select resource, shape from ${at(stateTable)}) m using (resource) order by resource`,
+    .query<Record<string, string | null>>(
+      `select ${texts.join(', ')}, shape from (${status}) s left join (select resource, shape from ${qualify(stateTable)}) m using (resource) order by resource`,
     )
     .catch(() => {
-      throw new Unusable(`There is no copy in ${schema}: it has no table ${statusTable} that can be read.`);
+      throw new UnusableDestination(`There is no copy in ${schema}: it has no table ${statusTable} that can be read.`);
     });
   return rows.map(({ shape, ...row }) => {
     const isKnown = Number(row.age_seconds) >= -1;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Unusable } from '../destination.js';
+import { UnusableDestination } from '../destination.js';
 import {
   type Column,
   hashColumn,
@@ -24,7 +24,7 @@ export interface WholeTable extends Table {
   readonly shown: readonly Column[];
 }
 
-const makeAdded = (name: string, kind: Kind, comment: string): Column => ({
+const makeColumn = (name: string, kind: Kind, comment: string): Column => ({
   name,
   path: [],
   kind,
@@ -37,10 +37,10 @@ const makeOptional = (column: Column): Column => ({ ...column, isRequired: false
 
 /** Adds the columns of `pull`. */
 export function planTables(resource: Resource, hasWorkspace: boolean): WholeTable[] {
-  const workspace = hasWorkspace ? [makeAdded(workspaceColumn, 'text', 'Workspace of the record.')] : [];
+  const workspace = hasWorkspace ? [makeColumn(workspaceColumn, 'text', 'Workspace of the record.')] : [];
   const ofPull = [
-    makeOptional(makeAdded(versionColumn, 'text', 'Version of the record, as the gateway gave it.')),
-    makeOptional(makeAdded(hashColumn, 'text', 'Hash of the record and its parts as they came.')),
+    makeOptional(makeColumn(versionColumn, 'text', 'Version of the record, as the gateway gave it.')),
+    makeOptional(makeColumn(hashColumn, 'text', 'Hash of the record and its parts as they came.')),
   ];
   const { table } = resource;
   const main: WholeTable = {
@@ -56,8 +56,8 @@ export function planTables(resource: Resource, hasWorkspace: boolean): WholeTabl
 
 function describeWholePart(part: PartTable, record: string, workspace: readonly Column[]): WholeTable {
   const staged = [
-    makeAdded(part.owner, 'text', `Refers to the id in ${record}.`),
-    makeAdded('position', 'integer', 'Place in the record, from 1.'),
+    makeColumn(part.owner, 'text', `Refers to the id in ${record}.`),
+    makeColumn('position', 'integer', 'Place in the record, from 1.'),
     ...part.columns,
   ];
   const columns = [...workspace, ...staged];
@@ -79,7 +79,7 @@ interface StoredColumn {
 
 /** Returns an empty map if the table does not exist. */
 async function listColumnsIn(session: Session, schema: string, table: string): Promise<Map<string, StoredColumn>> {
-  const columns = await session.rows<StoredColumn>(
+  const columns = await session.query<StoredColumn>(
     `select column_name as name, data_type as type, is_nullable as nullable from information_schema.columns
      where table_schema = $1 and table_name = $2`,
     [schema, table],
@@ -123,16 +123,16 @@ async function describe(session: Session, dialect: Dialect, table: WholeTable, s
     ),
   ];
   if (!shape.noteComments(table.name, createHash('md5').update(comments.join()).digest('hex'))) return;
-  for (const comment of comments) await session.rows(comment);
+  for (const comment of comments) await session.query(comment);
 }
 
 export const getType = (dialect: Dialect, table: Table, column: Column, shape: Shape): string => {
-  const need = shape.needOf(table.name, column);
-  return dialect.typeOf(need.kind, need, column.digits);
+  const need = shape.getNeed(table.name, column);
+  return dialect.chooseType(need.kind, need, column.digits);
 };
 
 const isRequiredIn = (table: Table, column: Column, shape: Shape): boolean =>
-  column.isRequired && !shape.needOf(table.name, column).hasNull;
+  column.isRequired && !shape.getNeed(table.name, column).hasNull;
 
 async function createTable(session: Session, dialect: Dialect, table: WholeTable, shape: Shape): Promise<void> {
   const columns = table.columns.map((column) => {
@@ -140,7 +140,7 @@ async function createTable(session: Session, dialect: Dialect, table: WholeTable
     return `${quoteName(column.name)} ${getType(dialect, table, column, shape)}${isFull ? ' not null' : ''}`;
   });
   const primary = dialect.hasIndexes ? [`primary key (${table.key.map(quoteName).join(', ')})`] : [];
-  await session.rows(`create table ${dialect.at(table.name)} (${[...columns, ...primary].join(', ')})`);
+  await session.query(`create table ${dialect.at(table.name)} (${[...columns, ...primary].join(', ')})`);
 }
 
 /** Gives an existing table its columns, and touches no column that `pull` did not make. Null fills what a later pass brings. */
@@ -153,7 +153,7 @@ async function alterTable(
 ): Promise<boolean> {
   const foreign = table.columns.find(({ name }) => present.has(name) && !shape.has(table.name, name));
   if (foreign !== undefined)
-    throw new Unusable(
+    throw new UnusableDestination(
       `${table.name}.${foreign.name} was not made by pull, and the API now has a field of that name: rename the column, and run pull again.`,
     );
   const missing = table.columns.filter(({ name }) => !present.has(name));
@@ -169,20 +169,20 @@ async function alterTable(
   const tableName = dialect.at(table.name);
   await refuseViews(session, dialect, table, wrong, shape, present);
   for (const { name } of tooStrict)
-    await session.rows(`alter table ${tableName} alter column ${quoteName(name)} drop not null`);
+    await session.query(`alter table ${tableName} alter column ${quoteName(name)} drop not null`);
   for (const column of missing) {
     const type = getType(dialect, table, column, shape);
-    await session.rows(`alter table ${tableName} add column ${quoteName(column.name)} ${type}`);
+    await session.query(`alter table ${tableName} add column ${quoteName(column.name)} ${type}`);
   }
   for (const column of wrong) {
     const name = quoteName(column.name);
     const stored = present.get(column.name) as StoredColumn;
     if (stored.nullable === 'NO' && wanted.has(column.name) && !table.key.includes(column.name))
-      await session.rows(`alter table ${tableName} alter column ${name} drop not null`);
+      await session.query(`alter table ${tableName} alter column ${name} drop not null`);
     const type = getType(dialect, table, column, shape);
-    if (dialect.hasIndexes) await session.rows(`drop index if exists ${dialect.at(nameIndex(table, column))}`);
-    await session.rows(
-      `alter table ${tableName} alter column ${name} type ${type} using ${dialect.converted(name, type)}`,
+    if (dialect.hasIndexes) await session.query(`drop index if exists ${dialect.at(nameIndex(table, column))}`);
+    await session.query(
+      `alter table ${tableName} alter column ${name} type ${type} using ${dialect.convert(name, type)}`,
     );
   }
   return missing.length > 0 || wrong.length > 0;
@@ -198,9 +198,9 @@ async function refuseViews(
   present: ReadonlyMap<string, StoredColumn>,
 ): Promise<void> {
   for (const column of wrong) {
-    const views = await dialect.viewsOn(session, table.name, column.name);
+    const views = await dialect.listViewsOn(session, table.name, column.name);
     if (views.length > 0)
-      throw new Unusable(
+      throw new UnusableDestination(
         `${table.name}.${column.name} is ${present.get(column.name)?.type}, and the API now has ${getType(dialect, table, column, shape)}. ` +
           `Views show it: ${views.join(', ')}. Keep what pg_get_viewdef prints of each, drop them, run pull, and create them again.`,
       );
@@ -222,7 +222,7 @@ export async function requireValues(
     for (const column of table.columns)
       if (isRequiredIn(table, column, shape) && present.get(column.name)?.nullable === 'YES')
         await session
-          .rows(`alter table ${dialect.at(table.name)} alter column ${quoteName(column.name)} set not null`)
+          .query(`alter table ${dialect.at(table.name)} alter column ${quoteName(column.name)} set not null`)
           .catch((error: Error) => {
             if (!hasIndex(error)) throw error;
           });

@@ -3,7 +3,7 @@ import { readProject } from '../../base/paths.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { lockNotAvailable } from '../../postgres/database-errors.js';
 import { MigrationFailed } from './sql-files.js';
-import { composeDrops, dropInOrder, readSchemaObjects, replace } from './views.js';
+import { composeDrops, dropInOrder, readSchemaObjects, repeatWhileInUse } from './views.js';
 
 const roles = ['gateway_owner', 'gateway_reader', 'gateway_writer', 'gateway_issuer'] as const;
 
@@ -37,7 +37,7 @@ export async function listInstalled(adminUrl: string): Promise<string[]> {
 export async function uninstall(adminUrl: string, note: (change: string) => void): Promise<void> {
   await runAsAdmin(adminUrl, async (client) => {
     let changes: string[] = [];
-    await replace(client, async () => {
+    await repeatWhileInUse(client, async () => {
       changes = [];
       await client.query(lockMigrations).catch((error: pg.DatabaseError) => {
         if (error.code !== lockNotAvailable) throw error;

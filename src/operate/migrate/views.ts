@@ -11,6 +11,13 @@ import {
   type SqlFile,
 } from './sql-files.js';
 
+// Example: the operator has changed klanten.sql, and the view of werkbonnen.sql reads the view of klanten.sql.
+//   1. klanten.sql alone is not applied as it is now. A drop with CASCADE, which is rolled back, finds the files that depend on it:
+//      werkbonnen.sql, and the gateway's own files with the walls around both.
+//   2. The objects of all these files are dropped, the last one first. A drop that a dependent object refuses is repeated after the others.
+//   3. The files are run again. A file that reads a view of a later file is repeated after that file.
+// If no lock is granted within 300 ms, because a statement uses a view, the transaction is rolled back and begins again 700 ms later.
+
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const dependentObjectsExist = '2BP01';
@@ -27,7 +34,7 @@ interface Applied {
 
 /** Replaces changed views and their dependents in one transaction. Throws MigrationFailed, also when views are in use for a minute. */
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
-  await replace(client, async () => {
+  await repeatWhileInUse(client, async () => {
     const before = await readSchemaObjects(client, []);
     const knownOids = before.map(({ oid }) => oid);
     const changed = await listNotApplied(client, files);
@@ -57,7 +64,7 @@ const noteNewPolicies = `insert into gateway.undo (statement)
 
 /** Drops the views that read these tables, or all (null). Returns their files, which stay noted: `serve` then expects a release. */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
-  return replace(client, async () => {
+  return repeatWhileInUse(client, async () => {
     const { rows } = await client.query<Applied>(readProject('sql/catalog/files-over.sql'), [tables]);
     const files = await addDependents(client, rows.map(getFileKey));
     await dropInOrder(client, composeDrops(listObjects(files)));
@@ -76,7 +83,8 @@ async function addDependents(client: pg.Client, keys: readonly string[]): Promis
   return readAppliedFiles(client, [...keys, ...rows.map(getFileKey)]);
 }
 
-export function replace<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+/** Runs the work in a transaction, and repeats both while views are in use. Throws MigrationFailed after a minute. */
+export function repeatWhileInUse<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   return runInTransaction(client, whileInUse, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
     throw new MigrationFailed(
