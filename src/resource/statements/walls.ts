@@ -80,7 +80,7 @@ function listReadViews(resource: Resource): GeneratedView[] {
   const addOrder = (by: readonly string[], direction: Direction): GeneratedView => {
     return { ...shown, view: nameOrderedView(resource, by, direction), order: orderBy(by, direction) };
   };
-  const key = listKeyColumns(resource);
+  const key = listKeyColumns(resource.order);
   const ofFilters = Object.values(filters).flatMap(({ column, nearlyUnique, ownIndex }) => {
     const by = listOrderFrom(column, resource);
     if (nearlyUnique) return [addOrder(by, 'asc'), addOrder(by, 'desc')];
