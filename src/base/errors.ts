@@ -120,8 +120,7 @@ export class Problem extends Error {
     this.fieldErrors = extra.faults ?? [];
     this.bound = extra.bound ?? 'connections';
     const { retryAfterSeconds }: ProblemRow = problems[code];
-    const retryAfter = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
-    this.headers = { ...retryAfter, ...extra.headers };
+    this.headers = { ...(retryAfterSeconds && { 'Retry-After': String(retryAfterSeconds) }), ...extra.headers };
   }
 }
 

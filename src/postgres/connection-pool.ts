@@ -178,7 +178,7 @@ export class ConnectionPool {
 
   /** Opens a connection, so that the first statement does not wait for a login. */
   warm(): void {
-    this.#connections.warm();
+    this.#connections.grow();
   }
 
   /** Rejects statements in flight and in the queue at once, so that another replica can repeat them. */

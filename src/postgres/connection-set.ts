@@ -101,10 +101,6 @@ export class ConnectionSet extends Set<Connection> {
     if (this.gate.waiting > 0) this.grow();
   }
 
-  warm(): void {
-    if (this.size + this.#opening === 0) void this.#openOne();
-  }
-
   reset(): void {
     this.#resets++;
     for (const connection of this) connection.destroy();

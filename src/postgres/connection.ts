@@ -213,11 +213,10 @@ export class Connection {
       roundTrip.abandon();
       ended(new StatementMoved());
     };
-    const resource = getResourceName(run.statement);
     const started: StatementInFlight = {
       atMs: this.options.loop.ranMs(),
       stallMsMax,
-      resource,
+      resource: getResourceName(run.statement),
       move,
       isOverdue: false,
     };

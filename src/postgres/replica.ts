@@ -118,7 +118,6 @@ export class Replica {
     return this.#probing;
   }
 
-  /** Replaces the connections; statements in flight end on the old ones. */
   renew(): void {
     this.short.renew();
     this.long.renew();

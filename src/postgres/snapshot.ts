@@ -29,7 +29,6 @@ const originStatement = prepareSql(
   `select pg_is_in_recovery(),
     case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end,
     to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
-  [],
 );
 
 /** A long read is no fault here: the operator waits for it. */

@@ -12,8 +12,7 @@ import {
 } from './sql-files.js';
 
 // Example: the operator has changed klanten.sql, and the view of werkbonnen.sql reads the view of klanten.sql.
-//   1. klanten.sql alone is not applied as it is now. A drop with CASCADE, which is rolled back, finds the files that depend on it:
-//      werkbonnen.sql, and the gateway's own files with the walls around both.
+//   1. A drop with CASCADE, which is rolled back, finds the files that depend on it: werkbonnen.sql, and the gateway's walls around both.
 //   2. The objects of all these files are dropped, the last one first. A drop that a dependent object refuses is repeated after the others.
 //   3. The files are run again. A file that reads a view of a later file is repeated after that file.
 // If no lock is granted within 300 ms, because a statement uses a view, the transaction is rolled back and begins again 700 ms later.
