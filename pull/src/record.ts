@@ -32,7 +32,7 @@ interface Layout {
   readonly members: Map<string, Member>;
 }
 
-/** Where the values of an object go: into a row of a table, after its first `offset` texts. */
+/** The row that gets the values of an object, after its first `offset` texts. */
 interface RowTarget {
   readonly layout: Layout;
   readonly row: Row;

@@ -96,7 +96,7 @@ export interface ClaimedDestination {
   readonly hasWorkspace: boolean;
 }
 
-/** What `pull` keeps about the copy of one resource: its progress and shape in `pull_state`, its freshness in `pull_status`. */
+/** Keeps progress and shape of the copy of one resource in `pull_state`, and its freshness in `pull_status`. */
 export class CopyState {
   readonly #session: Session;
   readonly #dialect: Dialect;
