@@ -7,7 +7,7 @@ import { makeGuardStep, runSteps, type Step } from './transaction.js';
 import { bindValues } from './wire/queries.js';
 import { RowCursor } from './wire/row-cursor.js';
 import type { SessionSetting } from './wire/session.js';
-import { Login } from './wire/wire.js';
+import { getStream, Login } from './wire/wire.js';
 
 /** The snapshot includes every commit up to the position. */
 export interface SnapshotOrigin {
@@ -20,7 +20,8 @@ export interface SnapshotOrigin {
 /** One workspace at one moment (REPEATABLE READ; PostgreSQL 13.2.2). */
 export interface Snapshot {
   readonly origin: SnapshotOrigin;
-  readonly openCursor: (statement: Statement, values: Values, onRow: (row: Row) => void) => RowCursor;
+  /** `onRow` returns true while no more rows can be taken. */
+  readonly openCursor: (statement: Statement, values: Values, onRow: (row: Row) => boolean) => RowCursor;
 }
 
 // Runs before the transaction, so that the snapshot includes the position's commits.
@@ -53,11 +54,12 @@ export async function runWithSnapshot<T>(
       openCursor: (statement, values, onRow) => {
         // Each read computes the MAC again, because it holds for an hour. After a failure the cursor fails, too.
         readRow(client, makeGuardStep(computeMac())).catch(() => undefined);
-        return client.query(new RowCursor(statement.text, bindValues(statement, values), onRow));
+        return client.query(new RowCursor(statement.text, bindValues(statement, values), getStream(client), onRow));
       },
     });
   } finally {
     client.end().catch(() => undefined);
+    if (getStream(client).isPaused()) getStream(client).destroy(); // the reader of a cursor has gone
   }
 }
 

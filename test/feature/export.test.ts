@@ -18,7 +18,9 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { projectRoot } from '../../src/base/paths.js';
-import type { Manifest } from '../../src/operate/export/export.js';
+import { chooseResources, type Manifest, runInSnapshot } from '../../src/operate/export/export.js';
+import { readBatches } from '../../src/operate/export/records.js';
+import type { CompiledResource } from '../../src/resource/compiled.js';
 import { commandLine, connections } from '../support/command-line.js';
 import { environmentOf } from '../support/environment.js';
 import { listNames } from '../support/lists.js';
@@ -132,6 +134,28 @@ test.serial(
     t.deepEqual(hidden, []);
   },
 );
+
+test.serial('an export takes heavy rows after light ones in pieces of a few megabytes', async (t) => {
+  const { database } = t.context;
+  const workspace = workspaceOf(t.context);
+  const heavy = `insert into app.installaties (id, workspace_id, klant_id, naam, omschrijving, created_at)
+    select gen_random_uuid(), $1, klant_id, 'x', repeat('text ', 200000), '2100-01-01'
+    from (select klant_id from app.installaties where workspace_id = $1 limit 1) k, generate_series(1, 24)`;
+  await database.primary.query(heavy, [workspace]);
+  try {
+    await database.caughtUp();
+    const [compiled] = (await chooseResources(database.settings, ['installaties'])) as [CompiledResource];
+    const period = { filters: [], values: {} };
+    const sizes: number[] = [];
+    await runInSnapshot(database.settings, { workspace, server: 'replica' }, async (snapshot) => {
+      for await (const { length } of readBatches(snapshot, compiled, workspace, period)) sizes.push(length);
+    });
+    t.true(sizes.reduce((sum, size) => sum + size) > 24_000_000, sizes.join());
+    t.true(Math.max(...sizes) < 4_000_000, sizes.join());
+  } finally {
+    await database.primary.query(`delete from app.installaties where created_at = '2100-01-01'`);
+  }
+});
 
 test.serial('an export reads the next server when the first refuses the login', async (t) => {
   const settings = connections(t.context.database);

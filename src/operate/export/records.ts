@@ -62,28 +62,33 @@ export async function exportRecords(
   return { resource: name, file, definition: compiled.shownBy, ...written, sha256: hash.digest('hex') };
 }
 
-/** Yields a buffer per batch, and asks for the next one when this one was taken. */
+/** Yields a buffer whenever the rows fill one, and at the end of each batch; reads on when it was taken. */
 export async function* readBatches(
-  { openCursor: cursor }: Snapshot,
+  { openCursor }: Snapshot,
   { statements, serializer }: CompiledResource,
   workspace: string,
   { filters, values }: PeriodFilter,
   onRecords: (records: number) => void = () => undefined,
 ): AsyncGenerator<Buffer> {
   const lines = new JsonBytes(batch.bytesMax);
-  const rows = cursor(statements.list(filters).rows.all, { ...values, limit: null }, (row) => {
+  const rows = openCursor(statements.list(filters).rows.all, { ...values, limit: null }, (row) => {
     const start = lines.length;
     serializer.append(row, workspace, lines);
     joinLines(lines.view(), start);
     lines.appendText('\n');
+    return lines.length >= batch.bytesMax;
   });
   for (let asked = batch.rowsAtFirst; ; ) {
-    lines.clear();
-    const read = await rows.readRows(asked);
-    onRecords(read);
-    if (read > 0) yield Buffer.from(lines.view());
+    let [read, bytes] = [0, 0];
+    for await (const records of rows.readRows(asked)) {
+      read += records;
+      bytes += lines.length;
+      onRecords(records);
+      if (records > 0) yield Buffer.from(lines.view());
+      lines.clear();
+    }
     if (read < asked) return;
-    asked = Math.max(1, Math.min(batch.rowsMax, Math.floor((batch.bytesMax / lines.length) * read)));
+    asked = Math.max(1, Math.min(batch.rowsMax, Math.floor((batch.bytesMax / bytes) * read)));
   }
 }
 
