@@ -23,7 +23,7 @@ import {
   type TransactionResult,
   type Work,
 } from './transaction.js';
-import { getWriteWaits, type WriteWaits, waitsStatement } from './write-waits.js';
+import { getWriteWaits, prepareWaitsStatement, type WriteWaits } from './write-waits.js';
 
 /** Times are in milliseconds. */
 export interface PrimaryBounds
@@ -51,6 +51,7 @@ export class Primary {
   readonly #pool: ConnectionPool;
   /** Number of times that another server became the primary. */
   #moves = 0;
+  readonly #waitsStatement = prepareWaitsStatement();
   #waits: WriteWaits = nothingWaits;
   #refusedLogin: { readonly reason: string; readonly atMs: number } | null = null;
 
@@ -85,7 +86,7 @@ export class Primary {
 
   /** Asks the primary, on the connection of its probe, why a write waits. */
   async look(connection: Connection): Promise<void> {
-    const rows = this.#pool.hasPending ? await connection.readRows(waitsStatement).catch(() => null) : null;
+    const rows = this.#pool.hasPending ? await connection.readRows(this.#waitsStatement).catch(() => null) : null;
     this.#waits = rows === null ? nothingWaits : getWriteWaits(rows, connection.pid);
     if (rows !== null) this.#pool.settle(this.#waits.pids);
   }

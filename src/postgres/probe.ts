@@ -2,7 +2,7 @@ import type { EventLoop } from '../base/flow/event-loop.js';
 import { readProject } from '../base/paths.js';
 import type { Connect, Connection } from './connection.js';
 import type { TextRow } from './row.js';
-import { prepareSql } from './statement.js';
+import { prepareSql, type Statement } from './statement.js';
 import { type Lsn, parseLsn, walPositionStatement } from './wal-position.js';
 
 export interface ProbeBounds {
@@ -36,7 +36,9 @@ const stateStatement = prepareSql(
       where (select not pg_is_in_recovery())) primary_side on true`,
 );
 
-export const catalogDigest = prepareSql('catalog-mark', readProject('sql/catalog/catalog-mark.sql'));
+export function prepareCatalogDigest(): Statement {
+  return prepareSql('catalog-mark', readProject('sql/catalog/catalog-mark.sql'));
+}
 
 function parseState(row: TextRow): ServerState {
   const [inRecovery, systemIdentifier, lsn, insertLsn, timeline, replayedAtMs, receivesWal] = row;

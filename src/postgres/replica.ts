@@ -4,7 +4,7 @@ import type { Connect, Connection } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import { getReason } from './database-errors.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import { catalogDigest, type LateCheck, Probe, type ProbeBounds, type ServerState } from './probe.js';
+import { type LateCheck, Probe, type ProbeBounds, prepareCatalogDigest, type ServerState } from './probe.js';
 import { type LockedResource, ServerHealth } from './resource-health.js';
 import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
@@ -58,6 +58,7 @@ export class Replica {
   #probing: Promise<void> | null = null;
   #probedMs = Number.NEGATIVE_INFINITY;
   #probes = 0;
+  readonly #catalogStatement = prepareCatalogDigest();
   #catalogDigest: string | null = null;
   #goodProbes = 0;
   #everHealthy = false;
@@ -143,7 +144,7 @@ export class Replica {
   /** Compares the catalog with the one before, at every second probe. Its failure does not fail the probe. */
   async #compareCatalog(connection: Connection): Promise<void> {
     if (this.#probes++ % 2 === 1) return;
-    const [[digest] = []] = await connection.readRows(catalogDigest).catch(() => []);
+    const [[digest] = []] = await connection.readRows(this.#catalogStatement).catch(() => []);
     if (digest && this.#catalogDigest && digest !== this.#catalogDigest)
       this.observe({ type: 'catalog_changed', replica: this.name });
     this.#catalogDigest = digest ?? this.#catalogDigest;

@@ -1,10 +1,12 @@
 import { readProject } from '../base/paths.js';
 import { applicationName } from './connection.js';
 import type { TextRow } from './row.js';
-import { prepareSql } from './statement.js';
+import { prepareSql, type Statement } from './statement.js';
 
-const question = readProject('sql/catalog/write-waits.sql').replace('{application}', applicationName);
-export const waitsStatement = prepareSql('write-waits', question);
+export function prepareWaitsStatement(): Statement {
+  const question = readProject('sql/catalog/write-waits.sql').replace('{application}', applicationName);
+  return prepareSql('write-waits', question);
+}
 
 /** The waits that the last look at the primary found. */
 export interface WriteWaits {
