@@ -177,10 +177,10 @@ const hostile = `
   create type "kind${end}" as enum ('a\n; create role hostile; --', 'b''"$$');
   create table companies (id bigint primary key, name text not null);
   create table users (id bigint primary key, company_id bigint not null references companies, email text not null);
-  create table "jobs${end}" (id bigint generated always as identity primary key, company_id bigint not null references companies,
+  create table "jobs${end}" ("records.id" bigint generated always as identity primary key, company_id bigint not null references companies,
     "title${end}" text, "t.created  at" timestamp not null default now(), "kind" "kind${end}", "a(b" integer not null default 0,
     "cell $$" text, "dek_$$_version" integer, "n\u00efet ${'x'.repeat(57)}" text, "deleted at" timestamp,
-    constraint "c\n${end}" check (id > 0));
+    constraint "c\n${end}" check ("records.id" > 0));
   create index "i\n${end}" on "jobs${end}" ("title${end}");
   create function touch() returns trigger language plpgsql as 'begin new."a(b" := 1; return new; end';
   create trigger touch before update on "jobs${end}" for each row execute function touch();
@@ -192,7 +192,7 @@ const hostile = `
   insert into users select id, id, name || '@shop.example' from companies;
   insert into "jobs${end}" (company_id, "title${end}", kind, "cell $$", "dek_$$_version") values
     ${Array.from({ length: 20 }, (_, i) => `(1, 'first', 'b''"$$', '${sealed(`text ${i}`)}', 7)`).join(', ')};
-  insert into "lines${end}" select id, company_id, id, 'line' from "jobs${end}";`;
+  insert into "lines${end}" select "records.id", company_id, "records.id", 'line' from "jobs${end}";`;
 
 test('names that hold the ends of comments, names, texts and functions are drafted as names', async (t) => {
   const made = await newDatabase(t, 'hostile', (client) => client.query(hostile));

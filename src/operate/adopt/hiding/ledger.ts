@@ -100,10 +100,13 @@ function listCauses({ tenant, steps, shown }: Subject): Hiding[] {
   ];
 }
 
+/** Matches quoted names and texts, in which nothing is replaced, and the views of a draft. */
+const viewNames = /"(?:[^"]|"")*"|'(?:[^']|'')*'|\brecords\.(\w+)/g;
+
 /** Composes the views that a draft reads, directly or through others, as the draft makes them, because they need not exist yet. */
 function listViewsBelow(sql: string, subjects: readonly Subject[]): string[] {
-  const names = [...new Set([...sql.matchAll(/\brecords\.(\w+)/g)].map(([, name]) => name as string))];
-  return names.flatMap((name) => {
+  const names = new Set([...sql.matchAll(viewNames)].flatMap(([, name]) => name ?? []));
+  return [...names].flatMap((name) => {
     const { table, id, shown } = subjects.find((each) => getNames(each, { subjects }).view === name) as Subject;
     const where = listViewConditions(shown).join(' and ') || 'true';
     const body = `select ${joinWorkspace(shown.way)} as workspace_id, ${showId(id).select} as id\n${joinFrom(table.quoted, shown.way)} where ${where}`;
@@ -114,7 +117,8 @@ function listViewsBelow(sql: string, subjects: readonly Subject[]): string[] {
 /** Puts the views before the statement as subqueries, so that it reads the tables of the app alone. */
 function readTablesInstead(sql: string, subjects: readonly Subject[]): string {
   const views = [...new Set(listViewsBelow(sql, subjects))];
-  return `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`.replace(/\brecords\.(\w+)/g, '"$1"');
+  const whole = `${views.length > 0 ? `with ${views.join(',\n')}\n` : ''}${sql}`;
+  return whole.replace(viewNames, (text, name?: string) => (name === undefined ? text : `"${name}"`));
 }
 
 export function formatLedger({ rows, sampledOf, policies, shown, hidden }: Ledger): string {
