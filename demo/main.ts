@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { readProject } from '../src/base/paths.js';
-import { type Command, Failure, printText, sayError, sayErrors } from '../src/cli/command.js';
+import { type Command, Failure, printError, printErrorText, printText } from '../src/cli/command.js';
 import { runProgram, type Usage } from '../src/cli/program.js';
 import { listScopes } from '../src/cli/tokens.js';
 import { runAsAdmin } from '../src/postgres/admin.js';
@@ -56,7 +56,7 @@ interface Running {
 async function runDemo(options: DemoOptions, running: Running): Promise<number> {
   const { dir, replicas } = options;
   const kept = demoState(options);
-  sayError(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
+  printError(`Starting a primary and ${replicas === 1 ? 'a streaming replica' : `${replicas} streaming replicas`} …`);
   const cluster = await startCluster({ ...(dir === undefined ? {} : { dir }), replicas }).catch(failed);
   running.cluster = cluster;
   const state = await filled(cluster, kept, options.dir);
@@ -71,7 +71,7 @@ async function runDemo(options: DemoOptions, running: Running): Promise<number> 
     running.serving = true;
   }
   const code = await gateway.exited;
-  sayError(`The gateway ended with code ${code}.`);
+  printError(`The gateway ended with code ${code}.`);
   return code;
 }
 
@@ -152,7 +152,7 @@ function interruption(running: Running): Promise<number> {
     const onSignal = (): void => {
       signals += 1;
       if (signals > 1) running.gateway?.kill();
-      else sayErrors('\nStopping …');
+      else printErrorText('\nStopping …');
       resolve(running.serving ? 0 : 1);
     };
     process.on('SIGINT', onSignal);

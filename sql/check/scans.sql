@@ -1,6 +1,6 @@
 -- The columns of the workspace and the foreign keys of the relations $1 ("schema.name"), given the columns $3 of the relations $2 that
 -- a view compares with gateway.workspace(). A partition counts as its whole table. `columns`: the columns of the workspace: compared ones,
--- the key to which they refer, other columns that refer to it, and columns of the same name and type. `indirect`: another table has the
+-- the key to which they refer, other columns that refer to it, and columns of the same name and type. `isIndirect`: another table has the
 -- workspace, by foreign keys, and of the columns none but one that refers to a workspace can. `keys`: foreign keys between the relations.
 -- With the SECURITY DEFINER functions among $4, which are no relations.
 with recursive relations as (
@@ -35,7 +35,7 @@ with recursive relations as (
 )
 select r.name,
   array(select distinct c.attname::text from columns c where c.oid = r.root order by 1) as columns,
-  r.root in (select oid from indirect) and not exists (select from columns c where c.oid = r.root and c.is_own) as indirect,
+  r.root in (select oid from indirect) and not exists (select from columns c where c.oid = r.root and c.is_own) as "isIndirect",
   coalesce((
     select json_agg(json_build_object('own', k.own, 'name', o.name, 'other', k.other))
     from (

@@ -1,12 +1,11 @@
 import { adopt, resourcesFolder, viewsFolder } from '../operate/adopt/adopt.js';
 import { readAdminUrl } from './admin-url.js';
-import { makeCommand, parseNames, printLine, program, UsageError } from './command.js';
-
-const text = { type: 'string' } as const;
+import { makeCommand, makeOptions, parseNames, printLine, program, UsageError } from './command.js';
 
 export const adoptCommand = makeCommand(
   {
-    ...{ schema: text, out: { type: 'string', default: '.' }, tenant: text, tables: text, write: text, show: text },
+    ...makeOptions('string', 'schema', 'tenant', 'tables', 'write', 'show'),
+    out: { type: 'string', default: '.' },
     'all-filters': { type: 'boolean', default: false },
   },
   async ({ schema, out, tenant, tables, write = '', show = '', 'all-filters': allFilters }) => {

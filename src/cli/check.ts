@@ -1,4 +1,4 @@
-import { type Finding, getTitle, type Level, placeItem, warn } from '../doctor/finding.js';
+import { type Finding, getTitle, type Level, makeItem, placeItem } from '../doctor/finding.js';
 import { inspect } from '../doctor/inspect.js';
 import { countShown } from '../operate/adopt/rows.js';
 import { loadResources } from '../resource/definition/load.js';
@@ -11,27 +11,22 @@ export const check = makeCommand({ json: { type: 'boolean' }, rows: { type: 'boo
   const resources = loadResources(settings.resourcesDir);
   const counted = rows ? await countShown(readAdminUrl(), resources) : undefined;
   const findings = [
-    ...listMisspeltNames(process.env).map((sentence) => placeItem('settings', warn('environment', sentence))),
+    ...listMisspeltNames(process.env).map((text) => placeItem('settings', makeItem('warning', 'environment', text))),
     ...(await inspect(settings, resources, 'all')).findings,
     ...(counted?.items ?? []).map((item) => placeItem('rows', item)),
   ];
   const isOk = !findings.some(({ level }) => level === 'failed' || level === 'refused');
   if (json) printText(JSON.stringify({ ok: isOk, findings, ...(counted && { rows: counted.ledgers }) }, null, 2));
-  else for (const line of report(findings)) printLine(line);
+  else for (const line of listLines(findings)) printLine(line);
   return isOk ? 0 : 1;
 });
 
-const levelLabels: Readonly<Record<Level, string>> = {
-  ok: 'ok     ',
-  warning: 'WARNING',
-  failed: 'FAILED ',
-  refused: 'REFUSED',
-};
+const formatLevel = (level: Level): string => (level === 'ok' ? level : level.toUpperCase()).padEnd(7);
 
-function report(findings: readonly Finding[]): string[] {
+function listLines(findings: readonly Finding[]): string[] {
   const lines = findings.flatMap((finding, i) => [
     ...(finding.where === findings[i - 1]?.where ? [] : [finding.where]),
-    `  ${levelLabels[finding.level]}  ${getTitle(finding)}: ${finding.detail}`,
+    `  ${formatLevel(finding.level)}  ${getTitle(finding)}: ${finding.detail}`,
     ...(finding.advice === '' ? [] : [`           ${finding.advice}`]),
   ]);
   return [...lines, summarizeFindings(findings)];

@@ -8,10 +8,18 @@ export type Command = (args: readonly string[]) => Promise<number>;
 type Options = NonNullable<ParseArgsConfig['options']>;
 type ParsedOptions<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>;
 
+/** Options of one type, without defaults. */
+export function makeOptions<const T extends 'string' | 'boolean', const N extends string>(
+  type: T,
+  ...names: readonly N[]
+): Record<N, { readonly type: T }> {
+  return Object.fromEntries(names.map((name) => [name, { type }])) as Record<N, { readonly type: T }>;
+}
+
 /** Refuses unknown options, and words unless the command takes them. */
 export function makeCommand<const T extends Options, R>(
   options: T,
-  run: (given: ParsedOptions<T>['values'], words: readonly string[]) => Promise<R>,
+  run: (values: ParsedOptions<T>['values'], words: readonly string[]) => Promise<R>,
   allowPositionals = false,
 ): (args: readonly string[]) => Promise<R> {
   return (args) => {
@@ -42,20 +50,17 @@ export function printTable(lines: readonly (readonly string[])[], widths: number
 }
 
 /** Resolves with null, or with the code of the fault when stdout does not take the line. */
-export function tryOut(line: string): Promise<string | null> {
-  return sendOut(`${showControls(foldToOneLine(line))}\n`);
+export function tryPrintLine(line: string): Promise<string | null> {
+  return writeOut(`${showControls(foldToOneLine(line))}\n`);
 }
 
 export async function waitForOutput(): Promise<void> {
-  await sendOut('');
+  await writeOut('');
 }
 
-function sendOut(text: string): Promise<string | null> {
-  return new Promise((resolve) =>
-    process.stdout.write(text, (error) =>
-      resolve(error ? ((error as NodeJS.ErrnoException).code ?? error.message) : null),
-    ),
-  );
+function writeOut(text: string): Promise<string | null> {
+  const getFault = (error?: NodeJS.ErrnoException | null) => (error ? (error.code ?? error.message) : null);
+  return new Promise((resolve) => process.stdout.write(text, (error) => resolve(getFault(error))));
 }
 
 export function printText(lines: string): void {
@@ -63,11 +68,11 @@ export function printText(lines: string): void {
 }
 
 /** Prints one line on stderr, so that stdout holds only results. */
-export function sayError(line: string): void {
-  sayErrors(foldToOneLine(line));
+export function printError(line: string): void {
+  printErrorText(foldToOneLine(line));
 }
 
-export function sayErrors(lines: string): void {
+export function printErrorText(lines: string): void {
   process.stderr.write(`${showControls(lines)}\n`);
 }
 

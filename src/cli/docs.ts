@@ -6,7 +6,7 @@ import { makeDocsPage } from '../serve/openapi/docs-page.js';
 import { makeOpenApi } from '../serve/openapi/openapi.js';
 import { documentSettings } from '../serve/openapi/values.js';
 import { readSettingsOfApp } from './admin-url.js';
-import { makeCommand, printLine, sayError, UsageError } from './command.js';
+import { makeCommand, printError, printLine, UsageError } from './command.js';
 
 export const docsCommand = makeCommand({ out: { type: 'string' } }, async ({ out }) => {
   if (!out) throw new UsageError('--out FILE is missing.');
@@ -17,7 +17,8 @@ export const docsCommand = makeCommand({ out: { type: 'string' } }, async ({ out
   });
   writeFileSync(out, makeDocsPage(document).html);
   printLine(`wrote ${out}`);
-  if (settings.publicUrl === '') sayError('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
-  if (settings.primaryUrls === '') sayError('PRIMARY_URLS is not set: the page describes no writes.');
+  if (settings.publicUrl === '')
+    printError('PUBLIC_URL is not set: the samples leave the address of the gateway open.');
+  if (settings.primaryUrls === '') printError('PRIMARY_URLS is not set: the page describes no writes.');
   return 0;
 });

@@ -5,32 +5,38 @@ import { ExportFailed, exportWorkspace } from '../operate/export/export.js';
 import { findNewestManifest, hashSha256, verifyExports } from '../operate/export/verify.js';
 import { loadSettings } from '../settings.js';
 import { readSettingsOfApp } from './admin-url.js';
-import { makeCommand, parseNames, printLine, sayError, showProgress, UsageError } from './command.js';
-
-const text = { type: 'string' } as const;
+import { makeCommand, makeOptions, parseNames, printError, printLine, showProgress, UsageError } from './command.js';
 
 export const exportCommand = makeCommand(
   {
-    ...{ workspace: text, out: text, resources: text, server: { ...text, default: 'replica' } },
-    ...{ from: text, to: text, gzip: { type: 'boolean' }, sign: text, previous: text, verify: text, key: text },
+    ...makeOptions('string', 'workspace', 'out', 'resources', 'from', 'to', 'sign', 'previous', 'verify', 'key'),
+    server: { type: 'string', default: 'replica' },
+    gzip: { type: 'boolean', default: false },
   },
-  async ({ verify, key, server, workspace, out, resources = '', from, to, gzip = false, sign, previous }) => {
+  async ({ verify, key, server, workspace, out, resources = '', from, to, gzip, sign, previous }) => {
     if (verify !== undefined && key !== undefined) return verifyAll(verify, readKey(key, createPublicKey));
     if (verify !== undefined || key !== undefined) throw new UsageError('--verify and --key need each other.');
     if (workspace === undefined || out === undefined) throw new UsageError('export needs --workspace and --out.');
     if (server !== 'replica' && server !== 'primary') throw new UsageError('--server takes replica or primary.');
     if (previous !== undefined && sign === undefined) throw new UsageError('--previous needs --sign.');
-    const beside = dirname(resolve(out));
-    if (!existsSync(beside)) throw new ExportFailed(`There is no folder ${beside} for the export. Make it first.`);
-    const before = () =>
+    const parent = dirname(resolve(out));
+    if (!existsSync(parent)) throw new ExportFailed(`There is no folder ${parent} for the export. Make it first.`);
+    const findPrevious = () =>
       previous === undefined ? findNewestManifest(workspace, out) : hashSha256(readFileSync(previous));
-    const signing = sign === undefined ? null : { key: readKey(sign, createPrivateKey), previous: before() };
-    const names = parseNames(resources);
+    const signing = sign === undefined ? null : { key: readKey(sign, createPrivateKey), previous: findPrevious() };
     const days = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
     const { onProgress, end } = makeProgressLine();
-    const manifest = await exportWorkspace(readSettingsOfApp(), {
-      ...{ workspace, out, resources: names, server, days, gzip, signing, onProgress },
-    }).finally(end);
+    const options = {
+      workspace,
+      out,
+      resources: parseNames(resources),
+      server,
+      days,
+      gzip,
+      signing,
+      onProgress,
+    } as const;
+    const manifest = await exportWorkspace(readSettingsOfApp(), options).finally(end);
     const { server: name, takenAt } = manifest.snapshot;
     printLine(`Workspace ${workspace} as of ${takenAt}, from ${name}:`);
     for (const { file, records, bytes } of manifest.files) printLine(`  ${file}: ${records} records, ${bytes} bytes`);
@@ -54,10 +60,10 @@ async function verifyAll(folder: string, key: KeyObject): Promise<number> {
   let sum = 0;
   const unproved = await verifyExports(folder, key, compared, ({ folder: path, sha256, manifest }, faults) => {
     printLine(`${path}, of ${manifest.snapshot.takenAt}, manifest ${sha256}: ${faults.length || 'no'} faults`);
-    for (const fault of faults) sayError(`${path}: ${fault}`);
+    for (const fault of faults) printError(`${path}: ${fault}`);
     sum += faults.length;
   });
-  for (const path of unproved) sayError(`${path}: it has no manifest.json of an export, so nothing in it is proved.`);
+  for (const path of unproved) printError(`${path}: it has no manifest.json of an export, so nothing in it is proved.`);
   printLine(compared ? 'The records were compared with a replica.' : 'The records were compared with no database.');
   return sum + unproved.length === 0 ? 0 : 1;
 }

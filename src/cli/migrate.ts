@@ -13,9 +13,17 @@ import { listInstalled, uninstall } from '../operate/migrate/uninstall.js';
 import { loadResources } from '../resource/definition/load.js';
 import { loadSettings } from '../settings.js';
 import { readAdminUrl, readSettingsOfApp, requireViews } from './admin-url.js';
-import { Failure, makeCommand, parseNames, parseWholeNumber, printLine, sayError, UsageError } from './command.js';
+import {
+  Failure,
+  makeCommand,
+  makeOptions,
+  parseNames,
+  parseWholeNumber,
+  printError,
+  printLine,
+  UsageError,
+} from './command.js';
 
-const flag = { type: 'boolean' } as const;
 const shared = { views: { type: 'string' }, wait: { type: 'string', default: '60' } } as const;
 
 async function removeGateway(isAgreed: boolean): Promise<number> {
@@ -34,39 +42,36 @@ async function removeGateway(isAgreed: boolean): Promise<number> {
 
 async function agrees(): Promise<boolean> {
   if (!process.stdin.isTTY) return false;
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question('Are all gateways of this database stopped, and shall this go? Type yes: ');
-  asking.close();
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question('Are all gateways of this database stopped, and shall this go? Type yes: ');
+  terminal.close();
   return answer.trim() === 'yes';
 }
 
 type Note = (change: string) => void;
 
 /** Options that replace the migration; they need no file of the app. */
-const instead = {
-  uninstall: ({ yes }: MigrateGiven) => removeGateway(yes === true),
-  repair: async ({ wait }: MigrateGiven, note: Note) => {
+const otherActions = {
+  uninstall: ({ yes }: MigrateFlags) => removeGateway(yes === true),
+  repair: async ({ wait }: MigrateFlags, note: Note) => {
     for (const change of await repair(readAdminUrl(), parseLockOptions(wait))) note(change);
   },
-  'wall-key': async ({ wait }: MigrateGiven, note: Note) => {
+  'wall-key': async ({ wait }: MigrateFlags, note: Note) => {
     const { wallKey } = loadSettings(process.env);
     const [changes, keys] = await addWallKey(readAdminUrl(), wallKey, parseLockOptions(wait));
     for (const change of changes) note(change);
     for (const key of keys) printLine(key);
   },
-  'retire-wall-keys': async ({ force, wait }: MigrateGiven, note: Note) => {
+  'retire-wall-keys': async ({ force, wait }: MigrateFlags, note: Note) => {
     const { wallKey } = loadSettings(process.env);
     const gone = await dropOtherWallKeys(readAdminUrl(), wallKey, force === true, parseLockOptions(wait));
     if (gone.length > 0) note(`retired the key ${gone.join(', ')} of the tenant wall`);
   },
 } as const;
 
-const migrateOptions = {
-  ...{ ...shared, list: flag, pending: flag, indexes: flag, force: flag, yes: flag },
-  ...{ uninstall: flag, repair: flag, 'wall-key': flag, 'retire-wall-keys': flag },
-} as const;
-type MigrateGiven = { readonly wait: string; readonly yes?: boolean; readonly force?: boolean };
+type MigrateFlags = { readonly wait: string; readonly yes?: boolean; readonly force?: boolean };
 const choices = ['list', 'pending', 'indexes', 'uninstall', 'repair', 'wall-key', 'retire-wall-keys'] as const;
+const migrateOptions = { ...shared, ...makeOptions('boolean', ...choices, 'force', 'yes') };
 
 export const migrateCommand = makeCommand(migrateOptions, async (options) => {
   const [choice, another] = choices.filter((name) => options[name]);
@@ -78,7 +83,7 @@ export const migrateCommand = makeCommand(migrateOptions, async (options) => {
     changes++;
     printLine(change);
   };
-  const run = Object.entries(instead).find(([name]) => name === choice)?.[1];
+  const run = Object.entries(otherActions).find(([name]) => name === choice)?.[1];
   if (run) {
     const code = await run(options, note);
     if (changes === 0 && code === undefined) printLine('nothing to do');
@@ -90,10 +95,10 @@ export const migrateCommand = makeCommand(migrateOptions, async (options) => {
     await createIndexes(readAdminUrl(), { viewsDir, onCreated: (name) => note(`created ${name}`), ...wait });
   else {
     const { resourcesDir, wallKey, registerMonths } = readSettingsOfApp();
-    const options = { viewsDir, resourcesDir, wallKey, registerMonths };
+    const files = { viewsDir, resourcesDir, wallKey, registerMonths };
     loadResources(resourcesDir);
-    if (choice !== undefined) return printStates(await listFiles(readAdminUrl(), options), choice === 'list');
-    await migrate(readAdminUrl(), { ...options, onChange: note, ...wait });
+    if (choice !== undefined) return printStates(await listFiles(readAdminUrl(), files), choice === 'list');
+    await migrate(readAdminUrl(), { ...files, onChange: note, ...wait });
   }
   if (changes === 0) printLine('nothing to do');
   return 0;
@@ -107,9 +112,13 @@ function printStates(states: readonly string[], isWhole: boolean): number {
   return files.length === 0 || isWhole ? 0 : 1;
 }
 
-const ofViews = { ...shared, drop: flag, create: flag, tables: { type: 'string' } } as const;
+const viewsOptions = {
+  ...shared,
+  ...makeOptions('boolean', 'drop', 'create'),
+  ...makeOptions('string', 'tables'),
+};
 
-export const viewsCommand = makeCommand(ofViews, async ({ drop, create, views, tables, ...options }) => {
+export const viewsCommand = makeCommand(viewsOptions, async ({ drop, create, views, tables, ...options }) => {
   if ((drop === true) === (create === true)) throw new UsageError('Give --drop or --create.');
   if (drop && views !== undefined) throw new UsageError('--drop takes no --views: it drops what was created.');
   if (create && tables !== undefined) throw new UsageError('--tables goes with --drop.');
@@ -130,5 +139,5 @@ export const viewsCommand = makeCommand(ofViews, async ({ drop, create, views, t
 
 /** Reads the seconds of --wait; a wait is announced on stderr. */
 function parseLockOptions(seconds: string): LockOptions {
-  return { waitMs: parseWholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: sayError };
+  return { waitMs: parseWholeNumber('--wait', seconds, 0, 86_400) * 1000, onWait: printError };
 }

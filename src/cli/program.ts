@@ -1,6 +1,6 @@
 import { suggest } from '../base/nearest-name.js';
 import { readProject } from '../base/paths.js';
-import { type Command, foldToOneLine, printText, sayErrors, UsageError, waitForOutput } from './command.js';
+import { type Command, foldToOneLine, printErrorText, printText, UsageError, waitForOutput } from './command.js';
 
 // pg looks for `navigator`, and without it for `Response`, which loads 9 MB of Node's HTTP client.
 if (!('navigator' in globalThis)) Object.assign(globalThis, { navigator: { userAgent: 'Node.js' } });
@@ -33,20 +33,17 @@ export async function runForExitCode(usage: Usage, args: readonly string[], run:
     const code = asksForHelp ? printHelp(usage) : await run(args);
     await waitForOutput();
     if (stdoutFault === undefined || stdoutFault.code === 'EPIPE') return code;
-    sayErrors(`The output could not be written (${stdoutFault.code}).`);
+    printErrorText(`The output could not be written (${stdoutFault.code}).`);
     return Math.max(code, 1);
   } catch (error) {
     const [text, exitCode] = explainFailure(error, usage) ?? [(error as Error).stack ?? String(error), 1];
-    sayErrors(text);
+    printErrorText(text);
     return exitCode;
   }
 }
 
 /** Errors by the name of their class, so that their modules need not be imported. */
-const exitCodes: Readonly<Record<string, number>> = {
-  ...{ SettingsError: 2, UsageError: 2 },
-  ...{ Failure: 1, MigrationFailed: 1, AdoptRefused: 1, StartRefused: 1, ExportFailed: 1 },
-};
+const refusals = ['Failure', 'MigrationFailed', 'AdoptRefused', 'StartRefused', 'ExportFailed'];
 
 const connectionFaults: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
@@ -68,13 +65,16 @@ const nextSteps: Readonly<Record<string, string>> = {
 
 const fileFaults = /^E(ACCES|PERM|NOENT|EXIST|NOTDIR|ISDIR|NOSPC|DQUOT|ROFS|IO)$/;
 
+type DatabaseOrSystemError = Error & Partial<Record<'code' | 'severity' | 'address' | 'port', string>>;
+
 /** Returns sentences without URLs and passwords; undefined for a bug, which is printed with its stack. */
 function explainFailure(error: unknown, usage: Usage): readonly [text: string, exitCode: number] | undefined {
   const { name, message, code = '', severity, address, port } = error as DatabaseOrSystemError;
   const isParsing = String(code).startsWith('ERR_PARSE_ARGS');
   if (isParsing || error instanceof UsageError)
     return [`${isParsing ? describeWrongOption(message, usage) : message}\nTry: ${usage.called} --help`, 2];
-  if (exitCodes[name] !== undefined) return [message, exitCodes[name]];
+  if (name === 'SettingsError') return [message, 2];
+  if (refusals.includes(name)) return [message, 1];
   if (error instanceof AggregateError && error.errors.length > 0) return explainFailure(error.errors[0], usage);
   const place = address ? ` at ${address}:${port}` : '';
   if (connectionFaults[code]) return [`The server${place} cannot be reached: ${connectionFaults[code]} (${code}).`, 1];
@@ -84,20 +84,12 @@ function explainFailure(error: unknown, usage: Usage): readonly [text: string, e
   }
   if (code === 'ERR_INVALID_URL') return ['A connection URL is not a valid URL.', 1];
   if (fileFaults.test(code)) return [message, 1];
-  return noAnswer.test(message)
-    ? [`The database did not answer in time, or closed the connection (${message}).`, 1]
-    : undefined;
+  if (noAnswer.test(message)) return [`The database did not answer in time, or closed the connection (${message}).`, 1];
+  return undefined;
 }
 
 const noAnswer =
   /^(timeout expired|Connection terminated|Query read timeout|Client has encountered a connection error)/;
-
-interface DatabaseOrSystemError extends Error {
-  readonly code?: string;
-  readonly severity?: string;
-  readonly address?: string;
-  readonly port?: number;
-}
 
 /** Keeps the first sentence of node:util, which names the fault, and drops its advice. */
 function describeWrongOption(message: string, { help }: Usage): string {

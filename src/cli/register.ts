@@ -1,6 +1,7 @@
 import { runAsAdmin } from '../postgres/admin.js';
 import { readAdminUrl } from './admin-url.js';
-import { type Command, makeCommand, printLine, printTable, printText, sayError, UsageError } from './command.js';
+import type { Command } from './command.js';
+import { makeCommand, makeOptions, printError, printLine, printTable, printText, UsageError } from './command.js';
 import { composeMomentSql, findWorkspace, rephrase, requireDay } from './tokens.js';
 
 type ReportRow = Readonly<Record<string, string | number | readonly string[] | null>>;
@@ -13,9 +14,8 @@ const copiesSql = `select resource, token_id as "tokenId", token, state, ${compo
 const readHeadings = ['HOUR', 'TOKEN', 'NAME', 'RESOURCE', 'REQUESTS', 'RECORDS', 'PERSONAL FIELDS'];
 const copyHeadings = ['COPY OF', 'TOKEN', 'NAME', 'STATE', 'LAST PASS', 'LAST CHANGES', 'LAST DIGEST'];
 
-const text = { type: 'string' } as const;
-const show = makeCommand(
-  { workspace: text, from: text, to: text, json: { type: 'boolean' } },
+const printRegister = makeCommand(
+  { ...makeOptions('string', 'workspace', 'from', 'to'), json: { type: 'boolean' } },
   async ({ workspace, from, to, json }) => {
     if (workspace === undefined) throw new UsageError('register needs --workspace.');
     for (const [option, day] of Object.entries({ from, to })) if (day !== undefined) requireDay(option, day);
@@ -27,9 +27,9 @@ const show = makeCommand(
       };
     });
     if (json) return printText(JSON.stringify({ reads, copies }, null, 2));
-    if (reads.length === 0) sayError('No personal data was read in this period.');
+    if (reads.length === 0) printError('No personal data was read in this period.');
     else printTable([readHeadings, ...reads.map(listCells)]);
-    if (copies.length === 0) return sayError('No token holds a copy.');
+    if (copies.length === 0) return printError('No token holds a copy.');
     printLine('');
     printTable([copyHeadings, ...copies.map(listCells)]);
   },
@@ -40,6 +40,6 @@ const listCells = (row: ReportRow): string[] =>
 
 /** Prints the register of reads, and the copies. */
 export const runRegister: Command = async (args) => {
-  await show(args).catch(rephrase);
+  await printRegister(args).catch(rephrase);
   return 0;
 };

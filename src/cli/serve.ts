@@ -8,14 +8,12 @@ import { type FromWorker, readStart, serveParent } from '../serve/workers/messag
 import type { Workers } from '../serve/workers/workers.js';
 import { hideSecrets, listMisspeltNames, loadSettings, type Settings } from '../settings.js';
 import { readSettingsOfApp } from './admin-url.js';
-import { makeCommand, parseWholeNumber, printText, sayError } from './command.js';
-
-const text = { type: 'string' } as const;
+import { makeCommand, makeOptions, parseWholeNumber, printError, printText } from './command.js';
 
 export const serve = makeCommand(
-  { port: text, 'ops-port': text, 'print-config': { type: 'boolean' } },
+  { ...makeOptions('string', 'port', 'ops-port'), 'print-config': { type: 'boolean' } },
   async ({ 'print-config': isPrinted, ...portOptions }) => {
-    if (!cluster.isWorker) for (const sentence of listMisspeltNames(process.env)) sayError(`Warning: ${sentence}`);
+    if (!cluster.isWorker) for (const sentence of listMisspeltNames(process.env)) printError(`Warning: ${sentence}`);
     const readAgain = (): Settings => readSettingsOfApp(parsePorts(portOptions));
     if (!isPrinted) return serveUntilStopped(readAgain(), readAgain);
     printText(JSON.stringify(hideSecrets(loadSettings(process.env, parsePorts(portOptions))), null, 2));
@@ -24,11 +22,10 @@ export const serve = makeCommand(
 );
 
 export function parsePorts(options: { port?: string | undefined; 'ops-port'?: string | undefined }): Partial<Settings> {
+  const { port, 'ops-port': opsPort } = options;
   return {
-    ...(options.port === undefined ? {} : { port: parseWholeNumber('--port', options.port, 0, 65535) }),
-    ...(options['ops-port'] === undefined
-      ? {}
-      : { opsPort: parseWholeNumber('--ops-port', options['ops-port'], 0, 65535) }),
+    ...(port !== undefined && { port: parseWholeNumber('--port', port, 0, 65535) }),
+    ...(opsPort !== undefined && { opsPort: parseWholeNumber('--ops-port', opsPort, 0, 65535) }),
   };
 }
 

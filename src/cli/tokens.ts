@@ -14,17 +14,19 @@ import {
   Failure,
   foldToOneLine,
   makeCommand,
+  makeOptions,
+  parseWholeNumber,
+  printError,
   printLine,
   printTable,
   printText,
-  sayError,
-  tryOut,
+  tryPrintLine,
   UsageError,
 } from './command.js';
 
-const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
+const json = { type: 'boolean' } as const;
 const create = makeCommand(
-  { workspace: text, owner: text, name: text, scopes: text, 'expires-in': text, limit: text, json: flag },
+  { ...makeOptions('string', 'workspace', 'owner', 'name', 'scopes', 'expires-in', 'limit'), json },
   async (options) => {
     const [workspace = '', owner, name = ''] = (['workspace', 'owner', 'name'] as const).map((option) => {
       if (options[option]) return options[option];
@@ -35,20 +37,21 @@ const create = makeCommand(
       throw new UsageError('--name must be 1 to 100 characters, without control characters.');
     const scopes = parseScopes(options.scopes ?? '', listScopes(loadResources(readSettingsOfApp().resourcesDir)));
     const expiresAt = parseExpiry(options['expires-in']);
-    const requestsPerMinute = parseLimit(options.limit);
+    const { limit } = options;
+    const requestsPerMinute = limit === undefined ? null : parseWholeNumber('--limit', limit, 1, 100_000);
     await runAsAdmin(readAdminUrl(), async (client) => {
       const workspaceId = await findWorkspace(client, workspace);
       const user = await client.query('select gateway.find_user($1, $2) as id', [workspaceId, owner]);
       const ownerId: string = user.rows[0].id;
       const order = { workspaceId, ownerId, name: trimmed, scopes, expiresAt, requestsPerMinute };
-      await show(await createToken(client, order), order, options.json);
+      await printToken(await createToken(client, order), order, options.json);
     });
   },
 );
 
 /** Creates a successor and revokes the token, in one statement. */
 const rotate = makeCommand(
-  { 'expires-in': text, json: flag },
+  { 'expires-in': { type: 'string' }, json },
   async (options, words) => {
     const id = parseTokenId(words);
     const expiresAt = parseExpiry(options['expires-in']);
@@ -57,9 +60,9 @@ const rotate = makeCommand(
     const { rows } = await runAsAdmin(readAdminUrl(), (client) =>
       client.query('select * from gateway.rotate_token($1, $2, $3, $4)', values),
     );
-    sayError(`Token ${id} is revoked.`);
+    printError(`Token ${id} is revoked.`);
     const { workspace_id: workspaceId, name, scopes, requests_per_minute: requestsPerMinute } = rows[0];
-    await show(successor, { workspaceId, name, scopes, expiresAt, requestsPerMinute }, options.json);
+    await printToken(successor, { workspaceId, name, scopes, expiresAt, requestsPerMinute }, options.json);
   },
   true,
 );
@@ -68,33 +71,33 @@ const revoke = makeCommand(
   {},
   async (_, words) => {
     const id = parseTokenId(words);
-    const { revokedAt, now } = await runAsAdmin(readAdminUrl(), (client) => revokeToken(client, id));
-    sayError(now ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${formatMoment(revokedAt)}.`);
+    const { revokedAt, isNew } = await runAsAdmin(readAdminUrl(), (client) => revokeToken(client, id));
+    printError(isNew ? `Token ${id} is revoked.` : `Token ${id} was revoked before, at ${formatMoment(revokedAt)}.`);
   },
   true,
 );
 
 /** Reads in batches, because an operator can have more tokens than fit in memory. */
-const list = makeCommand({ workspace: text, json: flag }, (options) =>
+const list = makeCommand({ workspace: { type: 'string' }, json }, (options) =>
   runAsAdmin(readAdminUrl(), async (client) => {
     const workspaceId = options.workspace === undefined ? null : await findWorkspace(client, options.workspace);
-    const cursor = client.query(new Cursor<ListedToken>(listedColumns, [workspaceId]));
+    const cursor = client.query(new Cursor<ListedToken>(listSql, [workspaceId]));
     const widths: number[] = [];
     let opening = '[';
     for (let rows = await cursor.read(1000); rows.length > 0; rows = await cursor.read(1000)) {
-      const headings = widths.length === 0 ? [Object.keys(columns)] : [];
+      const headings = widths.length === 0 ? [Object.keys(columnNames)] : [];
       if (options.json) printText(opening + JSON.stringify(rows, null, 2).slice(1, -2));
       else printTable([...headings, ...rows.map(listTokenCells)], widths);
       opening = ',';
     }
     if (options.json) printText(opening === '[' ? '[]' : ']');
-    else if (opening === '[') sayError('There are no tokens.');
+    else if (opening === '[') printError('There are no tokens.');
   }),
 );
 
-const prune = makeCommand({ 'expired-before': text }, async ({ 'expired-before': day = '' }) => {
+const prune = makeCommand({ 'expired-before': { type: 'string' } }, async ({ 'expired-before': day = '' }) => {
   requireDay('expired-before', day);
-  const { rows } = await runAsAdmin(readAdminUrl(), (client) => client.query(pruned, [day]));
+  const { rows } = await runAsAdmin(readAdminUrl(), (client) => client.query(pruneSql, [day]));
   printLine(`${rows[0].count} expired tokens are deleted.`);
 });
 
@@ -135,26 +138,17 @@ interface CreatedToken {
 }
 
 export async function createToken(client: pg.ClientBase, order: TokenOrder): Promise<CreatedToken> {
-  const created = { id: randomUUID(), token: makeToken() };
   const { workspaceId, ownerId, name, scopes, expiresAt, requestsPerMinute = null } = order;
-  const values = [
-    created.id,
-    workspaceId,
-    ownerId,
-    name,
-    hashToken(created.token),
-    scopes,
-    expiresAt,
-    requestsPerMinute,
-  ];
+  const [id, token] = [randomUUID(), makeToken()];
+  const values = [id, workspaceId, ownerId, name, hashToken(token), scopes, expiresAt, requestsPerMinute];
   await client.query('select gateway.create_token($1, $2, $3, $4, $5, $6, $7, null, $8)', values);
-  return created;
+  return { id, token };
 }
 
-/** `now` is false if the token was revoked before. Raises SQLSTATE WG004 for an unknown id. */
-export async function revokeToken(client: pg.ClientBase, id: string): Promise<{ revokedAt: Date; now: boolean }> {
+/** `isNew` is false if the token was revoked before. Raises SQLSTATE WG004 for an unknown id. */
+export async function revokeToken(client: pg.ClientBase, id: string): Promise<{ revokedAt: Date; isNew: boolean }> {
   const { rows } = await client.query('select * from gateway.revoke_token($1)', [id]);
-  return { revokedAt: rows[0].revoked_at, now: rows[0].revoked_now };
+  return { revokedAt: rows[0].revoked_at, isNew: rows[0].revoked_now };
 }
 
 /** Raises SQLSTATE WG001 if no workspace matches, or several do. */
@@ -163,15 +157,15 @@ export async function findWorkspace(client: pg.ClientBase, idOrName: string): Pr
 }
 
 /** Prints a plain token, as no other function does. Throws Failure when stdout does not take it. */
-async function show(
+async function printToken(
   { id, token }: CreatedToken,
   { name, workspaceId, scopes, expiresAt, requestsPerMinute = null }: Omit<TokenOrder, 'ownerId'>,
   json = false,
 ): Promise<void> {
   const expires = formatMoment(expiresAt);
   if (!json)
-    sayError(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
-  const fault = await tryOut(
+    printError(`Token ${id} "${name}" for ${scopes.join(', ')}; expires ${expires ?? 'never'}. It is shown this once:`);
+  const fault = await tryPrintLine(
     json ? JSON.stringify({ id, token, name, workspaceId, scopes, expiresAt: expires, requestsPerMinute }) : token,
   );
   if (fault === null) return;
@@ -184,13 +178,13 @@ type ListedToken = Readonly<Record<string, string | number | readonly string[] |
 
 export const composeMomentSql = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
-const listedColumns = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
+const listSql = `select id, workspace_id as "workspaceId", workspace_name as "workspaceName", name, scopes,
   ${composeMomentSql('created_at')} as "createdAt", ${composeMomentSql('expires_at')} as "expiresAt", ${composeMomentSql('revoked_at')} as "revokedAt",
   rotated_from as "rotatedFrom", state, ${composeMomentSql('last_used_at')} as "lastUsedAt",
   requests_per_minute as "requestsPerMinute" from gateway.list_tokens($1)`;
 
 /** Deletes expired tokens; a remaining successor forgets its predecessor. */
-const pruned = `with gone as (
+const pruneSql = `with gone as (
     select id from gateway.api_tokens where expires_at < least($1::date::timestamp at time zone 'UTC', now())),
   freed as (update gateway.api_tokens set rotated_from = null
     where rotated_from in (select id from gone) and id not in (select id from gone)),
@@ -198,13 +192,20 @@ const pruned = `with gone as (
   deleted as (delete from gateway.api_tokens where id in (select id from gone) returning 1)
   select count(*) from deleted`;
 
-const columns = {
-  ...{ ID: 'id', STATE: 'state', CREATED: 'createdAt', EXPIRES: 'expiresAt', 'LAST USED': 'lastUsedAt' },
-  ...{ LIMIT: 'requestsPerMinute', WORKSPACE: 'workspaceName', NAME: 'name', SCOPES: 'scopes' },
+const columnNames = {
+  ID: 'id',
+  STATE: 'state',
+  CREATED: 'createdAt',
+  EXPIRES: 'expiresAt',
+  'LAST USED': 'lastUsedAt',
+  LIMIT: 'requestsPerMinute',
+  WORKSPACE: 'workspaceName',
+  NAME: 'name',
+  SCOPES: 'scopes',
 };
 
 const listTokenCells = (token: ListedToken): string[] =>
-  Object.values(columns).map((name) => [token[name] ?? (name === 'expiresAt' ? 'never' : '-')].flat().join(' '));
+  Object.values(columnNames).map((name) => [token[name] ?? (name === 'expiresAt' ? 'never' : '-')].flat().join(' '));
 
 function formatMoment(date: Date | null): string | null {
   return date === null ? null : date.toISOString().replace(/\.\d+Z$/, 'Z');
@@ -232,13 +233,6 @@ function parseExpiry(within = '90d'): Date | null {
 export function requireDay(option: string, day: string): void {
   if (!fieldTypes.date.query.isValue(day))
     throw new UsageError(`--${option} must be a date such as 2026-03-31, not "${day}".`);
-}
-
-function parseLimit(limit: string | undefined): number | null {
-  if (limit === undefined) return null;
-  if (!/^[1-9]\d{0,5}$/.test(limit) || Number(limit) > 100_000)
-    throw new UsageError(`--limit must be a whole number from 1 to 100000, not "${limit}".`);
-  return Number(limit);
 }
 
 function parseTokenId([text, ...others]: readonly string[]): string {

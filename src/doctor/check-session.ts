@@ -16,7 +16,7 @@ import {
 } from '../postgres/database-errors.js';
 import { type LoginKind, listSessionSettings } from '../postgres/wire/session.js';
 import { getAnnouncedPid, getStream, Login } from '../postgres/wire/wire.js';
-import { fail, faultIf, getTitle, type Item, sumUp, warn } from './finding.js';
+import { getTitle, type Item, makeItem } from './finding.js';
 
 // The connection of the checks, the meaning of its ends, and the transactions in which checks try statements.
 
@@ -51,9 +51,10 @@ function isOccupied(error: unknown): boolean {
 }
 
 /** Marks an item whose statement exceeded its time; a server that is not judged is looked at again later. */
-function toSlow(item: Item): Item {
+function makeSlowItem(item: Item): Item {
+  const code = item.level === 'refused' ? 'connection' : item.code;
   const detail = `${getTitle(item)} takes too long, so it is not judged.`;
-  return { ...fail(item.level === 'refused' ? 'connection' : item.code, detail, item.object), advice: slowAdvice };
+  return { ...makeItem('failed', code, detail, item.object), advice: slowAdvice };
 }
 
 export function isSlow({ advice }: Item): boolean {
@@ -68,7 +69,7 @@ export async function runReadOnly(
   client: pg.Client,
   { settings = '', object = '' }: { readonly settings?: string; readonly object?: string | null },
   check: () => Promise<Item[]>,
-  refused: (error: pg.DatabaseError) => Item[],
+  describeRefusal: (error: pg.DatabaseError) => Item[],
 ): Promise<Item[]> {
   try {
     await client.query(
@@ -79,10 +80,10 @@ export async function runReadOnly(
     if (isOccupied(error))
       return object === null
         ? []
-        : [fail('connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
+        : [makeItem('failed', 'connection', `It cannot be checked now: ${(error as Error).message}.`, object)];
     if (/^(08|53|57P|58|$)/.test(getSqlState(error) ?? '')) throw error;
-    const items = refused(error as pg.DatabaseError);
-    return getSqlState(error) === queryCanceled ? items.map(toSlow) : items;
+    const items = describeRefusal(error as pg.DatabaseError);
+    return getSqlState(error) === queryCanceled ? items.map(makeSlowItem) : items;
   } finally {
     await client.query('rollback').catch(() => undefined); // a lost connection has rolled back
   }
@@ -93,15 +94,21 @@ export function describeConnectionError(error: unknown): Item[] {
   const { code = '', message } = error as { code?: string; message: string };
   const reason =
     code === protocolViolation ? `a pooler reports: ${message} (08P01)` : message || code || 'no reason given';
+  const late = 'It answers, but not within 5 s, so it is not judged.';
   if (message === 'Query read timeout')
-    return [{ ...fail('connection', 'It answers, but not within 5 s, so it is not judged.'), advice: slowAdvice }];
+    return [
+      {
+        ...makeItem('failed', 'connection', late),
+        advice: slowAdvice,
+      },
+    ];
   if (code === queryCanceled)
-    return [fail('role_settings', 'statement_timeout of the role ends the statements of the check.')];
+    return [makeItem('failed', 'role_settings', 'statement_timeout of the role ends the statements of the check.')];
   if (/^(28|3D)/.test(code) || (getSqlState(error) !== undefined && getDatabaseErrorKind(error) !== 'retry'))
-    return [sumUp('connection', [`it refuses: ${reason}${code && ` (${code})`}`])];
+    return [makeItem('refused', 'connection', `it refuses: ${reason}${code && ` (${code})`}.`)];
   const isTls = /CERT|SIGNED|^ERR_(TLS|SSL)|^EPROTO$/.test(code) || /\bSSL\b|\bTLS\b/.test(message);
-  const tls = isTls ? [fail('encryption', `TLS fails: ${message}.`)] : [];
-  return [...tls, fail('connection', `It cannot be reached now: ${reason}.`)];
+  const tls = isTls ? [makeItem('failed', 'encryption', `TLS fails: ${message}.`)] : [];
+  return [...tls, makeItem('failed', 'connection', `It cannot be reached now: ${reason}.`)];
 }
 
 export function checkEncryption(client: pg.Client): Item {
@@ -109,11 +116,16 @@ export function checkEncryption(client: pg.Client): Item {
   const { remoteAddress = '' } = stream;
   if (stream instanceof TLSSocket)
     return stream.authorized
-      ? sumUp('encryption', [], `${stream.getProtocol()}, and the certificate is verified.`)
-      : warn('encryption', "The server's certificate is not verified, so another server could take its place.");
+      ? makeItem('ok', 'encryption', `${stream.getProtocol()}, and the certificate is verified.`)
+      : makeItem(
+          'warning',
+          'encryption',
+          "The server's certificate is not verified, so another server could take its place.",
+        );
   const isLocal = remoteAddress === '' || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
-  const faults = faultIf(!isLocal, 'Traffic to PostgreSQL is unencrypted');
-  return sumUp('encryption', faults, 'None: the server is on this machine.', '', 'warning');
+  return isLocal
+    ? makeItem('ok', 'encryption', 'None: the server is on this machine.')
+    : makeItem('warning', 'encryption', 'Traffic to PostgreSQL is unencrypted.');
 }
 
 const backendPid = 'select pg_backend_pid() as pid';
@@ -131,14 +143,14 @@ export async function checkPooler(
   namedStatements: boolean,
 ): Promise<{ isPooled: boolean; item: Item }> {
   if ((await readPid(client, { text: backendPid })) === getAnnouncedPid(client))
-    return { isPooled: false, item: sumUp('pooler', [], 'None: the connection ends at PostgreSQL.') };
+    return { isPooled: false, item: makeItem('ok', 'pooler', 'None: the connection ends at PostgreSQL.') };
   if (!namedStatements)
-    return { isPooled: true, item: sumUp('pooler', [], 'There is one, and statements have no names.') };
+    return { isPooled: true, item: makeItem('ok', 'pooler', 'There is one, and statements have no names.') };
   const second = await connect();
   try {
     const keeps = await keepsPrepared(client, second);
     const whenKept = 'There is one, and prepared statements survive it.';
-    const item = keeps ? sumUp('pooler', [], whenKept) : warn('pooler', losesPrepared);
+    const item = keeps ? makeItem('ok', 'pooler', whenKept) : makeItem('warning', 'pooler', losesPrepared);
     return { isPooled: true, item };
   } finally {
     await second.end().catch(() => undefined);

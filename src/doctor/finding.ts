@@ -1,11 +1,8 @@
 import type texts from '../../config/check/advice.json';
 import { readProject } from '../base/paths.js';
 
-/** Advice by the code of a finding; docs/reference/check.md explains each code. */
-export const advice = JSON.parse(readProject('config/check/advice.json')) as Readonly<Record<FindingCode, string>>;
-
 export type FindingCode = keyof typeof texts;
-/** `serve` does not start when an item is refused; `check` exits with 1 when one failed or is refused. */
+/** `serve` starts with a failed item, which is a fault that can pass, and not with a refused one; `check` exits with 1 for both. */
 export type Level = 'ok' | 'warning' | 'failed' | 'refused';
 
 export interface Finding {
@@ -20,11 +17,17 @@ export interface Finding {
   readonly advice: string;
 }
 
-/** `advice` replaces the code's advice when the cause is known better. */
+/** A finding of one server or of the settings. `advice` replaces the code's advice when the cause is known better. */
 export type Item = Omit<Finding, 'where' | 'advice'> & { readonly advice?: string | null | undefined };
 
+/** Makes a finding of an item, with the advice of its code. */
 export function placeItem(where: string, item: Item): Finding {
-  return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? advice[item.code]) };
+  return { ...item, where, advice: item.level === 'ok' ? '' : (item.advice ?? readAdvice()[item.code]) };
+}
+
+/** Reads the advice by the code of a finding; docs/reference/check.md explains each code. */
+export function readAdvice(): Readonly<Record<FindingCode, string>> {
+  return JSON.parse(readProject('config/check/advice.json'));
 }
 
 /** Returns text such as "view gateway.klanten". */
@@ -32,33 +35,20 @@ export function getTitle({ code, object }: Item): string {
   return `${code.replaceAll('_', ' ')} ${object}`.trim();
 }
 
-/** Joins all faults into one item, or makes an item that is ok. */
-export function sumUp(
+export function makeItem(level: Level, code: FindingCode, detail: string, object = ''): Item {
+  return { level, code, object, detail };
+}
+
+/** Joins all faults into one item of the level, or makes an item that is ok. `file` is the definition that the operator has to mend. */
+export function summarizeFaults(
   code: FindingCode,
   faults: readonly string[],
-  whenOk = '',
-  object = '',
-  whenNot: Level = 'refused',
+  options: { whenOk?: string; object?: string; level?: Level; file?: string } = {},
 ): Item {
-  if (faults.length === 0) return { level: 'ok', code, object, detail: whenOk };
-  return { level: whenNot, code, object, detail: `${faults.join('; ')}.` };
-}
-
-/** Makes an item for a fault that can pass, so that `serve` starts. */
-export function fail(code: FindingCode, detail: string, object = ''): Item {
-  return { level: 'failed', code, object, detail };
-}
-
-export function warn(code: FindingCode, detail: string, object = ''): Item {
-  return { level: 'warning', code, object, detail };
-}
-
-export function faultIf(condition: boolean, fault: string): string[] {
-  return condition ? [fault] : [];
-}
-
-export function nameFile(faults: readonly string[], { file }: { readonly file: string }): readonly string[] {
-  return faults.length === 0 ? faults : [...faults, `the definition is ${file}`];
+  const { whenOk = '', object = '', level = 'refused', file } = options;
+  if (faults.length === 0) return makeItem('ok', code, whenOk, object);
+  const sentences = file === undefined ? faults : [...faults, `the definition is ${file}`];
+  return makeItem(level, code, `${sentences.join('; ')}.`, object);
 }
 
 export function readCheckSql(name: string): string {

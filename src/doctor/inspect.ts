@@ -7,18 +7,18 @@ import type { Resource } from '../resource/definition/resource.js';
 import { getPlainViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { checkEncryption, checkPooler, connectForCheck, describeConnectionError } from './check-session.js';
-import { type Finding, getTitle, type Item, placeItem, sumUp } from './finding.js';
-import { scanItems } from './scans.js';
+import { type Finding, getTitle, type Item, makeItem, placeItem } from './finding.js';
+import { checkScans } from './scans.js';
 import { checkCollations, checkKeyring, checkServer, checkTimeZone, checkTokens, checkWall } from './server-checks.js';
-import { checkProjection, checkWallKey, type InspectionInput } from './setting-checks.js';
+import { type CheckInput, checkProjection, checkWallKey } from './setting-checks.js';
 import type { ThoroughChecks } from './thorough/thorough.js';
-import { type CheckedServer, judge, makeCheckResult, type ServerKind, stranger } from './verdicts.js';
+import { type CheckedServer, judgeServers, makeCheckResult, type ServerKind, strangerResult } from './verdicts.js';
 import { checkApplied, checkCreate, checkViews, getViewNeed, listWriteNeeds } from './view-checks.js';
 
 /** `start` covers all that keeps the gateway from serving; `all` adds stored values, plans and trial writes, which only `check` loads. */
 export type Depth = 'start' | 'all';
 
-export interface Inspections {
+export interface InspectionResult {
   readonly findings: readonly Finding[];
   /** Servers, counted from 0, which are to be checked, entirely or some of their views, before their first use. */
   readonly unchecked: ReadonlyMap<number, CheckResult>;
@@ -31,12 +31,13 @@ export async function inspect(
   settings: Settings,
   resources: readonly Resource[],
   depth: Depth = 'start',
-): Promise<Inspections> {
+): Promise<InspectionResult> {
   const thoroughChecks =
     depth === 'all' ? await (await import('./thorough/thorough.js')).checkThoroughly(settings, resources) : null;
   const replicas = splitUrls(settings.replicaUrls);
   const { projection, items } = await checkProjection(settings, resources);
-  if (replicas.length === 0) items.push(sumUp('replicas', ['REPLICA_URLS is not set: there is nothing to read from']));
+  if (replicas.length === 0)
+    items.push(makeItem('refused', 'replicas', 'REPLICA_URLS is not set: there is nothing to read from.'));
   items.push(checkWallKey(settings));
   const inspection = { settings, resources, projection, thoroughChecks };
   const primaries = splitUrls(settings.primaryUrls);
@@ -46,13 +47,11 @@ export async function inspect(
       inspectServer({ kind: 'primary', at, name: length === 1 ? 'primary' : `primary ${at + 1}` }, url, inspection),
     ),
   ]);
-  const verdicts = judge(servers);
+  const verdicts = judgeServers(servers);
   items.push(...verdicts.cluster);
+  items.unshift(...(thoroughChecks?.items ?? []));
   return {
-    findings: [
-      ...[...(thoroughChecks?.items ?? []), ...items].map((item) => placeItem('settings', item)),
-      ...verdicts.findings,
-    ],
+    findings: [...items.map((item) => placeItem('settings', item)), ...verdicts.findings],
     unchecked: verdicts.unchecked('replica'),
     uncheckedPrimaries: verdicts.unchecked('primary'),
     system: verdicts.system,
@@ -65,24 +64,25 @@ export async function fitSettings(
   resources: readonly Resource[],
   observe: Observe,
   isSuccessor = false,
-): Promise<{ settings: Settings; unfit: readonly UnfitServer[]; isDoubtful: boolean } & Omit<Inspections, 'findings'>> {
+): Promise<
+  { settings: Settings; unfit: readonly UnfitServer[]; isDoubtful: boolean } & Omit<InspectionResult, 'findings'>
+> {
   const { findings, ...inspected } = await inspect(settings, resources);
   const refused = findings.filter(({ level }) => level === 'refused');
   const wrong = isSuccessor ? refused.filter(({ where }) => where === 'settings') : refused;
   const isDoubtful = findings.some(({ level, code }) => level === 'refused' || code === 'dropped');
-  const unrefused = { ...inspected, isDoubtful };
   if (wrong.length > 0) {
     const reasons = wrong.map((finding) => `${finding.where}: ${getTitle(finding)}: ${finding.detail}`);
-    const ofSettings = wrong.every(({ where }) => where === 'settings');
-    throw new (ofSettings ? SettingsError : StartRefused)(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
+    const areSettings = wrong.every(({ where }) => where === 'settings');
+    throw new (areSettings ? SettingsError : StartRefused)(`The gateway does not start:\n  ${reasons.join('\n  ')}`);
   }
   const failed = findings.filter(({ level }) => level === 'failed' || level === 'refused'); // refused items of a successor
   for (const finding of failed) observe({ type: 'server_unfit', ...describeUnfitServer(finding) });
   const unfit = failed.filter(({ code }) => code !== 'connection').map(describeUnfitServer); // the states of the servers report those
   const losesPrepared = findings.some(({ code, level }) => code === 'pooler' && level === 'warning');
-  if (!losesPrepared) return { settings, unfit, ...unrefused };
-  observe({ type: 'named_statements_off' });
-  return { settings: { ...settings, namedStatements: false }, unfit, ...unrefused };
+  if (losesPrepared) observe({ type: 'named_statements_off' });
+  const fitted = losesPrepared ? { ...settings, namedStatements: false } : settings;
+  return { ...inspected, settings: fitted, unfit, isDoubtful };
 }
 
 function describeUnfitServer(finding: Finding): UnfitServer {
@@ -93,20 +93,20 @@ function describeUnfitServer(finding: Finding): UnfitServer {
 export async function checkServerLate(
   kind: ServerKind,
   url: string,
-  { settings, resources, system }: Omit<InspectionInput, 'projection'> & Pick<Inspections, 'system'>,
+  { settings, resources, system }: Omit<CheckInput, 'projection'> & Pick<InspectionResult, 'system'>,
 ): Promise<CheckResult> {
   const { projection } = await checkProjection(settings, resources);
   const inspection = { settings, resources, projection, thoroughChecks: null };
   const server = await inspectServer({ kind, at: 0, name: kind }, url, inspection);
   const result = makeCheckResult(server.items);
   if (server.system === undefined) return { ...result, refusal: result.refusal ?? 'it cannot be checked' };
-  return server.system === (system ?? server.system) ? result : stranger;
+  return server.system === (system ?? server.system) ? result : strangerResult;
 }
 
-type Inspecting = InspectionInput & { readonly thoroughChecks: ThoroughChecks | null };
+type InspectionInput = CheckInput & { readonly thoroughChecks: ThoroughChecks | null };
 
-async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGenerator<Item[]> {
-  const { settings, resources, thoroughChecks } = inspection;
+async function* checkReplica(client: pg.Client, input: InspectionInput): AsyncGenerator<Item[]> {
+  const { settings, resources, thoroughChecks } = input;
   yield await checkTimeZone(client, settings.timeZone);
   yield await checkWall(client, settings);
   yield await checkTokens(client);
@@ -115,49 +115,49 @@ async function* checkReplica(client: pg.Client, inspection: Inspecting): AsyncGe
   yield views;
   yield await checkApplied(client, resources);
   const fitting = resources.filter((_, i) => views[i]?.level === 'ok'); // the causes of the other findings are known
-  const scans = await scanItems(client, fitting.flatMap(getPlainViews));
+  const scans = await checkScans(client, fitting.flatMap(getPlainViews));
   yield scans;
-  if (thoroughChecks) yield* thoroughChecks.replica(client, inspection, views, scans);
+  if (thoroughChecks) yield* thoroughChecks.checkReplica(client, input, views, scans);
 }
 
-async function* checkPrimary(client: pg.Client, inspection: Inspecting, takesWrites: boolean): AsyncGenerator<Item[]> {
-  const { settings, resources, thoroughChecks } = inspection;
+async function* checkPrimary(client: pg.Client, input: InspectionInput, takesWrites: boolean): AsyncGenerator<Item[]> {
+  const { settings, resources, thoroughChecks } = input;
   yield await checkWall(client, settings);
   yield await checkTokens(client, null); // replicas look tokens up first: a lock here keeps no write from the primary
   const views = await checkViews(client, resources.flatMap(listWriteNeeds));
   if (takesWrites) for (const resource of resources) views.push(...(await checkCreate(client, resource)));
-  const ofWrites = resources.flatMap(({ write }) => write?.view ?? []);
-  const scans = await scanItems(client, [...resources.flatMap(getPlainViews), ...ofWrites]);
-  yield [...views, ...scans.filter(({ object }) => ofWrites.includes(object))];
+  const writeViews = resources.flatMap(({ write }) => write?.view ?? []);
+  const scans = await checkScans(client, [...resources.flatMap(getPlainViews), ...writeViews]);
+  yield [...views, ...scans.filter(({ object }) => writeViews.includes(object))];
   if (thoroughChecks && takesWrites && views.every(({ level }) => level === 'ok'))
-    yield* thoroughChecks.primary(client, inspection);
+    yield* thoroughChecks.checkPrimary(client, input);
 }
 
 async function inspectServer(
-  which: Pick<CheckedServer, 'kind' | 'at' | 'name'>,
+  identity: Pick<CheckedServer, 'kind' | 'at' | 'name'>,
   url: string,
-  inspection: Inspecting,
+  inspection: InspectionInput,
 ): Promise<CheckedServer> {
   const { namedStatements } = inspection.settings;
   const items: Item[] = [];
-  const connect = (): Promise<pg.Client> => connectForCheck(url, which.kind, inspection.settings);
+  const connect = (): Promise<pg.Client> => connectForCheck(url, identity.kind, inspection.settings);
   let client: pg.Client | null = null;
   let system: string | undefined;
   try {
     client = await connect();
-    items.push(sumUp('connection', [], 'It answers.'), checkEncryption(client));
+    items.push(makeItem('ok', 'connection', 'It answers.'), checkEncryption(client));
     const { isPooled, item } = await checkPooler(client, connect, namedStatements);
-    const server = await checkServer(client, which.kind, inspection, isPooled);
+    const server = await checkServer(client, identity.kind, inspection, isPooled);
     items.push(item, ...server.items, ...(await checkCollations(client)));
     system = server.system;
     const takesWrites = server.items.some(({ code, level }) => code === 'recovery' && level === 'ok');
-    const more =
-      which.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
-    for await (const some of more) items.push(...some);
+    const checks =
+      identity.kind === 'replica' ? checkReplica(client, inspection) : checkPrimary(client, inspection, takesWrites);
+    for await (const checked of checks) items.push(...checked);
   } catch (error) {
     items.push(...describeConnectionError(error));
   } finally {
     await client?.end().catch(() => undefined);
   }
-  return { ...which, where: `${which.name} (${getServerName(url)})`, system, items };
+  return { ...identity, where: `${identity.name} (${getServerName(url)})`, system, items };
 }

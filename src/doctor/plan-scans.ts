@@ -47,7 +47,7 @@ export interface Scans {
   readonly comparisons: readonly Comparison[];
   readonly functions: readonly string[];
   /** Aliases of rows of which the plan only learns whether one exists. */
-  readonly verdicts: ReadonlySet<string>;
+  readonly existenceTests: ReadonlySet<string>;
 }
 
 export function findScans(plan: QueryPlan): Scans {
@@ -55,8 +55,8 @@ export function findScans(plan: QueryPlan): Scans {
   const ctes = new Map(
     nodes.flatMap((node) => (node['Subplan Name']?.startsWith('CTE ') ? [[node['Subplan Name'].slice(4), node]] : [])),
   );
-  const verified = new Set(nodes.filter(readsWallKeys).map(findParameter));
-  const workspaces = new Set(nodes.flatMap((node) => listWorkspaceParameters(node, verified)));
+  const verifiedParameters = new Set(nodes.filter(readsWallKeys).map(findParameter));
+  const workspaces = new Set(nodes.flatMap((node) => listWorkspaceParameters(node, verifiedParameters)));
   const tables = new Map<string, string>();
   const subqueries = new Map<string, string[]>();
   for (const node of nodes) {
@@ -70,8 +70,8 @@ export function findScans(plan: QueryPlan): Scans {
     tables,
     subqueries,
     comparisons,
-    functions: [...new Set(listTexts(plan).flatMap(listCalls))].filter((name) => name !== 'gateway.workspace'),
-    verdicts: new Set(nodes.filter(isVerdict).flatMap(listAliases)),
+    functions: [...new Set(listTexts(plan).flatMap(listCalls))],
+    existenceTests: new Set(nodes.filter(isExistenceTest).flatMap(listAliases)),
   };
 }
 
@@ -89,7 +89,7 @@ function listCalls(text: string): string[] {
 }
 
 /** Recognizes `(select true from … where …)`, by which a row goes with the deleted record above it. */
-function isVerdict({ 'Parent Relationship': relationship, Output: output = [] }: QueryPlan): boolean {
+function isExistenceTest({ 'Parent Relationship': relationship, Output: output = [] }: QueryPlan): boolean {
   return relationship === 'SubPlan' && /^(true|bool_and\(.*\))$/.test(output.join());
 }
 
@@ -117,9 +117,9 @@ function listWorkspaceParameters(plan: QueryPlan, verified: ReadonlySet<string |
   const name = findParameter(plan);
   const { Output: [output = '', ...others] = [] } = plan;
   const [, first, second] = /^COALESCE\((\(.*\)\.col1|\$\d+), (.*)\)$/.exec(stripCasts(output)) ?? [];
-  const isOne =
+  const isSessionWorkspace =
     first === undefined ? isWorkspace(stripCasts(output)) : verified.has(first) && isWorkspace(second as string);
-  return name !== undefined && isOne && others.length === 0 ? [name] : [];
+  return name !== undefined && isSessionWorkspace && others.length === 0 ? [name] : [];
 }
 
 const isWorkspace = (text: string): boolean => text === 'gateway.workspace()';
@@ -136,12 +136,16 @@ const boundSide: Readonly<Record<string, string>> = {
 /** Lists comparisons that hold. A condition of an outer join binds only its nullable side. */
 function listComparisons(node: QueryPlan, workspaces: ReadonlySet<string>): Comparison[] {
   const { Alias, Plans = [], 'Join Type': join } = node;
-  const side = (relationship: string): Set<string> => {
+  const listAliasesOf = (relationship: string): Set<string> => {
     const nodes = Plans.filter((each) => each['Parent Relationship'] === relationship).flatMap(listNodes);
     return new Set(nodes.flatMap((each) => each.Alias ?? []));
   };
   const bound =
-    Alias !== undefined ? new Set([Alias]) : join && join in boundSide ? side(boundSide[join] as string) : undefined;
+    Alias !== undefined
+      ? new Set([Alias])
+      : join && join in boundSide
+        ? listAliasesOf(boundSide[join] as string)
+        : undefined;
   const joined = ['Index Cond', 'Recheck Cond', 'Hash Cond', 'Merge Cond', 'Join Filter'] as const;
   const conditions = joined.map((key) => node[key]);
   // Rows of an inner nested loop met the condition of the scan inside it, on both sides.
@@ -164,7 +168,7 @@ function listEqualities(conditions: readonly (string | undefined)[], workspaces:
   return conditions
     .flatMap((condition) => (condition === undefined ? [] : splitConjuncts(condition)))
     .flatMap((conjunct) => {
-      const sides = split(conjunct, ' = ');
+      const sides = splitOutside(conjunct, ' = ');
       if (sides.length !== 2) return [];
       const [left, right] = sides.map((side) => parseTerm(side, workspaces)) as [Term | null, Term | null];
       if (left === null || right === null) return [];
@@ -179,8 +183,8 @@ function listEqualities(conditions: readonly (string | undefined)[], workspaces:
 function splitConjuncts(condition: string): string[] {
   const inner = stripBrackets(condition);
   const [, coalesced] = /^COALESCE\((.*), false\)$/.exec(inner) ?? [];
-  if (coalesced !== undefined && split(coalesced, ', ').length === 1) return splitConjuncts(coalesced);
-  const pieces = split(inner, ' AND ');
+  if (coalesced !== undefined && splitOutside(coalesced, ', ').length === 1) return splitConjuncts(coalesced);
+  const pieces = splitOutside(inner, ' AND ');
   return pieces.length === 1 ? [inner] : pieces.flatMap(splitConjuncts);
 }
 
@@ -192,7 +196,7 @@ function parseTerm(text: string, workspaces: ReadonlySet<string>): Term | null {
   return alias === undefined ? null : { alias: unquoteName(alias), column: unquoteName(column as string) };
 }
 
-function unquoteName(identifier: string): string {
+export function unquoteName(identifier: string): string {
   return identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier;
 }
 
@@ -216,8 +220,8 @@ function isBalanced(text: string): boolean {
   return depth === 0;
 }
 
-/** Splits only outside parentheses, brackets and quotes. */
-function split(text: string, separator: string): string[] {
+/** Splits outside of parentheses, brackets and quotes. */
+function splitOutside(text: string, separator: string): string[] {
   return text.split(separator).reduce<string[]>((pieces, piece) => {
     const last = pieces.at(-1);
     if (last === undefined || (isBalanced(last) && !isOpenQuote(last))) pieces.push(piece);

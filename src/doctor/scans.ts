@@ -1,16 +1,17 @@
 import type pg from 'pg';
 import { getCorrection } from '../postgres/database-errors.js';
 import { runReadOnly } from './check-session.js';
-import { fail, type Item, readCheckSql, sumUp } from './finding.js';
+import { type Item, makeItem, readCheckSql, summarizeFaults } from './finding.js';
 import { findScans, readPlan, type Scans } from './plan-scans.js';
 
 /** With these settings plans name every scan, also of partitions, and the schemas of functions. */
-const planned = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
+const planSettings = `set local search_path = ''; set local quote_all_identifiers = off; set local max_parallel_workers_per_gather = 0`;
 
 interface RelationRow {
   readonly name: string;
   readonly columns: readonly string[];
-  readonly indirect: boolean;
+  /** Another table has the workspace of the rows. */
+  readonly isIndirect: boolean;
   /** The function reads as its owner; its name is "schema.name()". */
   readonly isDefiner: boolean;
   readonly keys: readonly { readonly own: string[]; readonly name: string; readonly other: string[] }[];
@@ -31,19 +32,19 @@ interface Proof extends Scans {
 function listUnproven(scans: Scans, relations: ReadonlyMap<string, RelationRow>): string[] {
   const relationOf = (alias: string): RelationRow | undefined => relations.get(scans.tables.get(alias) ?? '');
   const proof: Proof = { ...scans, relationOf, proven: new Set() };
-  const needy = [...scans.tables.keys()].flatMap((alias) => {
+  const toProve = [...scans.tables.keys()].flatMap((alias) => {
     const relation = relationOf(alias);
-    return relation && (relation.columns.length > 0 || relation.indirect) ? [{ alias, relation }] : [];
+    return relation && (relation.columns.length > 0 || relation.isIndirect) ? [{ alias, relation }] : [];
   });
   for (let before = -1; before < proof.proven.size; ) {
     before = proof.proven.size;
-    for (const { alias, relation } of needy)
+    for (const { alias, relation } of toProve)
       if (isCompared(proof, alias, relation) || isNamedByKey(proof, alias, relation)) proof.proven.add(alias);
   }
-  return needy
+  return toProve
     .filter(({ alias }) => !proof.proven.has(alias))
-    .map(({ alias, relation: { name, columns, indirect } }) =>
-      indirect
+    .map(({ alias, relation: { name, columns, isIndirect } }) =>
+      isIndirect
         ? `it reads ${name} (${alias}), whose workspace another table tells, without the key of a row of the workspace`
         : `it reads ${name} (${alias}) without comparing ${columns.join(' or ')} with the workspace`,
     );
@@ -58,8 +59,8 @@ function isCompared(proof: Proof, alias: string, { columns }: RelationRow): bool
 }
 
 /** A foreign key proves a row without a column of the workspace, and a row of which the plan only learns whether it exists. */
-function isNamedByKey(proof: Proof, alias: string, { indirect, keys }: RelationRow): boolean {
-  if (!indirect && !proof.verdicts.has(alias)) return false;
+function isNamedByKey(proof: Proof, alias: string, { isIndirect, keys }: RelationRow): boolean {
+  if (!isIndirect && !proof.existenceTests.has(alias)) return false;
   const pairs = proof.comparisons.flatMap(({ column, other, ...comparison }) =>
     comparison.alias === alias && 'alias' in other ? [{ column, other }] : [],
   );
@@ -79,35 +80,42 @@ function isProven({ subqueries, proven }: Proof, alias: string): boolean {
 }
 
 /** Reads the plans, because they show inlined functions and conditions that cannot be pushed down as they run. */
-export async function scanItems(client: pg.Client, views: readonly string[]): Promise<Item[]> {
-  const scansOfViews = new Map<string, Scans>();
+export async function checkScans(client: pg.Client, names: readonly string[]): Promise<Item[]> {
+  const views = new Map<ReadableView, Scans>();
   const items: Item[] = [];
-  const { rows } = await client.query<{ name: string; columns: string }>(readableColumns, [views]);
-  for (const { name, columns } of rows) {
+  const { rows } = await client.query<ReadableView>(readCheckSql('readable-views'), [names]);
+  for (const view of rows) {
+    const { name, columns } = view;
     const plan = async (): Promise<Item[]> => {
-      scansOfViews.set(name, findScans(await readPlan(client, `select ${columns} from ${name}`)));
+      views.set(view, findScans(await readPlan(client, `select ${columns} from ${name}`)));
       return [];
     };
-    const refused = (error: Error): Item[] => [
-      { ...fail('scans', `It cannot be planned: ${error.message}.`, name), advice: getCorrection(error) },
+    const describeRefusal = (error: Error): Item[] => [
+      { ...makeItem('failed', 'scans', `It cannot be planned: ${error.message}.`, name), advice: getCorrection(error) },
     ];
-    items.push(...(await runReadOnly(client, { settings: planned, object: name }, plan, refused)));
+    items.push(...(await runReadOnly(client, { settings: planSettings, object: name }, plan, describeRefusal)));
   }
-  const relations = await readRelations(client, [...scansOfViews.values()]);
-  for (const [name, scans] of scansOfViews) {
-    const definers = scans.functions.filter((each) => relations.get(`${each}()`)?.isDefiner);
+  const relations = await readRelations(client, [...views.values()]);
+  for (const [{ name, definers }, scans] of views) {
+    const planned = scans.functions.filter((each) => relations.get(`${each}()`)?.isDefiner);
+    const called = new Set([...planned, ...definers].filter((each) => each !== 'gateway.workspace'));
     const faults = [
       ...listUnproven(scans, relations),
-      ...definers.map((each) => `it calls ${each}(), which reads as its owner, and whose scans no check sees`),
+      ...[...called].map((each) => `it calls ${each}(), which reads as its owner, and whose scans no check sees`),
     ];
-    items.push(sumUp('scans', faults, `Each of ${scans.tables.size} scans is of one workspace.`, name));
+    const whenOk = `Each of ${scans.tables.size} scans is of one workspace.`;
+    items.push(summarizeFaults('scans', faults, { whenOk, object: name }));
   }
   return items;
 }
 
-const readableColumns = `select v.name, string_agg(quote_ident(a.attname), ', ') as columns
-  from unnest($1::text[]) with ordinality v (name, place) join pg_attribute a on a.attrelid = to_regclass(v.name) and a.attnum > 0
-  where has_column_privilege(a.attrelid, a.attnum, 'select') group by v.name, v.place order by v.place`;
+interface ReadableView {
+  readonly name: string;
+  /** Columns that the role may read, as SQL writes them. */
+  readonly columns: string;
+  /** Functions, as "schema.name", that the view calls and that read as their owner. */
+  readonly definers: readonly string[];
+}
 
 async function readRelations(client: pg.Client, all: readonly Scans[]): Promise<ReadonlyMap<string, RelationRow>> {
   const compared = all.flatMap(({ tables, comparisons }) =>

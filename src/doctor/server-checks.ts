@@ -19,14 +19,14 @@ import { makeTextOpener } from '../resource/projection/sealed-cells.js';
 import { getViews } from '../resource/statements/walls.js';
 import type { Settings } from '../settings.js';
 import { runReadOnly } from './check-session.js';
-import { fail, faultIf, type Item, readCheckSql, sumUp } from './finding.js';
+import { type Item, makeItem, readCheckSql, summarizeFaults } from './finding.js';
 import type { ServerKind } from './verdicts.js';
 
 export async function checkServer(
   client: pg.Client,
   kind: ServerKind,
   { settings, resources }: { readonly settings: Settings; readonly resources: readonly Resource[] },
-  pooled: boolean,
+  isPooled: boolean,
 ): Promise<{ items: Item[]; system: string | undefined }> {
   const { shortConnections, longConnections, primaryConnections, webConcurrency, redisUrl } = settings;
   const pools = kind === 'replica' ? shortConnections + longConnections : primaryConnections + primaryReadConnections;
@@ -38,7 +38,7 @@ export async function checkServer(
     kind,
     role: kind === 'replica' ? 'gateway_reader' : 'gateway_writer',
     relations: ['gateway.applied_files', ...resources.flatMap(getViews)],
-    pooled,
+    pooled: isPooled,
     statementTimeoutMs: settings.statementTimeoutMs,
     session: listSessionSettings(kind, settings),
     ofRole: listSessionSettings(kind, { statementTimeoutMs: 0, writeTimeoutMs: 0 }),
@@ -54,9 +54,11 @@ export async function checkServer(
 export function checkTimeZone(client: pg.Client, timeZone: string): Promise<Item[]> {
   const ask = async (): Promise<Item[]> => {
     await client.query('select now() at time zone $1', [timeZone]);
-    return [sumUp('time_zone', [], `PostgreSQL knows ${timeZone}.`)];
+    return [makeItem('ok', 'time_zone', `PostgreSQL knows ${timeZone}.`)];
   };
-  return runReadOnly(client, {}, ask, () => [sumUp('time_zone', [`PostgreSQL knows no time zone ${timeZone}`])]);
+  return runReadOnly(client, {}, ask, () => [
+    makeItem('refused', 'time_zone', `PostgreSQL knows no time zone ${timeZone}.`),
+  ]);
 }
 
 export async function checkWall(client: pg.Client, { wallKey }: Settings): Promise<Item[]> {
@@ -66,12 +68,13 @@ export async function checkWall(client: pg.Client, { wallKey }: Settings): Promi
     const { rows } = await client.query(`select extract(epoch from now()) * 1000 as ms`);
     await client.query(guard.text, [makeWorkspaceMac(wallKey, () => Number(rows[0].ms))('check' as WorkspaceId)]);
     await client.query('select gateway.workspace()');
-    return [sumUp('wall_key', [], 'The database accepts workspaces that are sealed by WALL_KEY.')];
+    return [makeItem('ok', 'wall_key', 'The database accepts workspaces that are sealed by WALL_KEY.')];
   };
-  const unknown = 'the database has another WALL_KEY: run `migrate` with this one, or set the one of `migrate`';
-  return runReadOnly(client, {}, ask, ({ code, message }) => [
-    sumUp('wall_key', [code === wallRefusal ? unknown : `gateway.workspace() cannot be executed: ${message}`]),
-  ]);
+  const otherKey = 'the database has another WALL_KEY: run `migrate` with this one, or set the one of `migrate`.';
+  return runReadOnly(client, {}, ask, ({ code, message }) => {
+    const detail = code === wallRefusal ? otherKey : `gateway.workspace() cannot be executed: ${message}.`;
+    return [makeItem('refused', 'wall_key', detail)];
+  });
 }
 
 /** Compares collations: a replica with another ICU or libc than the primary misses rows. */
@@ -90,27 +93,26 @@ const missingGrants = `select format('gateway_owner cannot read %s: grant select
 export function checkTokens(client: pg.Client, object: string | null = ''): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const hidden = await client.query<{ fault: string }>('select fault from gateway.hidden_token_rows() fault');
-    const sentences = hidden.rows.map(({ fault }) => fault);
-    if (sentences.length > 0)
-      return [{ ...sumUp('token_look_up', sentences, '', '', 'failed'), advice: hiddenRowsRemedy }];
+    const hiding = hidden.rows.map(({ fault }) => fault);
+    if (hiding.length > 0)
+      return [{ ...makeItem('failed', 'token_look_up', `${hiding.join('; ')}.`), advice: hiddenRowsRemedy }];
     await client.query(`select * from gateway.find_token('\\x00')`);
     const { rows } = await client.query<{ fault: string }>(missingGrants);
     const faults = rows.map(({ fault }) => fault);
-    return [sumUp('token_look_up', faults, 'gateway.find_token works.')];
+    return [summarizeFaults('token_look_up', faults, { whenOk: 'gateway.find_token works.' })];
   };
-  return runReadOnly(client, { object }, look, (error) => [
-    {
-      ...sumUp('token_look_up', [`gateway.find_token cannot be executed: ${error.message}`]),
-      ...(error.code === undefinedTable && { level: 'failed', code: 'dropped' }), // the views of tokens are missing, and not the function
-      advice: [insufficientPrivilege, undefinedTable].includes(error.code ?? '') ? undefined : getCorrection(error),
-    },
-  ]);
+  return runReadOnly(client, { object }, look, (error) => {
+    const isDropped = error.code === undefinedTable; // the views of tokens are missing, and not the function
+    const advice = isDropped || error.code === insufficientPrivilege ? undefined : getCorrection(error);
+    const item = makeItem('refused', 'token_look_up', `gateway.find_token cannot be executed: ${error.message}.`);
+    return [{ ...item, ...(isDropped && { level: 'failed', code: 'dropped' }), advice }];
+  });
 }
 
 const ownerGrants =
   'Grant it to gateway_owner, which owns gateway.key_ids(): key_ids.sql has the grants, also those on schemas. Or grant EXECUTE on the function to gateway_reader.';
 
-const otherKey = 'Give the other key an id in the app and in DATA_KEYS, and let the app seal its values again.';
+const otherKeyAdvice = 'Give the other key an id in the app and in DATA_KEYS, and let the app seal its values again.';
 
 /** Damaged values up to this share are no fault of a key: so many short ones look like text under a wrong key. */
 const exceptionsMax = 0.05;
@@ -120,12 +122,18 @@ function countOpened(
   openers: readonly ReturnType<typeof makeTextOpener>[],
   samples: readonly string[],
   key: KeyObject | undefined,
-) {
+): Omit<Opened, 'id'> {
   const opened = samples.flatMap((value) => {
     const outcomes = key === undefined ? [] : openers.map((opensAsText) => opensAsText(value, key));
     return outcomes.every((outcome) => outcome === null) ? [] : outcomes.includes(true);
   });
   return { tried: opened.length, opened: opened.filter(Boolean).length };
+}
+
+type Opened = Readonly<{ id: string; tried: number; opened: number }>;
+
+function describeOpened(counts: readonly Opened[]): string {
+  return counts.map(({ id, opened, tried }) => `${id}: ${tried - opened} of ${tried} values do not open`).join('; ');
 }
 
 /** Checks that every key in use exists, and opens values; the values of one id can belong to a few workspaces. */
@@ -147,26 +155,23 @@ export function checkKeyring(
     const missing = usedIds.filter((id) => !keyring.ids.includes(id));
     const counts = rows.map(({ id, samples }) => ({ id, ...countOpened(openers, samples ?? [], keyring.get(id)) }));
     const doubtful = counts.filter(({ opened, tried }) => tried - opened > tried * exceptionsMax);
-    const [wrong, mixed] = [true, false].map((isWrong) =>
-      doubtful
-        .filter(({ opened, tried }) => opened <= tried * exceptionsMax === isWrong)
-        .map(({ id, opened, tried }) => `${id}: ${tried - opened} of ${tried} values do not open`)
-        .join('; '),
-    );
+    const isWrong = ({ opened, tried }: Opened): boolean => opened <= tried * exceptionsMax;
+    const wrong = describeOpened(doubtful.filter(isWrong));
+    const mixed = describeOpened(doubtful.filter((count) => !isWrong(count)));
     const faults = [
-      ...faultIf(missing.length > 0, `DATA_KEYS lacks ${missing.join(', ')}, which the database uses`),
-      ...faultIf(wrong !== '', `DATA_KEYS has another key than the database under ${wrong}`),
+      ...(missing.length > 0 ? [`DATA_KEYS lacks ${missing.join(', ')}, which the database uses`] : []),
+      ...(wrong !== '' ? [`DATA_KEYS has another key than the database under ${wrong}`] : []),
     ];
-    if (faults.length === 0 && mixed)
-      return [{ ...fail('keyring', `The app has used different keys under ${mixed}.`), advice: otherKey }];
-    return [sumUp('keyring', faults, `DATA_KEYS has every key in use: ${usedIds.join(', ') || 'none'}.`)];
+    if (faults.length === 0 && mixed !== '')
+      return [
+        { ...makeItem('failed', 'keyring', `The app has used different keys under ${mixed}.`), advice: otherKeyAdvice },
+      ];
+    const whenOk = `DATA_KEYS has every key in use: ${usedIds.join(', ') || 'none'}.`;
+    return [summarizeFaults('keyring', faults, { whenOk })];
   };
-  return runReadOnly(client, { object: 'gateway.key_ids()' }, compare, ({ code, message }) => [
-    code === queryCanceled
-      ? fail('keyring', message)
-      : {
-          ...sumUp('keyring', [`gateway.key_ids() cannot be executed: ${message}`]),
-          advice: code === insufficientPrivilege ? ownerGrants : undefined,
-        },
-  ]);
+  return runReadOnly(client, { object: 'gateway.key_ids()' }, compare, ({ code, message }) => {
+    if (code === queryCanceled) return [makeItem('failed', 'keyring', message)];
+    const item = makeItem('refused', 'keyring', `gateway.key_ids() cannot be executed: ${message}.`);
+    return [{ ...item, advice: code === insufficientPrivilege ? ownerGrants : undefined }];
+  });
 }

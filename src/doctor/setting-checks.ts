@@ -5,10 +5,10 @@ import { loadCodecModule } from '../resource/projection/codec.js';
 import { parseKeyring } from '../resource/projection/keyring.js';
 import type { ProjectionOptions } from '../resource/projection/redact.js';
 import type { Settings } from '../settings.js';
-import { faultIf, type Item, sumUp } from './finding.js';
+import { type Item, makeItem } from './finding.js';
 
 /** `projection` is null when CODEC_MODULE cannot be loaded. */
-export interface InspectionInput {
+export interface CheckInput {
   readonly settings: Settings;
   readonly resources: readonly Resource[];
   readonly projection: ProjectionOptions | null;
@@ -25,17 +25,18 @@ export async function checkProjection(
     legacy,
     redaction: makeRedaction(resources),
   };
-  const refused = (fault: string) => ({ projection: null, items: [sumUp('codec_module', [fault])] });
+  const refuse = (fault: string) => ({ projection: null, items: [makeItem('refused', 'codec_module', `${fault}.`)] });
   if (path === '' && users.length === 0) return { projection, items: [] };
-  if (path === '') return refused(`CODEC_MODULE is not set, and codecs of ${users.join(', ')} need it`);
+  if (path === '') return refuse(`CODEC_MODULE is not set, and codecs of ${users.join(', ')} need it`);
+  const items = [makeItem('ok', 'codec_module', `${path} is loaded.`)];
   return loadCodecModule(path).then(
-    (decode) => ({ projection: { ...projection, decode }, items: [sumUp('codec_module', [], `${path} is loaded.`)] }),
-    (error: Error) => refused(`CODEC_MODULE: ${error.message}`),
+    (decode) => ({ projection: { ...projection, decode }, items }),
+    (error: Error) => refuse(`CODEC_MODULE: ${error.message}`),
   );
 }
 
 /** Checks that there is a key: without one no workspace has rows. */
 export function checkWallKey({ wallKey }: Settings): Item {
-  const fault = `WALL_KEY is not set, without which the database shows no record: ${wallKeyAdvice}, and run \`migrate\` with it`;
-  return sumUp('wall_key', faultIf(wallKey === '', fault), 'WALL_KEY is set.');
+  const detail = `WALL_KEY is not set, without which the database shows no record: ${wallKeyAdvice}, and run \`migrate\` with it.`;
+  return wallKey === '' ? makeItem('refused', 'wall_key', detail) : makeItem('ok', 'wall_key', 'WALL_KEY is set.');
 }

@@ -1,5 +1,5 @@
 import type { CheckResult } from '../postgres/probe.js';
-import { type Finding, type FindingCode, fail, faultIf, getTitle, type Item, placeItem, sumUp } from './finding.js';
+import { type Finding, getTitle, type Item, makeItem, placeItem, summarizeFaults } from './finding.js';
 
 export type ServerKind = 'replica' | 'primary';
 
@@ -24,39 +24,25 @@ const otherState: Readonly<Record<ServerKind, string>> = {
 };
 
 /** Requires one cluster, by the first primary or replica. A server's faults refuse no start while another of its setting is fine. */
-export function judge(servers: readonly CheckedServer[]) {
+export function judgeServers(servers: readonly CheckedServer[]) {
   const answered = servers.filter(({ system }) => system !== undefined);
   const reference = answered.find(({ kind }) => kind === 'primary') ?? answered[0];
-  const ofOtherClusters = answered.filter(({ system }) => system !== reference?.system);
+  const strangers = answered.filter(({ system }) => system !== reference?.system);
   const isFine = (server: CheckedServer): boolean =>
-    !ofOtherClusters.includes(server) &&
+    !strangers.includes(server) &&
     server.items.every(({ code, level }) => level === 'ok' || !['connection', 'recovery', 'wall_key'].includes(code));
   const fineKinds = new Set(servers.filter(isFine).map(({ kind }) => kind));
-  const [level, end] =
-    reference?.kind === 'primary' ? (['failed', ', so no reads go there'] as const) : (['refused', ''] as const);
-  const fault = `${ofOtherClusters.map(({ name }) => name).join(', ')}: another cluster than ${reference?.name}${end}`;
-  const whenOk = `${answered.length} servers of one cluster.`;
-  const cluster = sumUp('cluster', faultIf(ofOtherClusters.length > 0, fault), whenOk, '', level);
   return {
-    cluster: answered.length > 1 ? [cluster] : [],
-    findings: servers.flatMap((server) => {
-      const { kind, where, items } = server;
-      if (isFine(server) || !fineKinds.has(kind))
-        return items.map((item) => {
-          const isPrimary = kind === 'replica' && item.code === 'recovery' && item.level === 'refused';
-          return placeItem(where, isPrimary && fineKinds.has('primary') ? fail('recovery', withoutReplica) : item);
-        });
-      const kept = ofOtherClusters.includes(server) ? items.filter(({ code }) => code === 'connection') : items;
-      return kept.map((item): Finding => {
-        const { code, level } = item;
-        if (code === 'recovery' && level !== 'ok') return placeItem(where, sumUp(code, [], otherState[kind]));
-        return placeItem(where, passing.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
-      });
-    }),
+    cluster: answered.length > 1 ? [judgeCluster(answered.length, strangers, reference)] : [],
+    findings: servers.flatMap((server) =>
+      isFine(server) || !fineKinds.has(server.kind)
+        ? placeItems(server, fineKinds.has('primary'))
+        : placeSparedItems(server, strangers.includes(server)),
+    ),
     unchecked: (kind: ServerKind): ReadonlyMap<number, CheckResult> => {
       const results = servers.flatMap((server): [number, CheckResult][] => {
-        const isStranger = ofOtherClusters.includes(server);
-        const result = isStranger ? stranger : makeCheckResult(server.items.filter(isUnfinished));
+        const isStranger = strangers.includes(server);
+        const result = isStranger ? strangerResult : makeCheckResult(server.items.filter(isUnfinished));
         return server.kind === kind ? [[server.at, result]] : [];
       });
       return new Map(results.filter(([, { refusal, uncheckedViews }]) => refusal !== null || uncheckedViews.size > 0));
@@ -65,13 +51,40 @@ export function judge(servers: readonly CheckedServer[]) {
   };
 }
 
-export const stranger: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
+function judgeCluster(count: number, strangers: readonly CheckedServer[], reference: CheckedServer | undefined): Item {
+  const names = strangers.map(({ name }) => name).join(', ');
+  const hasPrimary = reference?.kind === 'primary';
+  const fault = `${names}: another cluster than ${reference?.name}${hasPrimary ? ', so no reads go there' : ''}`;
+  const whenOk = `${count} servers of one cluster.`;
+  const level = hasPrimary ? 'failed' : 'refused';
+  return summarizeFaults('cluster', strangers.length > 0 ? [fault] : [], { whenOk, level });
+}
+
+/** A primary in place of the only replica keeps reads from being served, and no writes. */
+function placeItems({ kind, where, items }: CheckedServer, isPrimaryFine: boolean): Finding[] {
+  return items.map((item) => {
+    const isPrimary = kind === 'replica' && item.code === 'recovery' && item.level === 'refused';
+    return placeItem(where, isPrimary && isPrimaryFine ? makeItem('failed', 'recovery', withoutReplica) : item);
+  });
+}
+
+/** Refuses no start, because another server of the setting is fine. Of another cluster only the connection matters. */
+function placeSparedItems({ kind, where, items }: CheckedServer, isStranger: boolean): Finding[] {
+  const kept = isStranger ? items.filter(({ code }) => code === 'connection') : items;
+  return kept.map((item) => {
+    const { code, level } = item;
+    if (code === 'recovery' && level !== 'ok') return placeItem(where, makeItem('ok', code, otherState[kind]));
+    return placeItem(where, passingCodes.has(code) && level === 'refused' ? { ...item, level: 'failed' } : item);
+  });
+}
+
+export const strangerResult: CheckResult = { refusal: 'it belongs to another cluster', uncheckedViews: new Set() };
 /** Findings that can end without a person: the server answers, or replays the key that `migrate` stored. */
-const passing: ReadonlySet<FindingCode> = new Set(['connection', 'wall_key']);
+const passingCodes: ReadonlySet<Item['code']> = new Set(['connection', 'wall_key']);
 
 /** The server, or the view that the item names, could not be checked, or its wall cannot be used yet. */
 function isUnfinished({ code, level }: Item): boolean {
-  return passing.has(code) && level !== 'ok';
+  return passingCodes.has(code) && level !== 'ok';
 }
 
 export function makeCheckResult(items: readonly Item[]): CheckResult {

@@ -1,14 +1,8 @@
 import type pg from 'pg';
 import { readProject } from '../base/paths.js';
 import { getType } from '../resource/definition/field-types.js';
-import {
-  type Field,
-  getColumns,
-  getPlace,
-  listLeaves,
-  type Resource,
-  rowXid,
-} from '../resource/definition/resource.js';
+import type { Field, Resource } from '../resource/definition/resource.js';
+import { getColumns, getPlace, listLeaves, rowXid } from '../resource/definition/resource.js';
 import { listCodecColumns } from '../resource/projection/codec.js';
 import { sql } from '../resource/statements/knex.js';
 import {
@@ -20,7 +14,7 @@ import {
   makeWalls,
 } from '../resource/statements/walls.js';
 import { runReadOnly } from './check-session.js';
-import { type FindingCode, type Item, nameFile, readCheckSql, sumUp } from './finding.js';
+import { type FindingCode, type Item, makeItem, readCheckSql, summarizeFaults } from './finding.js';
 import { readPlan } from './plan-scans.js';
 
 /** A need of the gateway that sql/check/views.sql compares with the database. */
@@ -48,35 +42,27 @@ interface NeededColumn {
   readonly may: boolean;
 }
 
-const [policy, ofGateway] = [composePolicy('%1$s', 'select', '%2$s'), byLogins].map((sql) =>
+const [policy, gatewayCondition] = [composePolicy('%1$s', 'select', '%2$s'), byLogins].map((sql) =>
   sql.replaceAll(/\s+/g, ' '),
 );
 
 /** Returns an item per need, or a single one when no view can be named. */
 export function checkViews(client: pg.Client, needs: readonly ViewNeed[]): Promise<Item[]> {
   const compare = async (): Promise<Item[]> =>
-    (await client.query<Item>(readCheckSql('views'), [JSON.stringify(needs), policy, ofGateway])).rows;
-  return runReadOnly(client, {}, compare, ({ message }) => [sumUp('schema_usage', [message])]);
+    (await client.query<Item>(readCheckSql('views'), [JSON.stringify(needs), policy, gatewayCondition])).rows;
+  return runReadOnly(client, {}, compare, ({ message }) => [makeItem('refused', 'schema_usage', `${message}.`)]);
 }
 
-/** Compares the files of `only`, or all. `scans` reports a locked view. */
-export function checkApplied(
-  client: pg.Client,
-  resources: readonly Resource[],
-  only: string[] | null = null,
-): Promise<Item[]> {
-  const views = new Map(
-    resources.map((resource) => [
-      resource.name,
-      [...getPlainViews(resource), ...(resource.write ? [resource.write.view] : [])],
-    ]),
-  );
+/** Compares the files `only`, or all. `scans` reports a locked view. */
+export function checkApplied(client: pg.Client, resources: readonly Resource[], only?: string[]): Promise<Item[]> {
+  const viewsOf = (resource: Resource): string[] => getPlainViews(resource).concat(resource.write?.view ?? []);
+  const views = new Map(resources.map((resource) => [resource.name, viewsOf(resource)]));
   const walls = makeWalls(resources).map(({ name, hash }) => ({ name, hash, views: views.get(name) ?? [] }));
   const compare = async (): Promise<Item[]> =>
     (await client.query<Item>(readCheckSql('migrated'), [JSON.stringify(walls), only])).rows;
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' }; // names as `migrate` noted them
   return runReadOnly(client, bounds, compare, ({ message }) => [
-    sumUp('migrated', [`what \`migrate\` applied cannot be read: ${message}`]),
+    makeItem('refused', 'migrated', `what \`migrate\` applied cannot be read: ${message}.`),
   ]);
 }
 
@@ -87,26 +73,26 @@ export async function readAppliedNames(client: pg.Client): Promise<string[]> {
 
 export function getViewNeed(resource: Resource): ViewNeed {
   const { view, sync, codecs, idType, file } = resource;
-  const selected = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
+  const requireColumn = (of: string, name: string, types: readonly string[], key: string): NeededColumn => {
     return { view: of, name, types, at: key && ` (${key})`, privilege: 'select', may: true };
   };
-  const common = (of: string): NeededColumn[] => (sync ? [selected(of, rowXid, ['xid'], '/sync')] : []);
+  const requireXid = (of: string): NeededColumn[] => (sync ? [requireColumn(of, rowXid, ['xid'], '/sync')] : []);
   const usedColumns = getColumns(resource);
   const ownColumns = [
     ...Object.entries(codecs).flatMap(([name, codec]) =>
       listCodecColumns(codec).flatMap((column) =>
-        usedColumns.includes(column) ? [selected(view, column, [], `/codecs/${name}`)] : [],
+        usedColumns.includes(column) ? [requireColumn(view, column, [], `/codecs/${name}`)] : [],
       ),
     ),
-    ...common(view),
+    ...requireXid(view),
     ...listLeaves(resource).map(({ field, path }) =>
-      selected(view, field.column, listColumnTypes(field, resource), `${getPlace(path)}/column`),
+      requireColumn(view, field.column, listColumnTypes(field, resource), `${getPlace(path)}/column`),
     ),
   ];
-  const ofParts = Object.entries(sync?.parts ?? {}).flatMap(([name, part]) => [
-    ...common(part.view),
-    selected(part.view, 'id', getType(idType).columnTypes, ''),
-    selected(part.view, 'part_id', getType(part.idType).columnTypes, `/sync/parts/${name}/idType`),
+  const partColumns = Object.entries(sync?.parts ?? {}).flatMap(([name, part]) => [
+    ...requireXid(part.view),
+    requireColumn(part.view, 'id', getType(idType).columnTypes, ''),
+    requireColumn(part.view, 'part_id', getType(part.idType).columnTypes, `/sync/parts/${name}/idType`),
   ]);
   const { horizonHours } = sync?.appendOnly ?? {};
   const horizon = horizonHours && ` Sync passes look back ${horizonHours} hours: no transaction must stay open longer.`;
@@ -117,7 +103,7 @@ export function getViewNeed(resource: Resource): ViewNeed {
     ok: `Every column is there.${horizon ?? ''}`,
     views: getViews(resource),
     plain: getPlainViews(resource),
-    columns: [...new Map(ownColumns.map((column) => [column.name, column])).values(), ...ofParts],
+    columns: [...new Map(ownColumns.map((column) => [column.name, column])).values(), ...partColumns],
   };
 }
 
@@ -135,7 +121,7 @@ export function listWriteNeeds(resource: Resource): ViewNeed[] {
   const places = new Map(fields.map(({ field, path }) => [field.column, ` (${getPlace(path)}/write)`]));
   const { inserted, updated } = getGivenColumns(resource, write);
   const shownColumns = getColumns(resource);
-  const rule = (privilege: 'insert' | 'update', allowed: readonly string[]) => (name: string) => {
+  const requirePrivilege = (privilege: 'insert' | 'update', allowed: readonly string[]) => (name: string) => {
     return { view, name, types: [], at: places.get(name) ?? '', privilege, may: allowed.includes(name) };
   };
   return [
@@ -147,8 +133,10 @@ export function listWriteNeeds(resource: Resource): ViewNeed[] {
       views: [view],
       plain: [view],
       columns: [
-        ...[...new Set([...shownColumns, ...updated])].map(rule('update', updated)),
-        ...[...new Set([...shownColumns, ...inserted])].filter((name) => name !== 'id').map(rule('insert', inserted)),
+        ...[...new Set([...shownColumns, ...updated])].map(requirePrivilege('update', updated)),
+        ...[...new Set([...shownColumns, ...inserted])]
+          .filter((name) => name !== 'id')
+          .map(requirePrivilege('insert', inserted)),
       ],
     },
   ];
@@ -171,9 +159,10 @@ export function checkCreate(client: pg.Client, resource: Resource): Promise<Item
       readCheckSql('required').replace('{fills}', () => readProject('sql/catalog/fills.sql')),
       [schema, table, without],
     );
-    const fault = `a new record leaves ${rows[0]?.names} of ${schema}.${table} without a value, which the table refuses`;
+    if (!rows[0]?.names) return [];
+    const fault = `a new record leaves ${rows[0].names} of ${schema}.${table} without a value, which the table refuses`;
     const advice = `Give the column a default, or a field with "write" and "required", or fill it by "onCreate"; or set "creates" to false, so that there is no POST.`;
-    return rows[0]?.names ? [{ ...sumUp('write_view', nameFile([fault], { file }), '', write.view), advice }] : [];
+    return [{ ...summarizeFaults('write_view', [fault], { object: write.view, file }), advice }];
   };
   return runReadOnly(client, { object: write.view, settings: `set local search_path = ''` }, look, () => []);
 }

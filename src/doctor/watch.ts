@@ -3,7 +3,7 @@ import type { Event, Observe, RefusedResource } from '../base/events.js';
 import { getCorrection, getDatabaseErrorKind, getReason } from '../postgres/database-errors.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { type CheckBounds, connectForCheck, isSlow, runReadOnly } from './check-session.js';
-import { getTitle, type Item, placeItem, sumUp } from './finding.js';
+import { getTitle, type Item, makeItem, placeItem } from './finding.js';
 import { checkTokens } from './server-checks.js';
 import type { ServerKind } from './verdicts.js';
 import { checkApplied, checkViews, getViewNeed, listWriteNeeds, readAppliedNames } from './view-checks.js';
@@ -43,7 +43,7 @@ export class FitnessWatch {
     private readonly bounds: WatchBounds,
     private readonly observe: Observe,
   ) {
-    this.#plan(bounds.fitnessIntervalMs * (0.5 + Math.random() / 2)); // not in step with other gateways
+    this.#planLook(bounds.fitnessIntervalMs * (0.5 + Math.random() / 2)); // not in step with other gateways
   }
 
   get refused(): readonly RefusedResource[] {
@@ -57,18 +57,18 @@ export class FitnessWatch {
   /** Brings the next look forward after a change of the database. A change that the catalog shows may be half of a migration. */
   readonly handle = (event: Event): void => {
     const pauseMs = this.bounds.fitnessIntervalMs * leastFraction;
-    const tells =
+    const isHint =
       event.type === 'database_unfit' || (event.type === 'replica_failed' && event.helps === 'new connection');
-    if (tells) this.#plan(Math.max(0, this.#lookedMs + pauseMs - performance.now()));
-    if (event.type === 'catalog_changed' && performance.now() + pauseMs < this.#dueMs) this.#plan(pauseMs);
+    if (isHint) this.#planLook(Math.max(0, this.#lookedMs + pauseMs - performance.now()));
+    if (event.type === 'catalog_changed' && performance.now() + pauseMs < this.#dueMs) this.#planLook(pauseMs);
   };
 
   /** Looks at all servers; callers share a look. Never rejects. */
   look(): Promise<void> {
-    this.#looking ??= this.#lookOnce().finally(() => {
+    this.#looking ??= this.#lookAtAll().finally(() => {
       this.#looking = null;
       this.#lookedMs = performance.now();
-      this.#plan(this.bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedFraction : 1));
+      this.#planLook(this.bounds.fitnessIntervalMs * (this.#refused.length > 0 ? refusedFraction : 1));
     });
     return this.#looking;
   }
@@ -85,13 +85,13 @@ export class FitnessWatch {
     clearTimeout(this.#timer);
   }
 
-  #plan(ms: number): void {
+  #planLook(ms: number): void {
     this.#dueMs = performance.now() + ms;
     clearTimeout(this.#timer);
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.look(), ms).unref();
   }
 
-  async #lookOnce(): Promise<void> {
+  async #lookAtAll(): Promise<void> {
     const answers = await Promise.all(this.servers.map((server) => this.#lookAt(server)));
     this.#isJudged = answers.includes(true) && !answers.includes(false);
     if (!this.#isClosed) this.#judge();
@@ -112,10 +112,8 @@ export class FitnessWatch {
       const items = await look(client, this.resources, before);
       const slow = items.find(isSlow);
       if (slow) throw new Error(slow.detail);
-      this.#items.set(
-        server,
-        items.filter(({ level, code }) => level === 'refused' || code === 'dropped'),
-      );
+      const unfit = items.filter(({ level, code }) => level === 'refused' || code === 'dropped');
+      this.#items.set(server, unfit);
       return true;
     } catch (error) {
       this.observe({ type: 'look_failed', server: server.name, reason: getReason(error as Error) });
@@ -157,55 +155,42 @@ function listUses({ object }: Item, resources: readonly Resource[]): [resource: 
   return meant.map(([name, use]) => [name, use]);
 }
 
-async function lookAtReplica(
-  client: pg.Client,
-  resources: readonly Resource[],
-  before: readonly Item[],
-): Promise<Item[]> {
-  return [
-    ...(await checkViews(client, resources.map(getViewNeed))),
-    ...(await lookAtFiles(client, resources, before)),
-    ...(await planReads(client, resources)), // after the files: a changed file is the cause of what cannot be read
-    ...(await checkTokens(client)), // last: without the schema, which the first items report, the advice differs
-  ];
-}
+/** Returns the items of a server; `before` are those of the last look. */
+type Look = (client: pg.Client, resources: readonly Resource[], before: readonly Item[]) => Promise<Item[]>;
+
+const lookAtReplica: Look = async (client, resources, before) => [
+  ...(await checkViews(client, resources.map(getViewNeed))),
+  ...(await lookAtFiles(client, resources, before)),
+  ...(await planReads(client, resources)), // after the files: a changed file is the cause of what cannot be read
+  ...(await checkTokens(client)), // last: without the schema, which the first items report, the advice differs
+];
 
 /** Finds faults that no catalog shows, such as a revoked function. */
 async function planReads(client: pg.Client, resources: readonly Resource[]): Promise<Item[]> {
   const items: Item[] = [];
   for (const { view } of resources) {
     const plan = () => client.query(`explain select * from ${view}`).then((): Item[] => []);
-    const refused = (error: Error): Item[] => {
-      const item = sumUp('view', [`it cannot be read: ${error.message}`], '', view);
+    const describeRefusal = (error: Error): Item[] => {
+      const item = makeItem('refused', 'view', `it cannot be read: ${error.message}.`, view);
       return getDatabaseErrorKind(error) === 'unfit' ? [{ ...item, advice: getCorrection(error) }] : [];
     };
-    items.push(...(await runReadOnly(client, { object: null }, plan, refused)));
+    items.push(...(await runReadOnly(client, { object: null }, plan, describeRefusal)));
   }
   return items;
 }
 
 /** Looks at the files of tokens too, which are looked up here while no replica can be used; views of one resource are read on replicas. */
-async function lookAtPrimary(
-  client: pg.Client,
-  resources: readonly Resource[],
-  before: readonly Item[],
-): Promise<Item[]> {
-  return [
-    ...(await checkViews(client, resources.flatMap(listWriteNeeds))),
-    ...(await lookAtFiles(client, resources, before)).filter(({ object }) => object === ''),
-    ...(await checkTokens(client)),
-  ];
-}
+const lookAtPrimary: Look = async (client, resources, before) => [
+  ...(await checkViews(client, resources.flatMap(listWriteNeeds))),
+  ...(await lookAtFiles(client, resources, before)).filter(({ object }) => object === ''),
+  ...(await checkTokens(client)),
+];
 
 /** Compares the files one by one if a lock hides a view; its earlier findings stay. */
-async function lookAtFiles(
-  client: pg.Client,
-  resources: readonly Resource[],
-  before: readonly Item[],
-): Promise<Item[]> {
+const lookAtFiles: Look = async (client, resources, before) => {
   const all = await checkApplied(client, resources);
   if (all.length > 0) return all;
   const items = before.filter(({ code }) => code === 'migrated');
   for (const file of await readAppliedNames(client)) items.push(...(await checkApplied(client, resources, [file])));
   return items;
-}
+};

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { startCluster } from '../../demo/cluster/cluster.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkServerLate, inspect } from '../../src/doctor/inspect.js';
-import { scanItems } from '../../src/doctor/scans.js';
+import { checkScans } from '../../src/doctor/scans.js';
 import { checkServer } from '../../src/doctor/server-checks.js';
 import type { CheckResult } from '../../src/postgres/probe.js';
 import { loadResources } from '../../src/resource/definition/load.js';
@@ -88,7 +88,7 @@ test.serial('each scan of a view must compare the workspace, wherever it stands'
   await primary.query(`create schema trial; ${moreTables}; ${functionsOfOwner}`);
   try {
     for (const { text, name } of views) await primary.query(`create view ${name} as ${text}`);
-    const items = await scanItems(
+    const items = await checkScans(
       primary,
       views.map(({ name }) => name),
     );

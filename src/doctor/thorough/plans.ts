@@ -5,7 +5,7 @@ import type { Resource } from '../../resource/definition/resource.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { compileSyncStatements, type Section } from '../../resource/statements/sync-statements.js';
 import { runReadOnly } from '../check-session.js';
-import { fail, faultIf, type Item, readCheckSql, sumUp, warn } from '../finding.js';
+import { type Item, makeItem, readCheckSql } from '../finding.js';
 import { type QueryPlan, readPlan } from '../plan-scans.js';
 
 /** Must run in a transaction whose plan_cache_mode is force_generic_plan. */
@@ -24,7 +24,7 @@ function isOfRow(plan: QueryPlan): boolean {
 }
 
 /** Forbids scans and sorts: the planner scans a small table although an index fits. A scan that remains has no index. */
-const settings = `set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
+const planSettings = `set local statement_timeout = '1s'; set local plan_cache_mode = force_generic_plan;
   set local enable_seqscan = off; set local enable_sort = off; set local enable_incremental_sort = off`;
 
 /**
@@ -43,14 +43,15 @@ export async function checkPlans(client: pg.Client, resource: Resource): Promise
       if (flaws.delete('sorts what it joins')) sorted.push(shape);
       if (flaws.size > 0) faults.push(`${shape} ${[...flaws].join(' and ')}`);
     }
-    const [{ name }, count] = [resource, shapes.length];
-    if (sorted.length > 0 && faults.length === 0)
-      return [warn('sorted_lists', `${sorted.length} of ${count} shapes sort all rows of a workspace.`, name)];
-    const missing = faultIf(faults.length > 0, `No index fits: ${faults.join('; ')}`);
-    return [sumUp('plans', missing, `Every one of ${count} shapes has its index.`, name, 'failed')];
+    const { name } = resource;
+    const count = shapes.length;
+    const sorting = `${sorted.length} of ${count} shapes sort all rows of a workspace.`;
+    if (sorted.length > 0 && faults.length === 0) return [makeItem('warning', 'sorted_lists', sorting, name)];
+    if (faults.length > 0) return [makeItem('failed', 'plans', `No index fits: ${faults.join('; ')}.`, name)];
+    return [makeItem('ok', 'plans', `Every one of ${count} shapes has its index.`, name)];
   };
-  return runReadOnly(client, { settings, object: resource.view }, explainAll, ({ message }) => [
-    fail('plans', `They could not be made: ${message}.`, resource.name),
+  return runReadOnly(client, { settings: planSettings, object: resource.view }, explainAll, ({ message }) => [
+    makeItem('failed', 'plans', `They could not be made: ${message}.`, resource.name),
   ]);
 }
 
@@ -59,31 +60,31 @@ export function checkIndexes(client: pg.Client): Promise<Item[]> {
   const look = async (): Promise<Item[]> => {
     const { rows } = await client.query<{ name: string }>(readCheckSql('indexes'));
     const names = rows.map(({ name }) => name).join(', ');
-    const gone = `Gone, not valid, or of another table since \`migrate --indexes\` made them: ${names}`;
-    const whenOk = 'Those that `migrate --indexes` made are there.';
-    return [sumUp('indexes', faultIf(names !== '', gone), whenOk, '', 'failed')];
+    const gone = `Gone, not valid, or of another table since \`migrate --indexes\` made them: ${names}.`;
+    if (names !== '') return [makeItem('failed', 'indexes', gone)];
+    return [makeItem('ok', 'indexes', 'Those that `migrate --indexes` made are there.')];
   };
   const bounds = { object: null, settings: 'set local quote_all_identifiers = off' };
-  return runReadOnly(client, bounds, look, ({ message }) => [fail('indexes', `They cannot be read: ${message}.`)]);
+  return runReadOnly(client, bounds, look, ({ message }) => [
+    makeItem('failed', 'indexes', `They cannot be read: ${message}.`),
+  ]);
 }
 
-function listShapes(resource: Resource): [string, Statement[]][] {
+type Shape = [name: string, statements: Statement[]];
+
+function listShapes(resource: Resource): Shape[] {
   const { list, detail } = compileStatements(resource);
   const names = Object.keys(resource.filters);
   const combinations = [[], ...names.map((name) => [name]), ...(names.length > 1 ? [names] : [])];
-  const lists = combinations.map((filters): [string, Statement[]] => {
+  const lists = combinations.map((filters): Shape => {
     const { rows, keys, last, count } = list(filters);
     const shape = filters.length === 0 ? 'the list' : `the list by ${filters.join(', ')}`;
     return [shape, [...Object.values(rows), ...Object.values(keys), last, count]];
   });
-  return [
-    ...lists,
-    ...(detail === null ? [] : [['the detail', [detail]] as [string, Statement[]]]),
-    ...listSyncShapes(resource),
-  ];
+  return [...lists, ...(detail === null ? [] : [['the detail', [detail]] as Shape]), ...listSyncShapes(resource)];
 }
 
-function listSyncShapes(resource: Resource): [string, Statement[]][] {
+function listSyncShapes(resource: Resource): Shape[] {
   const statements = compileSyncStatements(resource);
   if (statements === null) return [];
   const { changed, hashed, digest } = statements;
@@ -91,7 +92,7 @@ function listSyncShapes(resource: Resource): [string, Statement[]][] {
   const names = ['the sync list by since', ...parts];
   const ofSection = ({ ahead, find }: Section): Statement[] =>
     [...Object.values(ahead), ...Object.values(find)].filter(({ inTableOrder }) => !inTableOrder);
-  const lists = changed.map((section, i): [string, Statement[]] => [names[i] as string, ofSection(section)]);
+  const lists = changed.map((section, i): Shape => [names[i] as string, ofSection(section)]);
   return [...lists, ['digest and ids', [...ofSection(hashed), ...Object.values(digest)]]];
 }
 
@@ -99,13 +100,10 @@ function listSyncShapes(resource: Resource): [string, Statement[]][] {
 function listFlaws(plan: QueryPlan): string[] {
   if (isOfRow(plan)) return [];
   const type = plan['Node Type'];
-  const ownFaults =
-    /Sort$/.test(type) && !readsFewRows(plan)
-      ? [isJoin(plan) ? 'sorts what it joins' : 'sorts']
-      : type === 'Seq Scan'
-        ? [`scans ${plan['Relation Name']}`]
-        : [];
-  return [...ownFaults, ...(plan.Plans ?? []).flatMap(listFlaws)];
+  const flaws = (plan.Plans ?? []).flatMap(listFlaws);
+  if (type === 'Seq Scan') return [`scans ${plan['Relation Name']}`, ...flaws];
+  const isSort = /Sort$/.test(type) && !readsFewRows(plan);
+  return isSort ? [isJoin(plan) ? 'sorts what it joins' : 'sorts', ...flaws] : flaws;
 }
 
 function isJoin(plan: QueryPlan): boolean {

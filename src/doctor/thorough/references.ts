@@ -4,11 +4,11 @@ import { getDatabaseErrorKind } from '../../postgres/database-errors.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { getPlace, type Leaf, listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { runReadOnly } from '../check-session.js';
-import { fail, type Item, nameFile, sumUp } from '../finding.js';
+import { type Item, makeItem, summarizeFaults } from '../finding.js';
 import { readPlan } from '../plan-scans.js';
 
 const rowsMax = 200;
-const bound = `set local statement_timeout = '2s'; set local search_path = ''`;
+const limits = `set local statement_timeout = '2s'; set local search_path = ''`;
 
 /**
  * Reads all workspaces of the sample, as the admin. If another table has the row's workspace, a foreign reference shows the row to the
@@ -29,7 +29,7 @@ export async function checkReferences(
     return await runAsAdmin(adminUrl, async (client) => {
       const items: Item[] = [];
       for (const { resource, references } of asked)
-        items.push(...(await compare(client, resource, references, resources, workspaces)));
+        items.push(...(await compareReferences(client, resource, references, resources, workspaces)));
       return items;
     });
   } catch (error) {
@@ -38,26 +38,26 @@ export async function checkReferences(
   }
 }
 
-function compare(
+function compareReferences(
   client: pg.Client,
   resource: Resource,
   references: readonly Leaf[],
   resources: readonly Resource[],
   workspaces: readonly WorkspaceId[],
 ): Promise<Item[]> {
-  const { name } = resource;
+  const { name, file } = resource;
   const view = nameRecords(resource.view);
   const columns = references.map(({ field }) => pg.escapeIdentifier(field.column));
-  const ofWorkspace = (id: WorkspaceId): string =>
+  const selectSample = (id: WorkspaceId): string =>
     `(select workspace_id::text as own, ${columns.map((column, i) => `${column} as r${i}`).join(', ')} from ${view}
       where workspace_id = ${pg.escapeLiteral(id)} limit ${rowsMax})`;
   const ask = async (): Promise<Item[]> => {
-    const others = references.map(({ field }, i) => {
+    const counts = references.map(({ field }, i) => {
       const target = nameRecords((resources.find((each) => each.name === field.references) as Resource).view);
       // an id can be unique only within its workspace
       return `count(*) filter (where (select bool_and(o.workspace_id::text <> s.own) from ${target} o where o.id = s.r${i}))::int`;
     });
-    const text = `select count(*)::int, ${others.join(', ')} from (${workspaces.map(ofWorkspace).join(' union all ')}) s`;
+    const text = `select count(*)::int, ${counts.join(', ')} from (${workspaces.map(selectSample).join(' union all ')}) s`;
     const { rows } = await client.query<number[]>({ text, rowMode: 'array' });
     const [count = 0, ...foreign] = rows[0] ?? [];
     const faults = references.flatMap(({ path }, i) =>
@@ -66,19 +66,19 @@ function compare(
         : [],
     );
     const whenOk = `${count} records refer to records of their workspace.`;
-    const level = faults.length > 0 && (await isOwn(client, view)) ? 'warning' : 'refused';
-    return [sumUp('references', nameFile(faults, resource), whenOk, name, level)];
+    const level = faults.length > 0 && (await isOfOneTable(client, view)) ? 'warning' : 'refused';
+    return [summarizeFaults('references', faults, { whenOk, object: name, level, file })];
   };
-  const refused = (error: Error): Item[] =>
+  const describeRefusal = (error: Error): Item[] =>
     // an item of the view names what is missing
     getDatabaseErrorKind(error) === 'unfit'
       ? []
-      : [fail('references', `They cannot be compared: ${error.message}.`, name)];
-  return runReadOnly(client, { settings: bound, object: name }, ask, refused);
+      : [makeItem('failed', 'references', `They cannot be compared: ${error.message}.`, name)];
+  return runReadOnly(client, { settings: limits, object: name }, ask, describeRefusal);
 }
 
 /** Tells whether workspace and id come from one table. */
-async function isOwn(client: pg.Client, view: string): Promise<boolean> {
+async function isOfOneTable(client: pg.Client, view: string): Promise<boolean> {
   const { Output = [] } = await readPlan(client, `select workspace_id, id from ${view}`);
   const [workspace, id] = Output.map((sql) => /("(?:[^"]|"")+"|\w+)\./.exec(sql)?.[1]);
   return workspace === id;

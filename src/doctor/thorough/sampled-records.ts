@@ -4,40 +4,52 @@ import { toPointer } from '../../base/members.js';
 import { Row, type TextRow } from '../../postgres/row.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
 import { makeGuardStep, runSteps } from '../../postgres/transaction.js';
-import type { WorkspaceMac } from '../../postgres/workspace-mac.js';
 import { makeRecordSchema, mayLackValue } from '../../resource/definition/record-schema.js';
 import { getColumns, getPlace, type Leaf, listLeaves, type Resource } from '../../resource/definition/resource.js';
 import type { ProjectionOptions } from '../../resource/projection/redact.js';
 import { compileSerializer } from '../../resource/serializer/row-serializer.js';
 import { compileStatements } from '../../resource/statements/statements.js';
 import { runReadOnly } from '../check-session.js';
-import { fail, faultIf, type Item, type Level, nameFile, sumUp } from '../finding.js';
+import { type Item, type Level, makeItem, summarizeFaults } from '../finding.js';
 import { findUnexpected } from './contents.js';
 import { listFormsLeftOut } from './left-out.js';
+import type { WorkspaceSample } from './workspaces.js';
 
 const noSecrets = 'No text or JSON of the records holds keys, tokens, cookies or e-mail addresses.';
+const noForms = 'JSON has no form of values that show leaves out.';
 const rowsPerEnd = 250;
-const bound = `set local statement_timeout = '1s'`;
+const workspacesMax = 2;
+const limits = `set local statement_timeout = '1s'`;
 /** If fewer values were read, all may be damaged although the keys are right. */
 const lostMin = 10;
 /** A larger fraction of at least `storedMin` values is a failure, otherwise a warning. */
 const fractionMax = 0.05;
 const storedMin = 20;
 
-interface TalliedMember {
+/** The faults of the sampled records of a resource are counted here. */
+interface SampledRecords {
+  count: number;
+  readonly idAt: number;
+  readonly members: readonly MemberTally[];
+  readonly misfits: Set<string>;
+  readonly unexpected: Map<string, { readonly count: number; readonly example: string }>;
+  readonly leftOut: Map<string, number>;
+}
+
+interface MemberTally {
   readonly leaf: Leaf;
-  readonly at: number;
+  readonly columnAt: number;
   stored: number;
-  empty: number;
+  lost: number;
   example: string;
   readonly reasons: Set<string>;
 }
 
-interface FoundInRecords {
-  count: number;
-  readonly misfits: Set<string>;
-  readonly unexpected: Map<string, { count: number; readonly example: string }>;
-  readonly leftOut: Map<string, number>;
+interface DecodedRow {
+  readonly texts: TextRow;
+  readonly record: object;
+  /** Why a value was not decoded, by the pointer of its member. */
+  readonly undecodable: ReadonlyMap<string, string>;
 }
 
 /** Counts members that are null although a value is stored, and compares records with their JSON Schema. Findings quote no value. */
@@ -45,67 +57,91 @@ export async function checkRecords(
   client: pg.Client,
   resource: Resource,
   projection: ProjectionOptions,
-  workspaces: readonly WorkspaceId[],
-  computeMac: WorkspaceMac,
+  { ids, computeMac }: WorkspaceSample,
 ): Promise<Item[]> {
-  const reasons = new Map<string, string>();
+  const undecodable = new Map<string, string>();
   const serializer = compileSerializer(resource, projection, (event) => {
-    if (event.type === 'decode_failed') reasons.set(event.pointer, event.reason);
+    if (event.type === 'decode_failed') undecodable.set(event.pointer, event.reason);
   });
-  const misfitsOf = makeMisfitFinder(resource);
-  const positions = getColumns(resource);
-  const members = listLeaves(resource).map((leaf): TalliedMember => {
-    const at = positions.indexOf(leaf.field.column);
-    return { leaf, at, stored: 0, empty: 0, example: '', reasons: new Set() };
-  });
-  const sample: FoundInRecords = { count: 0, misfits: new Set(), unexpected: new Map(), leftOut: new Map() };
-  const { misfits, unexpected, leftOut } = sample;
-  let sampled = 0;
-  const read = async (): Promise<Item[]> => {
-    for (const workspace of workspaces) {
-      const rows = await readBothEnds(client, resource, computeMac(workspace));
-      for (const texts of rows) {
-        reasons.clear();
-        const record = JSON.parse(serializer.toJson(Row.make(texts), workspace)) as object;
-        const id = texts[positions.indexOf('id')] as string;
-        for (const member of members) {
-          const { leaf, at } = member;
-          const value = getValue(record, leaf);
-          if (isNoTime(leaf.field, texts[at], resource)) continue;
-          const kind = isChecked(leaf) ? findUnexpected(leaf.path.at(-1) ?? '', value) : undefined;
-          if (kind !== undefined) {
-            const place = `${getPlace(leaf.path)} holds ${kind}`;
-            const known = unexpected.get(place);
-            unexpected.set(place, { count: (known?.count ?? 0) + 1, example: known?.example ?? id });
-          }
-          for (const form of listFormsLeftOut(leaf, texts[at])) leftOut.set(form, (leftOut.get(form) ?? 0) + 1);
-          if (texts[at] !== null) tallyMember(member, id, value, reasons.get(toPointer(leaf.path)));
-          else if (!mayLackValue(leaf.field)) misfits.add(`${getPlace(leaf.path)} (type)`);
-        }
-        for (const misfit of misfitsOf(record)) misfits.add(misfit);
-      }
-      sample.count += rows.length;
-      if (rows.length > 0 && ++sampled === 2) break;
-    }
-    return [describeValues(resource, sample.count, members), ...describeRecords(resource, sample)];
+  const listMisfits = makeMisfitFinder(resource);
+  const sample = makeSample(resource);
+  const tally = (texts: TextRow, workspace: WorkspaceId): void => {
+    undecodable.clear();
+    const record = JSON.parse(serializer.toJson(Row.make(texts), workspace)) as object;
+    tallyRow(sample, { texts, record, undecodable }, resource);
+    for (const misfit of listMisfits(record)) sample.misfits.add(misfit);
   };
-  return runReadOnly(client, { settings: bound, object: resource.view }, read, ({ message }) => [
-    fail('values', `They could not be read: ${message}.`, resource.name),
+  const read = async (): Promise<Item[]> => {
+    let workspaces = 0;
+    for (const workspace of ids) {
+      const rows = await readBothEnds(client, resource, computeMac(workspace));
+      for (const texts of rows) tally(texts, workspace);
+      if (rows.length > 0 && ++workspaces === workspacesMax) break;
+    }
+    return [describeValues(resource, sample), ...describeRecords(resource, sample)];
+  };
+  return runReadOnly(client, { settings: limits, object: resource.view }, read, ({ message }) => [
+    makeItem('failed', 'values', `They could not be read: ${message}.`, resource.name),
   ]);
 }
 
+function makeSample(resource: Resource): SampledRecords {
+  const columns = getColumns(resource);
+  const members = listLeaves(resource).map((leaf): MemberTally => {
+    const columnAt = columns.indexOf(leaf.field.column);
+    return { leaf, columnAt, stored: 0, lost: 0, example: '', reasons: new Set() };
+  });
+  const idAt = columns.indexOf('id');
+  return { count: 0, idAt, members, misfits: new Set(), unexpected: new Map(), leftOut: new Map() };
+}
+
+function tallyRow(sample: SampledRecords, row: DecodedRow, resource: Resource): void {
+  const id = row.texts[sample.idAt] as string;
+  sample.count++;
+  for (const member of sample.members) {
+    const { leaf, columnAt } = member;
+    const text = row.texts[columnAt];
+    if (isNoTime(leaf.field, text, resource)) continue;
+    const value = getValue(row.record, leaf);
+    tallyContents(sample, leaf, value, id);
+    for (const form of listFormsLeftOut(leaf, text)) sample.leftOut.set(form, (sample.leftOut.get(form) ?? 0) + 1);
+    if (text !== null) tallyMember(member, value, id, row.undecodable.get(toPointer(leaf.path)));
+    else if (!mayLackValue(leaf.field)) sample.misfits.add(`${getPlace(leaf.path)} (type)`);
+  }
+}
+
+/** Notes a value that clients should not see, with the record that has it first. */
+function tallyContents({ unexpected }: SampledRecords, leaf: Leaf, value: unknown, id: string): void {
+  const kind = isChecked(leaf) ? findUnexpected(leaf.path.at(-1) ?? '', value) : undefined;
+  if (kind === undefined) return;
+  const place = `${getPlace(leaf.path)} holds ${kind}`;
+  const { count, example } = unexpected.get(place) ?? { count: 0, example: id };
+  unexpected.set(place, { count: count + 1, example });
+}
+
+/** Counts a stored value, and whether it is lost. JSON may hold null itself, and images are removed on purpose. */
+function tallyMember(member: MemberTally, value: unknown, id: string, reason: string | undefined): void {
+  const { clean, pointer, type } = member.leaf.field;
+  const isRemoved = clean !== undefined || pointer !== undefined || type === 'json' || type === 'text';
+  member.stored++;
+  if (reason === undefined && (value !== null || isRemoved)) return;
+  if (member.lost++ === 0) member.example = id;
+  member.reasons.add(reason ?? 'JSON has no such value');
+}
+
 /** Makes an item for contents, one for what `show` leaves out, and one for the schema. */
-function describeRecords(resource: Resource, { count, misfits, unexpected, leftOut }: FoundInRecords): Item[] {
-  const object = resource.name;
-  const bad = `Records do not fit it: ${nameFile([...misfits], resource).join('; ')}`;
-  const forms = [...leftOut].map(([form, times]) => `${form} in ${times} of ${count} records`);
+function describeRecords({ name: object, file }: Resource, sample: SampledRecords): Item[] {
+  const { count, misfits, unexpected, leftOut } = sample;
   const contents = [...unexpected].map(
     ([place, each]) => `${place} in ${each.count} of ${count} records, such as ${each.example}`,
   );
+  const forms = [...leftOut].map(([form, times]) => `${form} in ${times} of ${count} records`);
+  const unfit = misfits.size > 0 ? [`Records do not fit it: ${[...misfits].join('; ')}`] : [];
+  const whenFit = `${count} records fit it.`;
   return [
-    sumUp('contents', nameFile(contents, resource), noSecrets, object, 'warning'),
-    sumUp('shown', nameFile(forms, resource), 'JSON has no form of values that show leaves out.', object, 'warning'),
-    sumUp('schema', faultIf(misfits.size > 0, bad), `${count} records fit it.`, object, 'failed'),
+    summarizeFaults('contents', contents, { whenOk: noSecrets, object, level: 'warning', file }),
+    summarizeFaults('shown', forms, { whenOk: noForms, object, level: 'warning', file }),
+    summarizeFaults('schema', unfit, { whenOk: whenFit, object, level: 'failed', file }),
   ];
 }
 
@@ -136,32 +172,21 @@ function isChecked({ field: { type, clean, codec } }: Leaf): boolean {
   return (type === 'text' || type === 'json') && clean !== 'audit-diff' && codec === undefined;
 }
 
-/** Counts a member. JSON may hold null itself, and images are removed on purpose. */
-function tallyMember(member: TalliedMember, id: string, value: unknown, undecodable: string | undefined): void {
-  const { clean, pointer, type } = member.leaf.field;
-  const isRemoved = clean !== undefined || pointer !== undefined || type === 'json' || type === 'text';
-  member.stored++;
-  if (undecodable === undefined && (value !== null || isRemoved)) return;
-  if (member.empty++ === 0) member.example = id;
-  member.reasons.add(undecodable ?? 'JSON has no such value');
-}
-
-function describeValues(resource: Resource, count: number, members: readonly TalliedMember[]): Item {
-  const { name } = resource;
-  const lost = members.filter(({ empty }) => empty > 0);
-  if (lost.length === 0) return sumUp('values', [], `${count} records show every value that is stored.`, name);
-  const levels = lost.map(getLevel);
-  const level = (['refused', 'failed', 'warning'] as const).find((one) => levels.includes(one)) as Level;
-  const sentences = lost.map(
-    ({ leaf, stored, empty, example, reasons }) =>
-      `${getPlace(leaf.path)}: ${empty} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
+function describeValues({ name: object, file }: Resource, { count, members }: SampledRecords): Item {
+  const faulty = members.filter(({ lost }) => lost > 0);
+  const levels = faulty.map(getLevel);
+  const level = (['refused', 'failed'] as const).find((one) => levels.includes(one)) ?? 'warning';
+  const sentences = faulty.map(
+    ({ leaf, stored, lost, example, reasons }) =>
+      `${getPlace(leaf.path)}: ${lost} of ${stored} values are stored but shown as null (${[...reasons].join(', ')}), such as in row ${example}`,
   );
-  return { level, code: 'values', object: name, detail: `${nameFile(sentences, resource).join('; ')}.` };
+  const whenOk = `${count} records show every value that is stored.`;
+  return summarizeFaults('values', sentences, { whenOk, object, level, file });
 }
 
-function getLevel({ stored, empty }: TalliedMember): Level {
-  if (stored >= lostMin && empty === stored) return 'refused';
-  return stored >= storedMin && empty > stored * fractionMax ? 'failed' : 'warning';
+function getLevel({ stored, lost }: MemberTally): Level {
+  if (stored >= lostMin && lost === stored) return 'refused';
+  return stored >= storedMin && lost > stored * fractionMax ? 'failed' : 'warning';
 }
 
 /** Names the keyword of the schema, without names from the data below a member. */

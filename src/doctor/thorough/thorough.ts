@@ -4,8 +4,8 @@ import { makeWorkspaceMac } from '../../postgres/workspace-mac.js';
 import { compileResource } from '../../resource/compiled.js';
 import { getPlace, listLeaves, openPrefix, type Resource } from '../../resource/definition/resource.js';
 import type { Settings } from '../../settings.js';
-import { type Item, nameFile, sumUp, warn } from '../finding.js';
-import type { InspectionInput } from '../setting-checks.js';
+import { type Item, makeItem, summarizeFaults } from '../finding.js';
+import type { CheckInput } from '../setting-checks.js';
 import { checkIndexes, checkPlans } from './plans.js';
 import { checkReferences } from './references.js';
 import { checkRecords } from './sampled-records.js';
@@ -26,7 +26,7 @@ async function checkIssuer(client: pg.Client): Promise<Item[]> {
   const advice =
     'Write into tokens.sql: grant select, insert, update (revoked_at) on gateway.api_tokens to gateway_owner.';
   const detail = `gateway_owner lacks ${missing} on gateway.api_tokens, so the app cannot make tokens by gateway_issuer.`;
-  return [{ ...warn('token_look_up', detail), advice }];
+  return [{ ...makeItem('warning', 'token_look_up', detail), advice }];
 }
 
 /** Waits for the first answer of Redis: it must accept the login and run the script. */
@@ -34,16 +34,17 @@ async function checkRedis(settings: Settings): Promise<Item> {
   const { connectRedisPeers } = await import('../../serve/peers/redis.js'); // only here: a gateway without Redis does not load it
   const peers = connectRedisPeers(settings, 1, () => undefined);
   const deadlineMs = performance.now() + 5000;
-  const isOpen = (): boolean => (peers.redis() ?? { reason: 'no connection' }).reason === 'no connection';
-  while (isOpen() && performance.now() < deadlineMs) await sleep(20);
+  const isConnecting = (): boolean => (peers.redis() ?? { reason: 'no connection' }).reason === 'no connection';
+  while (isConnecting() && performance.now() < deadlineMs) await sleep(20);
   const reason = (peers.redis() ?? { reason: 'no answer' }).reason;
   peers.close();
-  const faults = reason ? [`It does not answer as it must: ${reason}`] : [];
-  return sumUp('redis', faults, 'It answers, accepts the login and runs scripts that write.', '', 'failed');
+  return reason
+    ? makeItem('failed', 'redis', `It does not answer as it must: ${reason}.`)
+    : makeItem('ok', 'redis', 'It answers, accepts the login and runs scripts that write.');
 }
 
 export function checkOpenPoints(resource: Resource): Item[] {
-  const { description, name } = resource;
+  const { description, name, file } = resource;
   const described = [
     ['/description', description] as const,
     ...listLeaves(resource).map(({ field, path }) => [`${getPlace(path)}/description`, field.description] as const),
@@ -51,21 +52,21 @@ export function checkOpenPoints(resource: Resource): Item[] {
   const points = described
     .filter(([, text]) => text.startsWith(openPrefix))
     .map(([at, text]) => `${at}: ${text.slice(openPrefix.length).replace(/[.]$/, '')}`);
-  return points.length === 0 ? [] : [sumUp('open_points', nameFile(points, resource), '', name, 'warning')];
+  return points.length === 0 ? [] : [summarizeFaults('open_points', points, { object: name, level: 'warning', file })];
 }
 
 /** Decodes records, compares them with their schema, makes plans, and tries writes that are rolled back. */
 export async function checkThoroughly(settings: Settings, resources: readonly Resource[]) {
   const { adminUrl, wallKey, redisUrl } = settings;
   const { ids, items } = wallKey === '' ? { ids: [], items: [] } : await sampleWorkspaces(adminUrl);
-  const computeMac = makeWorkspaceMac(wallKey);
+  const sample = { ids, computeMac: makeWorkspaceMac(wallKey) };
   if (redisUrl !== '') items.push(await checkRedis(settings));
   items.push(...resources.flatMap(checkOpenPoints), ...(await checkReferences(adminUrl, resources, ids)));
   return {
     items,
-    async *replica(
+    async *checkReplica(
       client: pg.Client,
-      { projection }: InspectionInput,
+      { projection }: CheckInput,
       views: readonly Item[],
       scans: readonly Item[],
     ): AsyncGenerator<Item[]> {
@@ -73,19 +74,19 @@ export async function checkThoroughly(settings: Settings, resources: readonly Re
       const locked = scans.filter(({ code }) => code === 'connection');
       for (const [i, resource] of resources.entries()) {
         if (views[i]?.level !== 'ok' || locked.some(({ object }) => object === resource.view)) continue;
-        yield await checkIds(client, resource, ids, computeMac);
-        if (projection) yield await checkRecords(client, resource, projection, ids, computeMac);
+        yield await checkIds(client, resource, sample);
+        if (projection) yield await checkRecords(client, resource, projection, sample);
         yield await checkPlans(client, resource);
       }
     },
     /** Tries writes only if nothing that they need is missing. */
-    async *primary(client: pg.Client, { projection }: InspectionInput): AsyncGenerator<Item[]> {
+    async *checkPrimary(client: pg.Client, { projection }: CheckInput): AsyncGenerator<Item[]> {
       if (projection === null) return;
       yield await checkIssuer(client);
       for (const resource of resources) {
         const { write, ...compiled } = compileResource(resource, projection, () => undefined);
         if (write === null) continue;
-        yield [await checkWrites(client, { ...compiled, write }, ids, computeMac)];
+        yield [await checkWrites(client, { ...compiled, write }, sample)];
         yield await checkUnique(client, resource, resource.write?.view as string);
       }
     },

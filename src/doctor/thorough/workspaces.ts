@@ -6,7 +6,7 @@ import type { WorkspaceMac } from '../../postgres/workspace-mac.js';
 import type { Resource } from '../../resource/definition/resource.js';
 import { nameOrderedView } from '../../resource/statements/walls.js';
 import { runReadOnly } from '../check-session.js';
-import { fail, type Item, sumUp, warn } from '../finding.js';
+import { type Item, makeItem } from '../finding.js';
 import { checkViews } from '../view-checks.js';
 
 /** Views that read as the role that ran `migrate`. */
@@ -17,36 +17,37 @@ const tokenNeed = {
   file: null,
   views: tokenViews,
   plain: tokenViews,
-  columns: [],
 } as const;
 const rowsPerEnd = 250;
-const bound = `set local statement_timeout = '500ms'`;
+const limits = `set local statement_timeout = '500ms'`;
+
+/** Workspaces whose rows are read, and the MAC that opens each. */
+export interface WorkspaceSample {
+  readonly ids: readonly WorkspaceId[];
+  readonly computeMac: WorkspaceMac;
+}
 
 /** Takes up to ten workspaces, those with a token first, by ADMIN_URL: no login of the gateway can list workspaces. */
 export async function sampleWorkspaces(adminUrl: string): Promise<{ ids: WorkspaceId[]; items: Item[] }> {
   if (adminUrl === '') {
     const without = 'ADMIN_URL is not set, so no workspace is known: records, ids and writes are not tried.';
-    return { ids: [], items: [warn('workspaces', without)] };
+    return { ids: [], items: [makeItem('warning', 'workspaces', without)] };
   }
   try {
     return await runAsAdmin(adminUrl, async (client) => {
       const { rows } = await client.query<{ id: WorkspaceId }>('select id from gateway.sample_workspaces() id');
-      const items = await checkViews(client, [{ ...tokenNeed, ok: `${rows.length} are taken as a sample.` }]);
+      const ok = `${rows.length} are taken as a sample.`;
+      const items = await checkViews(client, [{ ...tokenNeed, columns: [], ok }]);
       return { ids: rows.map(({ id }) => id), items };
     });
   } catch (error) {
     const none = `ADMIN_URL gives none: ${(error as Error).message.replace(/\.$/, '')}.`;
-    return { ids: [], items: [fail('workspaces', none)] };
+    return { ids: [], items: [makeItem('failed', 'workspaces', none)] };
   }
 }
 
 /** Checks that ids are unique: a walk by cursor goes on after an id, and would lose rows with the same one. */
-export async function checkIds(
-  client: pg.Client,
-  resource: Resource,
-  workspaces: readonly WorkspaceId[],
-  computeMac: WorkspaceMac,
-): Promise<Item[]> {
+export function checkIds(client: pg.Client, resource: Resource, { ids, computeMac }: WorkspaceSample): Promise<Item[]> {
   const { view, order, idType } = resource;
   const key = order.map(({ column }) => column);
   const end = (direction: 'asc' | 'desc'): string =>
@@ -54,16 +55,16 @@ export async function checkIds(
   const repeated = `select id::text from ${view}
     where id in (${end('asc')} union all ${end('desc')}) group by id having count(*) > 1 limit 1`;
   const look = async (): Promise<Item[]> => {
-    for (const workspace of workspaces.slice(0, 2)) {
+    for (const workspace of ids.slice(0, 2)) {
       await client.query(guard.text, [computeMac(workspace)]);
       const [row] = (await client.query<{ id: string }>(repeated)).rows;
-      if (row) return [fail('ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
+      if (row) return [makeItem('failed', 'ids', `Several rows of a workspace have one id, such as ${row.id}.`, view)];
       const hasEmpty =
         idType === 'text' && (await client.query(`select from ${view} where id = '' limit 1`)).rowCount !== 0;
-      if (hasEmpty)
-        return [fail('ids', 'A row has an empty id: the record is listed, and no address leads to it.', view)];
+      const unreachable = 'A row has an empty id: the record is listed, and no address leads to it.';
+      if (hasEmpty) return [makeItem('failed', 'ids', unreachable, view)];
     }
-    return [sumUp('ids', [], 'Each id of the sample belongs to one row.', view)];
+    return [makeItem('ok', 'ids', 'Each id of the sample belongs to one row.', view)];
   };
-  return runReadOnly(client, { settings: bound, object: view }, look, () => []); // without an index for the view, which `plans` reports
+  return runReadOnly(client, { settings: limits, object: view }, look, () => []); // without an index for the view, which `plans` reports
 }

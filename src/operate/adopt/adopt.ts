@@ -111,11 +111,10 @@ function mergeCommonPoints([tokens, ...files]: (DraftFile | Draft)[]): (DraftFil
 
 /** Puts choices for the whole schema first, then those about the most rows. */
 function orderByRows(points: readonly Point[]): string[] {
+  const sayRows = ({ rows }: Point): string => (rows === undefined ? '' : ` (${sayCount(rows)} rows)`);
   return points
     .toSorted((a, b) => countPointRows(b) - countPointRows(a) || 0)
-    .map(
-      (point) => `${formatPoint(point, placesMax)}${point.rows === undefined ? '' : ` (${sayCount(point.rows)} rows)`}`,
-    );
+    .map((point) => `${formatPoint(point, placesMax)}${sayRows(point)}`);
 }
 
 function listIndexLines(drafts: readonly Draft[]): string[] {

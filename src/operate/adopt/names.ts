@@ -45,10 +45,8 @@ export function getNames(
   { table }: Pick<Subject, 'table'>,
   { subjects }: { readonly subjects: readonly Pick<Subject, 'table'>[] },
 ): ApiNames {
-  const place = subjects.findIndex((each) => each.table === table);
-  const all = [...subjects.slice(0, place < 0 ? undefined : place), { table }].map(({ table }) =>
-    makeNamesFrom(table.name),
-  );
+  const at = subjects.findIndex((each) => each.table === table);
+  const all = [...subjects.slice(0, at < 0 ? undefined : at), { table }].map(({ table }) => makeNamesFrom(table.name));
   const number = (key: keyof ApiNames, separator: string, lettersMax: number): string => {
     const takenNames = new Set<string>();
     return all.map((names) => chooseUntaken(names[key], takenNames, separator, lettersMax)).at(-1) as string;

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { readProject } from '../../base/paths.js';
-import { type Item, sumUp, warn } from '../../doctor/finding.js';
-import { listNodes, type QueryPlan, readPlan } from '../../doctor/plan-scans.js';
+import { type Item, makeItem, summarizeFaults } from '../../doctor/finding.js';
+import { listNodes, type QueryPlan, readPlan, unquoteName } from '../../doctor/plan-scans.js';
 import { runAsAdmin } from '../../postgres/admin.js';
 import { listLeaves, nameRecords, type Resource } from '../../resource/definition/resource.js';
 import { listFollowed } from './hiding/above.js';
@@ -32,17 +32,13 @@ export function countShown(adminUrl: string, resources: readonly Resource[]) {
       const ofSchema = sources.filter((source) => source.schema === schema);
       const options = { schema, keep: ofSchema.map(({ table }) => table), tenantColumn };
       const surveyed = await surveyOrNone(client, options);
-      if (surveyed !== undefined) ledgers.push(...(await countSources(client, ofSchema, surveyed)));
+      if (surveyed !== undefined) ledgers.push(...(await countRows(client, ofSchema, surveyed)));
     }
-    return { ledgers, items: resources.map(({ name }) => makeItem(name, ledgers)) };
+    return { ledgers, items: resources.map(({ name }) => makeRowsItem(name, ledgers)) };
   });
 }
 
-async function countSources(
-  client: pg.Client,
-  sources: readonly Source[],
-  surveyed: Survey,
-): Promise<ResourceLedger[]> {
+async function countRows(client: pg.Client, sources: readonly Source[], surveyed: Survey): Promise<ResourceLedger[]> {
   const viewsOf = ({ name }: Table): ViewId[] => sources.flatMap(({ table, view }) => (table === name ? [view] : []));
   const ledgers: ResourceLedger[] = [];
   for (const { resource, table, view } of sources) {
@@ -55,22 +51,20 @@ async function countSources(
   return ledgers;
 }
 
-function makeItem(name: string, ledgers: readonly ResourceLedger[]): Item {
+function makeRowsItem(name: string, ledgers: readonly ResourceLedger[]): Item {
   const uncounted = 'They are not counted: its id comes from no columns of a table that `adopt` would draft.';
   const ledger = ledgers.find(({ resource }) => resource === name);
-  if (ledger === undefined) return warn('rows', uncounted, name);
+  if (ledger === undefined) return makeItem('warning', 'rows', uncounted, name);
   const faults = listOddities(ledger).map(({ text, of }) => (of ? `not shown: ${of}` : text.replace(/[.]$/, '')));
-  return sumUp('rows', faults, `${formatLedger(ledger)}.`, name, 'warning');
+  return summarizeFaults('rows', faults, { whenOk: `${formatLedger(ledger)}.`, object: name, level: 'warning' });
 }
 
 /** A person can have written the views, such as for an app of one company, which `adopt` cannot draft. */
-async function surveyOrNone(client: pg.Client, options: SurveyOptions): Promise<Survey | undefined> {
-  try {
-    return await survey(client, options);
-  } catch (error) {
+function surveyOrNone(client: pg.Client, options: SurveyOptions): Promise<Survey | undefined> {
+  return survey(client, options).catch((error: unknown) => {
     if (error instanceof AdoptRefused) return undefined;
     throw error;
-  }
+  });
 }
 
 /** Matches texts, and the aliases before columns, in an expression that PostgreSQL prints. */
@@ -78,15 +72,15 @@ const aliases = /'(?:[^']|'')*'|("(?:[^"]|"")+"|\b[a-z_]\w*)\.(?=["a-z_])/g;
 
 const isOfSeveralRows = (node: QueryPlan): boolean => /Agg|ProjectSet/.test(node['Node Type']);
 
-const unquote = (name = ''): string => name.replace(/^"|"$/g, '').replaceAll('""', '"');
-
 /** Asks the plan from which columns of a table the view has its id: one, or the texts of several. */
 async function readSource(client: pg.Client, resource: Resource): Promise<Source[]> {
   const name = nameRecords(resource.view);
   const plan = await readPlan(client, `select id, workspace_id from ${name}`);
   const [id = '', workspace = ''] = plan.Output ?? [];
   const [alias, ...others] = new Set([...id.matchAll(aliases)].flatMap(([, before]) => before ?? []));
-  const source = listNodes(plan).find((node) => node['Relation Name'] !== undefined && node.Alias === unquote(alias));
+  const source = listNodes(plan).find(
+    (node) => node['Relation Name'] !== undefined && node.Alias === unquoteName(alias ?? ''),
+  );
   const { Schema: schema, 'Relation Name': table } = source ?? {};
   // An id from a subquery or an aggregate is of no single row.
   const isOfRow = !/SubPlan/.test(id) && !(/[\w"]\(/.test(id) && listNodes(plan).some(isOfSeveralRows));
@@ -100,7 +94,7 @@ async function readSource(client: pg.Client, resource: Resource): Promise<Source
   const viewName = name.replace(/^records\./, '"records".'); // because the ledger replaces records.X by its draft
   const ofTable = id.replace(aliases, (text: string, before?: string) => (before === undefined ? text : 't.'));
   const [, of, column] = /^\(*("(?:[^"]|"")+"|\w+)\.("(?:[^"]|"")+"|\w+)/.exec(workspace) ?? [];
-  const tenantColumn = of === alias ? unquote(column) : undefined;
+  const tenantColumn = of === alias ? unquoteName(column ?? '') : undefined;
   return [{ resource, schema, table, tenantColumn, view: { name: viewName, id: `(${ofTable})::${type}`, policies } }];
 }
 

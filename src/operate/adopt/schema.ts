@@ -299,10 +299,6 @@ export function askOnce(text: string, { name, rows }: Pick<Table, 'name' | 'rows
 }
 
 /** Makes such a point if there are names to make it about. */
-export function askOnceAbout(
-  text: string,
-  table: Pick<Table, 'name' | 'rows'>,
-  names: readonly string[],
-): Point | false {
+export function askAbout(text: string, table: Pick<Table, 'name' | 'rows'>, names: readonly string[]): Point | false {
   return names.length > 0 && askOnce(text, table, names.join(', '));
 }

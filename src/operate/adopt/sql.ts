@@ -1,5 +1,5 @@
 import { composePolicy, type PolicyCommand } from '../../resource/statements/walls.js';
-import type { Point, ReferenceStep, ShownRows, Table, WorkspaceOf } from './schema.js';
+import type { Point, ReferenceStep, ShownRows, Table } from './schema.js';
 
 // The SQL of drafts. The name of an app's table or column enters it as PostgreSQL quotes it, and in comments and texts.
 
@@ -69,12 +69,7 @@ export function joinWorkspace({ tenant, steps }: ShownRows['way'], row = alias):
 }
 
 /** A row to which no other refers back is joined to none: it has no workspace, as a row with NULL in the column has none. */
-export function joinFrom(
-  quoted: string,
-  { steps }: Pick<WorkspaceOf, 'steps'>,
-  row = alias,
-  isLeft = isOptional,
-): string {
+export function joinFrom(quoted: string, { steps }: ShownRows['way'], row = alias, isLeft = isOptional): string {
   const joins = steps.map(
     ({ from, table, to }, i) =>
       `\n    ${isLeft(steps, i) ? 'left ' : ''}join ${table.quoted} ${getAlias(i + 1, row)} on ${getAlias(i + 1, row)}.${to.quoted} = ${getAlias(i, row)}.${from.quoted}`,

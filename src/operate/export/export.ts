@@ -91,10 +91,8 @@ export async function chooseResources(settings: Settings, names: readonly string
   const resources = loadResources(settings.resourcesDir);
   const knownNames = resources.map(({ name }) => name);
   const unknown = names.filter((name) => !knownNames.includes(name));
-  if (unknown.length > 0)
-    throw new ExportFailed(
-      unknown.map((name) => `There is no resource "${name}"${suggest(name, knownNames)}`).join('\n'),
-    );
+  const faults = unknown.map((name) => `There is no resource "${name}"${suggest(name, knownNames)}`);
+  if (faults.length > 0) throw new ExportFailed(faults.join('\n'));
   const compiled = await compileResources(settings, resources, parseKeyring(settings.dataKeys || '{}'), ignore);
   return compiled.filter(({ resource }) => names.length === 0 || names.includes(resource.name));
 }
@@ -178,9 +176,8 @@ async function exportAll(
   const files: ExportedFile[] = [];
   for (const [i, each] of compiled.entries()) {
     const onRecords = (records: number): void => onProgress(each.resource.name, records);
-    files.push(
-      await exportRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...(periods[i] as PeriodFilter) }),
-    );
+    const period = periods[i] as PeriodFilter;
+    files.push(await exportRecords(snapshot, each, { workspace, gzip, folder, onRecords, ...period }));
   }
   if (files.some(({ records }) => records > 0)) return files;
   for (const each of compiled)

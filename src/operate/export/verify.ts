@@ -137,10 +137,7 @@ async function listRecordFaults({ folder, manifest: { workspace, days, files } }
     else if (existsSync(path)) {
       const period = parsePeriod(now, { timeZone: settings.timeZone, ...days });
       const difference = await runInSnapshot(settings, { workspace, server: 'replica' }, (snapshot) =>
-        findDifference(
-          splitIntoLines(readContent(path)),
-          splitIntoLines(readBatches(snapshot, now, workspace, period)),
-        ),
+        findDifference(splitIntoLines(readBytes(path)), splitIntoLines(readBatches(snapshot, now, workspace, period))),
       );
       if (difference !== null) faults.push(`${file}, ${difference}.`);
     }
@@ -149,7 +146,7 @@ async function listRecordFaults({ folder, manifest: { workspace, days, files } }
 }
 
 /** Ends at the first byte that cannot be decompressed; the hash then differs. */
-async function* readContent(path: string): AsyncGenerator<Buffer> {
+async function* readBytes(path: string): AsyncGenerator<Buffer> {
   const file = createReadStream(path);
   try {
     yield* path.endsWith('.gz') ? pipeline(file, createGunzip(), () => undefined) : file;

@@ -45,13 +45,13 @@ const noteIndex = `insert into gateway.applied_files (root, name, hash, objects)
 async function createIndex(client: pg.Client, proposal: Proposal, note: (index: string) => void): Promise<void> {
   const { index, schema, table, columns } = proposal;
   const [relation, path] = [`${schema}.${table}`, `${schema}.${index}`];
-  type Found = { kind: string | null; valid: boolean | null; other: string | null };
-  const { rows } = await client.query<Found>(
+  type IndexState = { kind: string | null; valid: boolean | null; other: string | null };
+  const { rows } = await client.query<IndexState>(
     `select c.relkind as kind, i.indisvalid as valid, case when i.indrelid <> c.oid then i.indrelid::regclass::text end as other
      from (values (1)) one left join pg_class c on c.oid = to_regclass($1) left join pg_index i on i.indexrelid = to_regclass($2)`,
     [relation, path],
   );
-  const { kind, valid, other: otherTable } = rows[0] as Found;
+  const { kind, valid, other: otherTable } = rows[0] as IndexState;
   if (kind === null) throw new MigrationFailed(`The index ${index} is for ${relation}, which does not exist.`);
   if (otherTable !== null)
     throw new MigrationFailed(
@@ -94,8 +94,6 @@ function readProposals(viewsDir: string): Proposal[] {
       .trim();
     const [, index, schema, table, columns] = shape.exec(sql) ?? [];
     if (index && schema && table && columns) return { index, schema, table, columns };
-    throw new MigrationFailed(
-      `${file} is not one "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`,
-    );
+    throw new MigrationFailed(`${file} is no "create index concurrently if not exists NAME on SCHEMA.TABLE (…);".`);
   });
 }

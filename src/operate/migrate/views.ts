@@ -6,6 +6,7 @@ import {
   explainRefusal,
   MigrationFailed,
   noteApplied,
+  type Root,
   readFileStates,
   runInTransaction,
   type SqlFile,
@@ -18,14 +19,14 @@ import {
 // If no lock is granted within 300 ms, because a statement uses a view, the transaction is rolled back and begins again 700 ms later.
 
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
-const whileInUse = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
+const viewRetries = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const dependentObjectsExist = '2BP01';
 
 function isInUse({ code }: { readonly code?: string }): boolean {
   return code === lockNotAvailable || code === '40P01';
 }
 
-interface Applied {
+interface AppliedFile {
   readonly root: string;
   readonly name: string;
   readonly objects: readonly string[];
@@ -34,23 +35,17 @@ interface Applied {
 /** Replaces changed views and their dependents in one transaction. Throws MigrationFailed, also when views are in use for a minute. */
 export async function replaceViews(client: pg.Client, files: readonly SqlFile[]): Promise<void> {
   await repeatWhileInUse(client, async () => {
-    const before = await readSchemaObjects(client, []);
-    const knownOids = before.map(({ oid }) => oid);
-    const changed = await listNotApplied(client, files);
+    const knownOids = (await readSchemaObjects(client, [])).map(({ oid }) => oid);
+    const states = await readFileStates(client, ['views', 'gateway'], files);
+    const changed = states.filter(({ state }) => state !== 'applied').map(getFileKey);
     const applied = await addDependents(client, changed);
-    const stale = [...changed, ...applied.map(getFileKey)];
-    await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [
-      applied.map(getFileKey),
-    ]);
+    const appliedKeys = applied.map(getFileKey);
+    const stale = [...changed, ...appliedKeys];
+    await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [appliedKeys]);
     await dropInOrder(client, composeDrops(listObjects(applied)));
     const { rows } = await client.query<{ oid: string }>('select oid from pg_policy');
     const due = files.filter((file) => stale.includes(getFileKey(file)));
-    for (const root of new Set(due.map((file) => file.root)))
-      await createInOrder(
-        client,
-        due.filter((file) => file.root === root),
-        knownOids,
-      );
+    for (const root of new Set(due.map((file) => file.root))) await createInOrder(client, root, due, knownOids);
     await client.query(noteNewPolicies, [rows.map(({ oid }) => oid)]);
   });
 }
@@ -64,7 +59,7 @@ const noteNewPolicies = `insert into gateway.undo (statement)
 /** Drops the views that read these tables, or all (null). Returns their files, which stay noted: `serve` then expects a release. */
 export function dropViews(client: pg.Client, tables: readonly string[] | null): Promise<string[]> {
   return repeatWhileInUse(client, async () => {
-    const { rows } = await client.query<Applied>(readProject('sql/catalog/files-over.sql'), [tables]);
+    const { rows } = await client.query<AppliedFile>(readProject('sql/catalog/files-over.sql'), [tables]);
     const files = await addDependents(client, rows.map(getFileKey));
     await dropInOrder(client, composeDrops(listObjects(files)));
     return files.map(getFileKey);
@@ -72,40 +67,34 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
 }
 
 /** Adds the files whose objects a drop of these would drop. */
-async function addDependents(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
+async function addDependents(client: pg.Client, keys: readonly string[]): Promise<AppliedFile[]> {
   await client.query('savepoint trial');
   for (const statement of composeDrops(listObjects(await readAppliedFiles(client, keys))))
     await client.query(`${statement} cascade`);
   const gone = `select root, name from gateway.applied_files where root <> 'core' and digest is not null and gateway.digest_of(objects) is null`;
-  const { rows } = await client.query<Applied>(gone);
+  const { rows } = await client.query<AppliedFile>(gone);
   await client.query('rollback to savepoint trial');
   return readAppliedFiles(client, [...keys, ...rows.map(getFileKey)]);
 }
 
-/** Runs the work in a transaction, and repeats both while views are in use. Throws MigrationFailed after a minute. */
 export function repeatWhileInUse<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
-  return runInTransaction(client, whileInUse, work).catch((error: Error) => {
+  return runInTransaction(client, viewRetries, work).catch((error: Error) => {
     if (!isInUse((error.cause ?? error) as { code?: string })) throw error;
     throw new MigrationFailed(
-      `The views are in use: no lock in ${whileInUse.attempts} attempts. pg_stat_activity names the statements that run for so long. Nothing was changed.`,
+      `The views are in use: no lock in ${viewRetries.attempts} attempts. pg_stat_activity names the statements that run for so long. Nothing was changed.`,
     );
   });
 }
 
 const getFileKey = ({ root, name }: { readonly root: string; readonly name: string }): string => `${root}/${name}`;
 
-async function listNotApplied(client: pg.Client, files: readonly SqlFile[]): Promise<string[]> {
-  const states = await readFileStates(client, ['views', 'gateway'], files);
-  return states.filter(({ state }) => state !== 'applied').map(getFileKey);
-}
-
-async function readAppliedFiles(client: pg.Client, keys: readonly string[]): Promise<Applied[]> {
+async function readAppliedFiles(client: pg.Client, keys: readonly string[]): Promise<AppliedFile[]> {
   const text = `select root, name, objects from gateway.applied_files
     where root in ('views', 'gateway') and root || '/' || name = any ($1) order by root desc, name collate "C"`;
-  return (await client.query<Applied>(text, [keys])).rows;
+  return (await client.query<AppliedFile>(text, [keys])).rows;
 }
 
-const listObjects = (files: readonly Applied[]) =>
+const listObjects = (files: readonly AppliedFile[]) =>
   files.flatMap(({ objects }) => objects.map((object) => ({ object })));
 
 /** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have dropped some. */
@@ -115,49 +104,53 @@ export function composeDrops(objects: readonly { readonly object: string }[]): s
 
 /** Runs a statement after the statement that drops a dependent object. Throws MigrationFailed, which names what else needs an object. */
 export async function dropInOrder(client: pg.Client, statements: readonly string[]): Promise<void> {
-  for (let drops = statements; drops.length > 0; ) {
-    const refused: string[] = [];
-    let refusal: pg.DatabaseError | undefined;
-    for (const statement of drops)
-      await client.query(`savepoint object; ${statement}`).catch(async (error: pg.DatabaseError) => {
-        if (error.code !== dependentObjectsExist) throw error;
-        await client.query('rollback to savepoint object');
-        refused.push(statement);
-        refusal = error; // the error names, for example, a view of the app that reads one of these
-      });
-    if (refused.length === drops.length)
-      throw new MigrationFailed(`${refusal?.message}: ${refusal?.detail}`, { cause: refusal });
-    drops = refused;
-  }
+  const needsOther = ({ code }: pg.DatabaseError): boolean => code === dependentObjectsExist;
+  const drop = (statement: string): Promise<unknown> => client.query(statement);
+  await runInOrder(client, statements, drop, needsOther).catch((refusal: pg.DatabaseError) => {
+    if (!needsOther(refusal)) throw refusal;
+    throw new MigrationFailed(`${refusal.message}: ${refusal.detail}`, { cause: refusal });
+  });
 }
 
-/** Creates a file that reads a view of a later one after that file. Throws MigrationFailed. */
-async function createInOrder(client: pg.Client, files: readonly SqlFile[], known: string[]): Promise<void> {
-  for (let left = files; left.length > 0; ) {
-    const later: SqlFile[] = [];
-    let refusal: unknown;
-    for (const file of left) {
+/** Puts off an item that another one must precede. Throws the error of the first item when none of the rest succeeds. */
+async function runInOrder<T, E extends Error>(
+  client: pg.Client,
+  items: readonly T[],
+  run: (item: T) => Promise<unknown>,
+  needsOther: (error: E) => boolean,
+): Promise<void> {
+  for (let remaining = items; remaining.length > 0; ) {
+    const later: T[] = [];
+    let refusal: E | undefined;
+    for (const item of remaining) {
       await client.query('savepoint object');
-      await createView(client, file, known).catch(async (error: Error) => {
-        if ((error.cause as pg.DatabaseError | undefined)?.code !== undefinedTable) throw error;
+      await run(item).catch(async (error: E) => {
+        if (!needsOther(error)) throw error;
         await client.query('rollback to savepoint object');
-        later.push(file);
+        later.push(item);
         refusal ??= error;
       });
     }
-    if (later.length === left.length) throw refusal;
-    left = later;
+    if (later.length === remaining.length) throw refusal;
+    remaining = later;
   }
 }
 
+/** Creates a file of the root that reads a view of a later one after that file. Throws MigrationFailed. */
+function createInOrder(client: pg.Client, root: Root, due: readonly SqlFile[], knownOids: string[]): Promise<void> {
+  const files = due.filter((file) => file.root === root);
+  const create = (file: SqlFile): Promise<void> => createView(client, file, knownOids);
+  return runInOrder(client, files, create, ({ cause }) => (cause as pg.DatabaseError)?.code === undefinedTable);
+}
+
 /** Runs the file by EXECUTE, which refuses COMMIT and the like: they would leave half of the views behind. */
-async function createView(client: pg.Client, file: SqlFile, known: string[]): Promise<void> {
+async function createView(client: pg.Client, file: SqlFile, knownOids: string[]): Promise<void> {
   const sql = await addTypes(client, file);
   const executed = pg.escapeLiteral(`begin execute ${pg.escapeLiteral(sql)}; end`);
   await createObjects(client, `do ${executed}`).catch((error: unknown) => {
     throw explainRefusal({ ...file, sql }, error);
   });
-  const created = await readSchemaObjects(client, known);
+  const created = await readSchemaObjects(client, knownOids);
   const stored = created.find(({ type }) => type === 'table' || type === 'sequence');
   if (stored !== undefined)
     throw new MigrationFailed(
@@ -165,7 +158,7 @@ async function createView(client: pg.Client, file: SqlFile, known: string[]): Pr
     );
   const objects = created.map(({ object }) => object);
   await noteApplied(client, file, objects);
-  known.push(...created.map(({ oid }) => oid));
+  knownOids.push(...created.map(({ oid }) => oid));
 }
 
 /** Adds the types that workspace_id has in the operator's views, and digests of these views. */
@@ -197,6 +190,6 @@ interface SchemaObject {
 }
 
 /** Returns objects in the order of their creation, without parts such as row types. */
-export async function readSchemaObjects(client: pg.Client, known: readonly string[]): Promise<SchemaObject[]> {
-  return (await client.query<SchemaObject>(readProject('sql/catalog/schema-objects.sql'), [known])).rows;
+export async function readSchemaObjects(client: pg.Client, knownOids: readonly string[]): Promise<SchemaObject[]> {
+  return (await client.query<SchemaObject>(readProject('sql/catalog/schema-objects.sql'), [knownOids])).rows;
 }

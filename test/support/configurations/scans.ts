@@ -6,10 +6,16 @@ export const moreTables = `create table app.notities (id int primary key, ws uui
   create table app.landen (code text primary key, naam text)`;
 
 const asOwner = `returns text stable security definer language sql as 'select max(naam) from app.klanten'`;
-/** Each reads rows of any workspace as its owner, but `"o'k"` and the overload of numbers. */
+/** Each reads rows of any workspace as its owner, also behind an operator, a cast and an aggregate, but `"o'k"` and the overload of numbers. */
 export const functionsOfOwner = `create schema "Trial.s"; create function trial."getRows"(text) ${asOwner};
   create function "Trial.s".rows() ${asOwner}; create function trial."a ""b('é$"(text) ${asOwner}; create function trial.overload(text) ${asOwner};
   create function trial.overload(bigint) returns text stable language plpgsql as 'begin return null; end';
+  create function trial.compare(text, text) returns boolean stable security definer language sql as 'select exists (select from app.klanten)';
+  create operator trial.=== (function = trial.compare, leftarg = text, rightarg = text); create type trial.naam as (naam text);
+  create function trial.to_naam(uuid) returns trial.naam stable security definer language sql as 'select row(max(naam))::trial.naam from app.klanten';
+  create cast (uuid as trial.naam) with function trial.to_naam(uuid);
+  create function trial.add(text, text) ${asOwner}; create aggregate trial.collect(text) (sfunc = trial.add, stype = text);
+  create view trial.below as select workspace_id, id, naam operator(trial.===) 'x' as x from app.klanten;
   create function trial."o'k"(text) returns text stable language plpgsql as 'begin return $1; end'`;
 
 export const leakingViews: Readonly<Record<string, string>> = {
@@ -37,6 +43,10 @@ export const leakingViews: Readonly<Record<string, string>> = {
   'such a function with a quote, a parenthesis and other letters in its name': `select k.workspace_id, k.id, '"' || trial."a ""b('é$"(k.naam) x from app.klanten k where k.workspace_id = ${workspace}`,
   'such a function behind a name with an apostrophe': `select k.workspace_id, k.id, trial."o'k"(trial."getRows"(k.naam)) x from app.klanten k where k.workspace_id = ${workspace}`,
   'such an overload of a function': `select k.workspace_id, k.id, trial.overload(k.naam) x from app.klanten k where k.workspace_id = ${workspace}`,
+  'an operator that reads as its owner': `select k.workspace_id, k.id, k.naam operator(trial.===) 'x' x from app.klanten k where k.workspace_id = ${workspace}`,
+  'a cast that reads as its owner': `select k.workspace_id, k.id, k.id::trial.naam x from app.klanten k where k.workspace_id = ${workspace}`,
+  'an aggregate that reads as its owner': `select k.workspace_id, k.id, (select trial.collect(l.naam) from app.landen l) x from app.klanten k where k.workspace_id = ${workspace}`,
+  'such an operator in a view below': `select workspace_id, id, x from trial.below where workspace_id = ${workspace}`,
   'all workspaces but the own': `select k.workspace_id, k.id from app.klanten k where not (k.workspace_id = ${workspace})`,
 };
 

@@ -1,5 +1,5 @@
 import { isNamed } from '../../../base/words.js';
-import { askOnce, askOnceAbout, type Column, sumRows, type Table, type ValueCount } from '../schema.js';
+import { askAbout, askOnce, type Column, sumRows, type Table, type ValueCount } from '../schema.js';
 import { alias, type Points } from '../sql.js';
 import { isDocument, isMoments, isTextual } from './types.js';
 
@@ -188,7 +188,7 @@ export function listDeletedPoints(table: Table): Points {
   const names = listKeptRules(table).map(({ column }) => column.name);
   const numbered = describeNumberedStates(table);
   return [
-    askOnceAbout('Rows with these marks count as deleted and are not shown.', table, names),
+    askAbout('Rows with these marks count as deleted and are not shown.', table, names),
     numbered !== '' && askOnce(numberedText, table, numbered),
     ...listDoubts(table).map(({ column: { name }, says, rows }) =>
       askOnce(doubtText, { ...table, rows }, `${name}: ${says}`),

@@ -2,7 +2,7 @@ import { isNamed } from '../../../base/words.js';
 import { decodeWith, type EncodingName } from '../../../resource/projection/encodings.js';
 import { holdsImage } from '../../../resource/projection/images.js';
 import { toCamelCase } from '../names.js';
-import { askOnceAbout, type Column, type Table, type TypeMember } from '../schema.js';
+import { askAbout, type Column, type Table, type TypeMember } from '../schema.js';
 import type { Points } from '../sql.js';
 import { getFieldType, isDocument, isTextual } from './types.js';
 
@@ -184,5 +184,5 @@ export function describeDocuments(table: Table, columns: readonly Column[]): Poi
     documents.flatMap((column) => (isJson(column) === isIt ? [column.name] : []));
   const ofJson = 'Of free JSON the members of a sample are shown: remove those that clients must not see.';
   const ofOthers = 'Clients see all of these documents, whatever the app writes.';
-  return [askOnceAbout(ofJson, table, namesWhere(true)), askOnceAbout(ofOthers, table, namesWhere(false))];
+  return [askAbout(ofJson, table, namesWhere(true)), askAbout(ofOthers, table, namesWhere(false))];
 }

@@ -5,7 +5,7 @@ import { areRandom, describeDocuments, guessColumnForm, showInsideJson } from '.
 import type { IndexKey, ShownColumn } from '../columns/types.js';
 import { composeMoment, isMoments, isTextual, showColumn, showId } from '../columns/types.js';
 import { chooseUntaken, getNames, toCamelCase } from '../names.js';
-import { askOnce, askOnceAbout, type Column, listKeysTo, type Point, type Subject, type Survey } from '../schema.js';
+import { askAbout, askOnce, type Column, listKeysTo, type Point, type Subject, type Survey } from '../schema.js';
 import { drawSample, joinFrom, joinWorkspace, type Points, preset } from '../sql.js';
 
 // The public face of definition/: this file plans the fields, lists.ts the order and the filters, parts.ts the lists inside a record, and
@@ -68,7 +68,7 @@ function describeRandomIds({ table, log }: Subject, { tables }: Survey, columns:
     .map(({ name }) => name);
   const text =
     'Texts look random, each is there once, and no other table names them: leave out those that open or sign something.';
-  return askOnceAbout(text, table, names);
+  return askAbout(text, table, names);
 }
 
 function listValues({ labels, isArray }: Column): { values?: readonly string[] } {
@@ -187,5 +187,5 @@ export async function countCrossings(
 export function describeCrossings({ table, crossings }: Subject): Point | false {
   const text =
     'A row refers to a record of another workspace: is its workspace the right one? The field has no "references", because clients cannot read such a record.';
-  return askOnceAbout(text, table, [...crossings]);
+  return askAbout(text, table, [...crossings]);
 }

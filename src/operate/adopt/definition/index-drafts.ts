@@ -37,10 +37,8 @@ export function proposeIndex(table: Table, name: string, purpose: string, wanted
 
 /** An entry of an index has 12 bytes beside its keys, and PostgreSQL fills a page to 90 % (CREATE INDEX, fillfactor). */
 function estimateIndexBytes({ rows }: Table, keys: readonly IndexKey[]): number {
-  const width = keys.reduce(
-    (sum, { of }) => sum + (of.composedOf ?? [of]).reduce((all, one) => all + estimateWidth(one), 0),
-    0,
-  );
+  const columns = keys.flatMap(({ of }) => of.composedOf ?? [of]);
+  const width = columns.reduce((sum, column) => sum + estimateWidth(column), 0);
   return Math.max(8192, (rows * (12 + Math.ceil(width / 8) * 8)) / 0.9);
 }
 

@@ -158,10 +158,8 @@ export function draftSync(view: string, subject: Subject, survey: Survey, drafts
     const path = namePartView(view, name);
     sync[name] = { view: `records.${path}`, idType: showId(keys.id).type };
     const fixed = keys.steps.length > 0 ? [] : [keys.tenant];
-    files.push(
-      makePartFile(view, path, part, keys),
-      ...proposeSyncIndex(part, path, fixed, [keys.link, keys.id], false),
-    );
+    files.push(makePartFile(view, path, part, keys));
+    files.push(...proposeSyncIndex(part, path, fixed, [keys.link, keys.id], false));
   }
   return { sync: drafts.length === 0 ? {} : { parts: sync }, files };
 }

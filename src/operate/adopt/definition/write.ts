@@ -1,7 +1,7 @@
 import { isNamed, toSnakeCase } from '../../../base/words.js';
 import { parameterNames } from '../../../resource/definition/filter-kinds.js';
 import { isInteger, isPlain, isTextual } from '../columns/types.js';
-import { AdoptRefused, askOnceAbout, type Column, type Subject, type Survey, type Table } from '../schema.js';
+import { AdoptRefused, askAbout, type Column, type Subject, type Survey, type Table } from '../schema.js';
 import { alias, composeSequenceGrant, nameAs, type Points } from '../sql.js';
 import { namesOwner } from '../tables/owners.js';
 import type { FieldJson, Fields, ViewColumn } from './fields.js';
@@ -30,13 +30,7 @@ const integerBounds: Readonly<Record<string, readonly [minimum: number, maximum:
 };
 
 /** Plans "write" of a definition, and what its view needs for it. Throws AdoptRefused when nothing of the table can be written. */
-export function planWrite(
-  view: string,
-  subject: Subject,
-  survey: Survey,
-  { columns }: Fields,
-  audit: AuditEntry | undefined,
-) {
+export function planWrite(view: string, subject: Subject, survey: Survey, { columns }: Fields, audit?: AuditEntry) {
   const { table, id, tenant } = subject;
   requireId(subject);
   const stamps = [...listIds(id), ...listStamps(table, columns), ...listAuthors(table, columns, survey)];
@@ -122,7 +116,7 @@ function listWritePoints({ table, id }: Subject, written: WriteDraft, isLogged: 
   const authors = stamps.flatMap(({ name, value }) => (value === undefined ? [name] : []));
   const ofApp = Object.keys(onChange).filter((name) => onChange[name] === 'increment' && !/_/.test(toSnakeCase(name)));
   return [
-    askOnceAbout(
+    askAbout(
       'Clients may write these columns: where they must not, remove "write" there.',
       table,
       writable.map(({ name }) => name),

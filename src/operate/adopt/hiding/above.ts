@@ -3,7 +3,7 @@ import { listKeptConditions, listKeptRules } from '../columns/deletions.js';
 import { isPlain, showId } from '../columns/types.js';
 import { getNames, toSingular } from '../names.js';
 import type { Column, Point, ReferenceStep, ShownRows, Subject, SurveySoFar, Table, View, ViewId } from '../schema.js';
-import { askOnceAbout } from '../schema.js';
+import { askAbout } from '../schema.js';
 import { alias, getAlias, isOptional, joinFrom, joinWorkspace } from '../sql.js';
 import { isPeople, listReferences } from '../tables/workspace-paths.js';
 
@@ -253,5 +253,5 @@ const nameOpen = ({ quoted }: Table, columns: readonly Column[]): string => `${c
 
 export function describeAbove(table: Table, { above }: ShownRows): Point | false {
   const names = [...new Set(above.map(({ by }) => by))];
-  return askOnceAbout('Rows whose record in these tables counts as deleted are not shown.', table, names);
+  return askAbout('Rows whose record in these tables counts as deleted are not shown.', table, names);
 }

@@ -61,14 +61,10 @@ function addViewNames({ name: table, columns }: Table): Column[] {
     const snake = fits(name) ? name : toSnakeCase(name);
     names.set(name, chooseUntaken(gatewayColumns.includes(snake) ? `own_${snake}` : snake, taken));
   }
-  return columns.map((column) => ({
-    ...column,
-    table,
-    inView: names.get(column.name) as string,
-    labels: listLabels(column),
-    values: [],
-    counts: [],
-  }));
+  return columns.map((column) => {
+    const inView = names.get(column.name) as string;
+    return { ...column, table, inView, labels: listLabels(column), values: [], counts: [] };
+  });
 }
 
 /** Reads the labels of a type, or of a CHECK that compares the column with texts alone. */

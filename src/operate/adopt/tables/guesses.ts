@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { toSnakeCase } from '../../../base/words.js';
 import { toSingular } from '../names.js';
 import type { Column, ForeignKey, Point, Table, Tenant } from '../schema.js';
-import { askOnceAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
+import { askAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
 import { drawSample } from '../sql.js';
 import { findMostFrequent, isSameKind } from './tenant.js';
 
@@ -76,10 +76,10 @@ function listGuesses(table: Table, tables: readonly Table[]): Guess[] {
     const isNamedSo = (other: Table): boolean => [name, toSingular(name)].includes(toSingular(toSnakeCase(other.name)));
     const [target, ...others] = tables.filter(isNamedSo);
     if (!target || others.length > 0 || target.primaryKey.length !== 1) return [];
-    const unique = target.indexes.flatMap((index) =>
+    const keys = target.indexes.flatMap((index) =>
       provesAll(index) && index.columns.length === 1 ? index.columns : [],
     );
-    return [...new Set([target.primaryKey[0], ...unique])].flatMap((name) => {
+    return [...new Set([target.primaryKey[0], ...keys])].flatMap((name) => {
       const to = findColumn(target, name ?? undefined);
       if (!to?.notNull || !isSameKind(from, to)) return [];
       const names = { table: target.name, columns: [from.name], references: [to.name] };
@@ -136,5 +136,5 @@ export function describeGuesses(table: Table, { columnIn }: Tenant): Point | fal
   );
   const text =
     'No foreign key proves these references, which their names alone tell: remove "references" and the filter where a name means something else.';
-  return askOnceAbout(text, table, guessed);
+  return askAbout(text, table, guessed);
 }

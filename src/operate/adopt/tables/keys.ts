@@ -67,6 +67,7 @@ function composeId(table: Table, beside: readonly string[]): Column | undefined 
 function composeColumns(columns: readonly Column[]): Column {
   const names = columns.map(({ quoted }) => quoted).join(', ');
   const [first] = columns as [Column, ...Column[]];
+  const isVirtual = columns.some((column) => column.isVirtual);
   return {
     ...first,
     name: names,
@@ -75,7 +76,7 @@ function composeColumns(columns: readonly Column[]): Column {
     made: false,
     values: [],
     composedOf: columns,
-    isVirtual: columns.some((column) => column.isVirtual),
+    isVirtual,
   };
 }
 

@@ -36,12 +36,10 @@ export function findOwners(known: Omit<SurveySoFar, 'owners'>): Owners | undefin
   return peopleWorkspace && addRole({ table: people, ...peopleWorkspace }, tables);
 }
 
+type Membership = Readonly<{ owners: Owners; rank: number }>;
+
 /** Recognizes memberships: each row names a user and a workspace, and its name, a unique index or a role tells that it is one. */
-function findMembers(
-  table: Table,
-  people: Table,
-  known: Omit<SurveySoFar, 'owners'>,
-): { owners: Owners; rank: number }[] {
+function findMembers(table: Table, people: Table, known: Omit<SurveySoFar, 'owners'>): Membership[] {
   const { tenant, workspaces } = known;
   const workspace = workspaces.get(table);
   const user = findReferenceToUser(table, people, tenant, 'member');
@@ -57,9 +55,8 @@ function findMembers(
   );
   const signs = [isNamed('membership', table.name), isUnique, hasRole(table)].filter(Boolean).length;
   if (signs === 0 || isNamed('invitation', table.name)) return [];
-  return [
-    { owners: { table, ...workspace, user }, rank: signs * 10 - workspace.steps.length - table.columns.length / 100 },
-  ];
+  const rank = signs * 10 - workspace.steps.length - table.columns.length / 100;
+  return [{ owners: { table, ...workspace, user }, rank }];
 }
 
 function hasRole({ columns }: Table): boolean {

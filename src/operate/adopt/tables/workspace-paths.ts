@@ -1,6 +1,6 @@
 import { isNamed } from '../../../base/words.js';
 import type { Column, ForeignKey, ReferenceStep, Subject, Table, Tenant, WorkspaceOf } from '../schema.js';
-import { askOnce, askOnceAbout, findColumn, listKeysTo, provesAll } from '../schema.js';
+import { askAbout, askOnce, findColumn, listKeysTo, provesAll } from '../schema.js';
 import type { Points } from '../sql.js';
 
 // How rows of a table without a column of the workspace belong to one: by required references. Example: `orders` have company_id, `lines`
@@ -158,7 +158,7 @@ export function describePath({ table, steps, rivals }: Subject): Points {
         table,
         [steps, ...rivals.map((rival) => rival.steps)].map(said).join(' before '),
       ),
-    askOnceAbout(
+    askAbout(
       'No foreign key proves what these columns refer to, and the workspace of the row depends on it.',
       table,
       guessed,
