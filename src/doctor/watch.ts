@@ -155,7 +155,7 @@ function listUses({ object }: Item, resources: readonly Resource[]): [resource: 
   return meant.map(([name, use]) => [name, use]);
 }
 
-/** Returns the items of a server; `before` are those of the last look. */
+/** Returns the items of a server; `before` holds the items of the last look. */
 type Look = (client: pg.Client, resources: readonly Resource[], before: readonly Item[]) => Promise<Item[]>;
 
 const lookAtReplica: Look = async (client, resources, before) => [

@@ -44,7 +44,7 @@ export async function uninstall(adminUrl: string, note: (change: string) => void
         throw new MigrationFailed('Another migration is under way: repeat the command when it has ended.');
       });
       await undo(client);
-      await dropInOrder(client, composeDrops(await readSchemaObjects(client, [])));
+      await dropInOrder(client, composeDrops((await readSchemaObjects(client, [])).map(({ object }) => object)));
       for (const role of await readRoles(client)) changes.push(await removeRole(client, role));
       await dropInOrder(client, ['drop schema gateway, records']);
       changes.unshift('gave back what was taken from PUBLIC', 'dropped the schemas gateway and records');

@@ -18,13 +18,11 @@ import {
 //   3. The files are run again. A file that reads a view of a later file is repeated after that file.
 // If no lock is granted within 300 ms, because a statement uses a view, the transaction is rolled back and begins again 700 ms later.
 
+const isInUse = ({ code = '' }: { readonly code?: string }): boolean => [lockNotAvailable, '40P01'].includes(code);
+
 /** DROP VIEW waits for running statements, and later ones wait behind it: so the wait is short and repeated. */
 const viewRetries = { lockMs: 300, pauseMs: 700, attempts: 60, isPassing: isInUse };
 const dependentObjectsExist = '2BP01';
-
-function isInUse({ code }: { readonly code?: string }): boolean {
-  return code === lockNotAvailable || code === '40P01';
-}
 
 interface AppliedFile {
   readonly root: string;
@@ -42,7 +40,7 @@ export async function replaceViews(client: pg.Client, files: readonly SqlFile[])
     const appliedKeys = applied.map(getFileKey);
     const stale = [...changed, ...appliedKeys];
     await client.query(`delete from gateway.applied_files where root || '/' || name = any ($1)`, [appliedKeys]);
-    await dropInOrder(client, composeDrops(listObjects(applied)));
+    await dropInOrder(client, composeDrops(applied.flatMap(({ objects }) => objects)));
     const { rows } = await client.query<{ oid: string }>('select oid from pg_policy');
     const due = files.filter((file) => stale.includes(getFileKey(file)));
     for (const root of new Set(due.map((file) => file.root))) await createInOrder(client, root, due, knownOids);
@@ -61,7 +59,7 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
   return repeatWhileInUse(client, async () => {
     const { rows } = await client.query<AppliedFile>(readProject('sql/catalog/files-over.sql'), [tables]);
     const files = await addDependents(client, rows.map(getFileKey));
-    await dropInOrder(client, composeDrops(listObjects(files)));
+    await dropInOrder(client, composeDrops(files.flatMap(({ objects }) => objects)));
     return files.map(getFileKey);
   });
 }
@@ -69,7 +67,8 @@ export function dropViews(client: pg.Client, tables: readonly string[] | null): 
 /** Adds the files whose objects a drop of these would drop. */
 async function addDependents(client: pg.Client, keys: readonly string[]): Promise<AppliedFile[]> {
   await client.query('savepoint trial');
-  for (const statement of composeDrops(listObjects(await readAppliedFiles(client, keys))))
+  const files = await readAppliedFiles(client, keys);
+  for (const statement of composeDrops(files.flatMap(({ objects }) => objects)))
     await client.query(`${statement} cascade`);
   const gone = `select root, name from gateway.applied_files where root <> 'core' and digest is not null and gateway.digest_of(objects) is null`;
   const { rows } = await client.query<AppliedFile>(gone);
@@ -94,12 +93,9 @@ async function readAppliedFiles(client: pg.Client, keys: readonly string[]): Pro
   return (await client.query<AppliedFile>(text, [keys])).rows;
 }
 
-const listObjects = (files: readonly AppliedFile[]) =>
-  files.flatMap(({ objects }) => objects.map((object) => ({ object })));
-
 /** Drops from the last to the first. DROP COLUMN … CASCADE of the app may have dropped some. */
-export function composeDrops(objects: readonly { readonly object: string }[]): string[] {
-  return objects.toReversed().map(({ object }) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
+export function composeDrops(objects: readonly string[]): string[] {
+  return objects.toReversed().map((object) => `drop ${object.replace(/ (?=(gateway|records)\.)/, ' if exists ')}`);
 }
 
 /** Runs a statement after the statement that drops a dependent object. Throws MigrationFailed, which names what else needs an object. */

@@ -13,8 +13,7 @@ export const functionsOfOwner = `create schema "Trial.s"; create function trial.
   create function trial.compare(text, text) returns boolean stable security definer language sql as 'select exists (select from app.klanten)';
   create operator trial.=== (function = trial.compare, leftarg = text, rightarg = text); create type trial.naam as (naam text);
   create function trial.to_naam(uuid) returns trial.naam stable security definer language sql as 'select row(max(naam))::trial.naam from app.klanten';
-  create cast (uuid as trial.naam) with function trial.to_naam(uuid);
-  create function trial.add(text, text) ${asOwner}; create aggregate trial.collect(text) (sfunc = trial.add, stype = text);
+  create cast (uuid as trial.naam) with function trial.to_naam(uuid); create function trial.add(text, text) ${asOwner}; create aggregate trial.collect(text) (sfunc = trial.add, stype = text);
   create view trial.below as select workspace_id, id, naam operator(trial.===) 'x' as x from app.klanten;
   create function trial."o'k"(text) returns text stable language plpgsql as 'begin return $1; end'`;
 
