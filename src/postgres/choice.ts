@@ -7,7 +7,7 @@ import { getDatabaseErrorKind, getHelp, StatementEnded } from './database-errors
 import type { ReadableResource, Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
-// Which server answers a read. `choose` picks a replica that meets the requirement, `runOnServer` runs the read there, and repeats it
+// Which server answers a read. `chooseReplica` picks a replica that meets the requirement, `runOnServer` runs the read there, and repeats it
 // elsewhere after a failure. A read that must show the workspace's last write can go to the primary.
 //
 // Example: the last write has position 80, and the page began on B.
@@ -20,7 +20,7 @@ export interface Servers {
   readonly replicas: readonly Replica[];
   readonly observe: Observe;
   /** Serves the few reads for which no replica is current enough; null when the primary has no capacity to spare. */
-  readonly primary?: () => ReadTarget | null;
+  readonly lendPrimary?: () => ReadTarget | null;
   /** Wait for a replica to replay the workspace's last write; then the primary is asked. */
   readonly freshnessWaitMs?: number;
   /** Time limit for a begun page to find a replica, and for a read to find one as current as the page before. */
@@ -72,7 +72,7 @@ export interface Candidate {
 const failedRank = 1e9;
 
 /** Takes the replica with the lowest rank; among equals chance decides. Null if no healthy replica meets the requirement. */
-export function choose<R extends Candidate>(
+export function chooseReplica<R extends Candidate>(
   replicas: readonly R[],
   requirement: Requirement,
   failed?: ReadonlySet<Candidate>,
@@ -103,25 +103,26 @@ const primaryPauseMs = 100;
 
 /**
  * Repeats `work` when the replica fails: twice, or for a begun page until `resumeMs` have passed. The moment of an attempt comes from a
- * probe before the read, so the read sees at least what the probe saw. `now` gives the requirement of each later search, because it can
- * change meanwhile. Throws `replica_unavailable`, or `late()` for a slow statement.
+ * probe before the read, so the read sees at least what the probe saw. `updateRequirement` gives the requirement of each later search,
+ * because it can change meanwhile. Throws `replica_unavailable`, or `makeTimeout()` for a slow statement.
  */
 export async function runOnServer<T>(
   servers: Servers,
   first: Requirement,
   work: (attempt: Attempt) => Promise<T>,
   {
-    now = () => first,
-    late = () => new Shortage('no replica'),
-  }: { readonly now?: () => Requirement; readonly late?: () => Problem } = {},
+    updateRequirement = () => first,
+    makeTimeout = () => new Shortage('no replica'),
+  }: { readonly updateRequirement?: () => Requirement; readonly makeTimeout?: () => Problem } = {},
 ): Promise<T> {
   const search: Search = { failures: 0, cancelled: 0, renewals: 0, obstacleMs: null };
-  for (let requirement = first; ; requirement = now()) {
-    const attempt = chooseServerNow(servers, requirement, search) ?? (await waitForServer(servers, now, search));
+  for (let requirement = first; ; requirement = updateRequirement()) {
+    const attempt =
+      chooseServerNow(servers, requirement, search) ?? (await waitForServer(servers, updateRequirement, search));
     try {
       return await work(attempt);
     } catch (error) {
-      await endAttempt(servers, search, attempt, error, late);
+      await endAttempt(servers, search, attempt, error, makeTimeout);
     }
   }
 }
@@ -137,19 +138,19 @@ interface Search {
 
 /** Finds a replica that has not failed this read; null: the read must wait. */
 function chooseServerNow({ replicas }: Servers, requirement: Requirement, search: Search): Attempt | null {
-  const replica = choose(replicas, requirement, search.failed);
+  const replica = chooseReplica(replicas, requirement, search.failed);
   if (replica === null || search.failed?.has(replica)) return null;
   return { target: replica, replica, asOfMs: replica.state.asOfMs, failures: search.failures, requirement };
 }
 
-async function waitForServer(servers: Servers, required: () => Requirement, search: Search): Promise<Attempt> {
+async function waitForServer(servers: Servers, updateRequirement: () => Requirement, search: Search): Promise<Attempt> {
   const { replicas } = servers;
   for (;;) {
-    const requirement = required();
-    let replica = choose(replicas, requirement, search.failed);
+    const requirement = updateRequirement();
+    let replica = chooseReplica(replicas, requirement, search.failed);
     if (replica !== null && search.failed?.has(replica)) {
       await Promise.all([replica.probe(), requirement.resumeMs === undefined ? undefined : sleep(pauseMs)]); // the backend may have ended although its server runs
-      replica = choose(replicas, requirement, search.failed);
+      replica = chooseReplica(replicas, requirement, search.failed);
     }
     const waitedMs = search.obstacleMs === null ? 0 : performance.now() - search.obstacleMs;
     const target = replica ?? takePrimaryOrWait(servers, requirement, waitedMs);
@@ -168,14 +169,14 @@ async function endAttempt(
   search: Search,
   { target, replica, requirement: { resumeMs } }: Attempt,
   error: unknown,
-  late: () => Problem,
+  makeTimeout: () => Problem,
 ): Promise<void> {
   const kind = error instanceof Problem ? 'permanent' : getDatabaseErrorKind(error);
   if (kind === 'permanent' || kind === 'unfit') throw error;
   const helps = getHelp(error) ?? 'repeat';
   if (replica !== null) observe({ type: 'replica_failed', replica: replica.name, code: getErrorCode(error), helps });
   if (kind === 'timeout') await replica?.probe(); // a timeout can also come from a server that is frozen
-  if (kind === 'timeout' && target.state.healthy) throw late();
+  if (kind === 'timeout' && target.state.healthy) throw makeTimeout();
   if (helps === 'new connection') {
     target.renew();
     if (search.renewals++ < replicas.length) return;
@@ -187,7 +188,7 @@ async function endAttempt(
     resumeMs === undefined
       ? search.failures >= Math.max(attemptsMax, replicas.length + 1)
       : performance.now() - search.obstacleMs >= resumeMs;
-  if (isLast) throw search.cancelled === search.failures ? late() : new Shortage('no replica');
+  if (isLast) throw search.cancelled === search.failures ? makeTimeout() : new Shortage('no replica');
   if (replica !== null) {
     search.failed ??= new Set();
     search.failed.add(replica);
@@ -200,14 +201,14 @@ async function endAttempt(
 
 /** Returns null if the read must wait for longer. Throws when it has waited for long enough. */
 function takePrimaryOrWait(
-  { replicas, primary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
+  { replicas, lendPrimary, freshnessWaitMs = 0, resumeMs = 0 }: Servers,
   requirement: Requirement,
   waitedMs: number,
 ): ReadTarget | null {
-  const hasHealthyReplica = choose(replicas, {}) !== null;
+  const hasHealthyReplica = chooseReplica(replicas, {}) !== null;
   const { showsWrite = false, replicasOnly = false, orPrimary = false } = requirement;
   const mayAskPrimary = hasHealthyReplica ? showsWrite && !replicasOnly && waitedMs >= freshnessWaitMs : orPrimary;
-  const target = mayAskPrimary ? (primary?.() ?? null) : null;
+  const target = mayAskPrimary ? (lendPrimary?.() ?? null) : null;
   if (target !== null) return target;
   const waitMaxMs = !hasHealthyReplica ? 0 : showsWrite ? freshnessWaitMs : resumeMs;
   if (waitedMs < Math.max(waitMaxMs, requirement.resumeMs ?? 0)) return null;
@@ -216,7 +217,7 @@ function takePrimaryOrWait(
 }
 
 /** Makes the function that lends the primary to a read. It returns null while the primary rests, or has served its reads of this second. */
-export function usePrimary(
+export function makePrimaryLender(
   pool: ConnectionPool,
   isReachable: () => boolean,
   readsPerSecond: number,

@@ -85,7 +85,7 @@ export class ConnectionPool {
   #chunksRunning = 0;
   readonly #resources = new Map<string, ResourceHealth>();
   /** Start of the last statement of a workspace. */
-  #startedMs = Number.NEGATIVE_INFINITY;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly limits: PoolLimits,
@@ -103,7 +103,7 @@ export class ConnectionPool {
         return this.#connections.find() !== null;
       },
       // Without a usable connection the server is at fault, and another can answer.
-      refusal: (reason, resource) => {
+      makeRefusal: (reason, resource) => {
         if (reason === 'late' && !this.#connections.isUsable) return new ConnectionLost('no connection in time');
         return (resource as ResourceHealth).state === 'slow'
           ? new Shortage('slow resource')
@@ -115,7 +115,7 @@ export class ConnectionPool {
     this.#sweeper = setInterval(() => void drainSocketReads().then(() => this.#sweep()), sweepMs).unref();
   }
 
-  get open(): number {
+  get openConnections(): number {
     return this.#connections.size;
   }
 
@@ -148,7 +148,7 @@ export class ConnectionPool {
     if (onOrphan && this.#connections.count(({ isGivenUp }) => isGivenUp) >= max)
       return Promise.reject(new Shortage('slow resource'));
     return this.#enter(workspace, resource, { waitMs }, (connection) => {
-      const end = this.#begin(connection, resource, workspace);
+      const end = this.#takeUnits(connection, resource, workspace);
       return connection.lease(() => work(connection), name, atMs).finally(end);
     });
   }
@@ -229,20 +229,20 @@ export class ConnectionPool {
     const { connections } = this.limits;
     const chunksMax = Math.max(1, Math.floor(connections / 4)) + Number(!isContinuation);
     const pool = this.shortPool;
-    const areRead = pool !== undefined && performance.now() - pool.#startedMs < cappedMs;
+    const areRead = pool !== undefined && performance.now() - pool.#lastStartMs < cappedMs;
     return areRead && this.#chunksRunning >= chunksMax;
   }
 
   /** Takes units for work that begins on the connection. The returned function ends it. */
-  #begin(connection: Connection, resource: ResourceHealth, workspace: string, cost?: number): Release {
+  #takeUnits(connection: Connection, resource: ResourceHealth, workspace: string, cost?: number): Release {
     const { loop } = this.server;
-    const startedMs = loop.ranMs();
+    const startedMs = loop.ranMs;
     if (resource.state === 'slow') this.#reserve(connection, resource);
     const release = this.#gate.take(workspace, cost);
     return () => {
       if (connection.isGivenUp && this.#connections.has(connection)) this.#reserve(connection, resource);
       else if (connection.inFlight === 0 && connection.reservedFor !== null) {
-        resource.release(connection, loop.ranMs() - startedMs > this.limits.quietMs);
+        resource.release(connection, loop.ranMs - startedMs > this.limits.quietMs);
         if (this.#connections.counted > this.limits.connections) connection.close(); // a connection beyond the bound was opened meanwhile
       }
       release();
@@ -260,13 +260,13 @@ export class ConnectionPool {
     const isAlone = this.limits.depth === 1;
     const startedMs = performance.now();
     const resource = this.#getHealth(getResourceName(run.statement));
-    const end = this.#begin(connection, resource, run.workspace ?? '', cost);
-    if (run.workspace !== null) this.#startedMs = startedMs;
+    const end = this.#takeUnits(connection, resource, run.workspace ?? '', cost);
+    if (run.workspace !== null) this.#lastStartMs = startedMs;
     if (isChunk) this.#chunksRunning++;
     let isOver = false;
     const marks: TextRow[] | undefined = run.checkMarks && [];
     return new Promise<boolean>((resolve, reject) => {
-      const take = (row: Row): void => {
+      const takeRow = (row: Row): void => {
         if (isOver || signal?.aborted || onRow(row) !== enough) return;
         isOver = true;
         resolve(false);
@@ -278,7 +278,7 @@ export class ConnectionPool {
         reject(signal?.reason);
       };
       if (isAlone) signal?.addEventListener('abort', abort, { once: true });
-      const done = (error: Error | null): void => {
+      const finish = (error: Error | null): void => {
         signal?.removeEventListener('abort', abort);
         if (isChunk) this.#chunksRunning--;
         end();
@@ -287,7 +287,7 @@ export class ConnectionPool {
         if (meetsLock(error)) void this.server.outwait(resource.name, () => this.#isLocked(run, resource));
         reject(this.#wasCancelled(error, startedMs) ? new StatementEnded() : error);
       };
-      connection.start(marks ? { ...run, marks } : run, take, done, { stallMsMax, isAlone });
+      connection.start(marks ? { ...run, marks } : run, takeRow, finish, { stallMsMax, isAlone });
     });
   }
 

@@ -48,7 +48,7 @@ export function findUrlFault(url: string): string | null {
     if (meant !== undefined && meant !== name) return `has a parameter ${name}: did you mean ${meant}?`;
   }
   for (const name of tlsFiles) {
-    const code = findUnreadable(searchParams.get(name));
+    const code = findReadFault(searchParams.get(name));
     if (code !== null) return `names a file in ${name} that cannot be read: ${code}.`;
   }
   return null;
@@ -73,7 +73,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-function findUnreadable(path: string | null): string | null {
+function findReadFault(path: string | null): string | null {
   try {
     if (path) accessSync(path, constants.R_OK);
     return null;

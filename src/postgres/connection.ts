@@ -28,7 +28,7 @@ export class StatementNames {
   constructor(public areUsed: boolean) {}
 
   /** Prepares no names until a restart. */
-  lose(): void {
+  stopUse(): void {
     const wereUsed = this.areUsed;
     this.areUsed = false;
     if (wereUsed) for (const tell of this.onLoss) tell();
@@ -84,7 +84,7 @@ export async function openClient(
   login: Login,
 ): Promise<pg.Client> {
   let reused = makeReusingSocket();
-  const configured = (): pg.ClientConfig => {
+  const makeConfig = (): pg.ClientConfig => {
     reused = makeReusingSocket();
     const { socket } = reused;
     return {
@@ -96,10 +96,10 @@ export async function openClient(
       pipeline,
     } as pg.ClientConfig;
   };
-  const late = (): unknown => reused.socket.destroy(new Error(`no login in ${connectTimeoutMs / 1000} s`));
-  const cancel = loop.after(connectTimeoutMs, late);
+  const giveUp = (): unknown => reused.socket.destroy(new Error(`no login in ${connectTimeoutMs / 1000} s`));
+  const cancel = loop.callAfter(connectTimeoutMs, giveUp);
   try {
-    const client = await login.connect(configured);
+    const client = await login.connect(makeConfig);
     tapRows(getWire(client));
     reused.reuse();
     return client;
@@ -149,7 +149,7 @@ export class Connection {
     client.on('end', () => this.#handleEnd());
     const stream = getStream(client);
     stream.on('data', ({ length }: Buffer) => {
-      this.#readAtMs = options.loop.ranMs();
+      this.#readAtMs = options.loop.ranMs;
       if (length < largeReadBytes) return;
       stream.pause();
       setImmediate(() => stream.resume());
@@ -193,8 +193,8 @@ export class Connection {
     const rows: TextRow[] = [];
     const run = { statement, workspace: null, values: {} };
     return new Promise((resolve, reject) => {
-      const done = (error: Error | null): void => (error ? reject(error) : resolve(rows));
-      this.start(run, (row) => rows.push(row.getTexts()), done);
+      const onDone = (error: Error | null): void => (error ? reject(error) : resolve(rows));
+      this.start(run, (row) => rows.push(row.getTexts()), onDone);
     });
   }
 
@@ -206,33 +206,33 @@ export class Connection {
   start(
     run: Run,
     onRow: (row: Row) => void,
-    done: (error: Error | null) => void,
+    onDone: (error: Error | null) => void,
     { stallMsMax, isAlone = false }: { readonly stallMsMax?: number | undefined; readonly isAlone?: boolean } = {},
   ): void {
     const move = (): void => {
       roundTrip.abandon();
-      ended(new StatementMoved());
+      finish(new StatementMoved());
     };
     const started: StatementInFlight = {
-      atMs: this.options.loop.ranMs(),
+      atMs: this.options.loop.ranMs,
       stallMsMax,
       resource: getResourceName(run.statement),
       move,
       isOverdue: false,
     };
-    const ended = (error: Error | null): void => {
+    const finish = (error: Error | null): void => {
       if (!this.#started.delete(started)) return; // it was moved to another connection
-      this.#endedMs = this.options.loop.ranMs();
+      this.#endedMs = this.options.loop.ranMs;
       if (error || !this.isUsable) this.close();
-      if (error instanceof StatementMixedUp) this.options.names.lose();
-      if (error === null) done(null);
-      else done(started.isOverdue ? makeStatementTimeout() : this.#addConnectionAge(error));
+      if (error instanceof StatementMixedUp) this.options.names.stopUse();
+      if (error === null) onDone(null);
+      else onDone(started.isOverdue ? makeStatementTimeout() : this.#addConnectionAge(error));
     };
     let roundTrip: RoundTrip;
     try {
-      roundTrip = new RoundTrip(bindStatements(run, this.options.computeMac, onRow), this.#isNamed, ended);
+      roundTrip = new RoundTrip(bindStatements(run, this.options.computeMac, onRow), this.#isNamed, finish);
     } catch (error) {
-      return done(error as Error); // the statement lacks a value
+      return onDone(error as Error); // the statement lacks a value
     }
     this.#started.add(started);
     const stream = getStream(this.client);
@@ -265,7 +265,7 @@ export class Connection {
     const working = work()
       .catch((error) => {
         this.#change('close');
-        if (error instanceof StatementMixedUp) this.options.names.lose();
+        if (error instanceof StatementMixedUp) this.options.names.stopUse();
         throw this.#addConnectionAge(error as Error);
       })
       .finally(() => {
@@ -278,13 +278,13 @@ export class Connection {
   /** Sends a round trip of the work that leases the connection. */
   query(roundTrip: RoundTrip): void {
     if (this.isGivenUp) return roundTrip.handleError(new Error('the work was given up'), getWire(this.client));
-    this.#readAtMs = this.options.loop.ranMs(); // silence counts from now on
+    this.#readAtMs = this.options.loop.ranMs; // silence counts from now on
     this.client.query(roundTrip);
   }
 
   /** Ends the connection after `ms` if its statements have not ended. A CancelRequest could hit the next statement. */
   endIn(ms: number): void {
-    for (const started of this.#started) started.endsMs = this.options.loop.ranMs() + ms;
+    for (const started of this.#started) started.endsMs = this.options.loop.ranMs + ms;
   }
 
   /**
@@ -296,7 +296,7 @@ export class Connection {
     const [oldest] = this.#started;
     if (oldest === undefined) return false;
     const { atMs, stallMsMax = Number.POSITIVE_INFINITY, endsMs = Number.POSITIVE_INFINITY, giveUp } = oldest;
-    const nowMs = this.options.loop.ranMs();
+    const nowMs = this.options.loop.ranMs;
     const silentMs = nowMs - Math.max(atMs, this.#readAtMs);
     const isLate = nowMs - atMs > statementMsMax;
     oldest.isOverdue = isLate && nowMs - Math.max(atMs, this.#endedMs) > statementMsMax / 2;
@@ -369,7 +369,7 @@ export function isOfOlderConnection(error: unknown, atMs: number): boolean {
 }
 
 /** Makes the function that logs in. It reads the URL each time, because the password can change; null: no server may be used now. */
-export function connectTo(url: () => string | null, options: ConnectionOptions): Connect {
+export function makeConnect(url: () => string | null, options: ConnectionOptions): Connect {
   const login = new Login(options.session);
   return async () => {
     const now = url();

@@ -221,7 +221,7 @@ export function isOfApp(error: unknown): boolean {
 }
 
 /** Returns whether a prepared statement was missing, or there already. Leaves out functions of the app, which prepare others. */
-export function mixesUpNames(error: unknown): boolean {
+export function isNameMixUp(error: unknown): boolean {
   return getHelp(error) === 'new connection' && !/^0A/.test(getSqlState(error) ?? '') && !isOfApp(error);
 }
 

@@ -57,7 +57,7 @@ export interface OtherGateways {
   /** Resolves when the other gateways know the write. */
   publishWrite(workspace: string, position: WritePosition): Promise<void>;
   /** Undefined without a write, or without an answer in time. */
-  lastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
+  readLastWrite(workspace: string): Promise<WritePosition | undefined> | undefined;
 }
 
 /** Keeps each workspace's last write for read-your-writes. Positions only move forward. Earlier writes lie at or before the floor. */
@@ -74,8 +74,8 @@ export class WritePositions {
   }
 
   /** A replica must have replayed this position for the workspace's next read. */
-  lastWriteOf(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
-    const asking = this.#others?.lastWrite(workspace);
+  findLastWrite(workspace: string): WritePosition | undefined | Promise<WritePosition | undefined> {
+    const asking = this.#others?.readLastWrite(workspace);
     if (asking === undefined) return this.#getLastKnown(workspace);
     return asking.then((published) => {
       if (published !== undefined) this.learn(workspace, published);

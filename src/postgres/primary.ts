@@ -4,9 +4,9 @@ import {
   type Connect,
   type Connection,
   type ConnectionOptions,
-  connectTo,
   getErrorCode,
   isOfOlderConnection,
+  makeConnect,
 } from './connection.js';
 import { ConnectionPool, type Lease, type PoolLimits } from './connection-pool.js';
 import { getDatabaseErrorKind, getHelp, getReason } from './database-errors.js';
@@ -95,14 +95,14 @@ export class Primary {
    * Runs `work`, which must be safe to repeat: after a lost COMMIT it meets its own changes. A Problem rolls back and is the outcome.
    * Throws primary_unavailable after `writeTimeoutMs`. A repetition prepares nothing by name: a plan from before a DDL could fail again.
    */
-  async transaction<T>(
+  async runTransaction<T>(
     workspace: WorkspaceId,
     resource: string,
     work: Work<T>,
     commands: Commands = committing,
   ): Promise<TransactionResult<T>> {
     const { loop } = this.bounds;
-    const beganMs = loop.ranMs();
+    const beganMs = loop.ranMs;
     const lease = { workspace, resource, waitMs: this.bounds.writeWaitMs, atMs: beganMs };
     let [failures, failedMs] = [0, 0]; // time of the first failure
     for (;;) {
@@ -116,7 +116,7 @@ export class Primary {
         });
       } catch (error) {
         const helps = this.#reportFailure(error);
-        const isOver = loop.ranMs() - beganMs >= this.bounds.writeTimeoutMs;
+        const isOver = loop.ranMs - beganMs >= this.bounds.writeTimeoutMs;
         if (!isOfOlderConnection(error, failedMs)) failures++;
         failedMs ||= performance.now();
         if (failures >= attemptsMax || isOver || !(helps === 'repeat' || (isNamed && helps === 'new connection')))
@@ -128,7 +128,7 @@ export class Primary {
   /** Runs a statement outside any workspace, and only while no write waits. Throws primary_unavailable. */
   async execute(statement: Statement, values: Values = {}): Promise<readonly TextRow[]> {
     if (this.#pool.waiting > 0) throw new Shortage('no primary');
-    const lease = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs() };
+    const lease = { workspace: '', resource: '', waitMs: this.bounds.writeWaitMs, atMs: this.bounds.loop.ranMs };
     const [result] = await this.#lease(lease, (connection) => runSteps(connection, false, [{ statement, values }]));
     return result?.rows ?? [];
   }
@@ -155,7 +155,7 @@ export class Primary {
     } catch (error) {
       if (isHeld) throw error;
       const isMoved = moves !== this.#moves;
-      const isEarly = this.bounds.loop.ranMs() - lease.atMs < lease.waitMs / 2;
+      const isEarly = this.bounds.loop.ranMs - lease.atMs < lease.waitMs / 2;
       if (isMoved || (isFirst && isEarly && !(error instanceof Problem))) return this.#lease(lease, work, isMoved);
       this.#reportCode(error instanceof Problem ? 'overloaded' : getErrorCode(error));
       throw new Shortage('no primary');
@@ -182,7 +182,7 @@ export interface ServerNode {
   /** Host, port and database. */
   readonly name: string;
   /** Reads the URL again, because a password can be rotated. */
-  readonly url: () => string;
+  readonly readUrl: () => string;
   /** Runs before the first use; null if the start checked the server. */
   readonly check: LateCheck | null;
 }
@@ -215,7 +215,7 @@ export class PrimaryNodes {
     private readonly heartbeat: Heartbeat,
     private readonly observe: Observe,
   ) {
-    this.#nodes = nodes.map((node) => ({ ...node, probe: new Probe(connectTo(node.url, options), options) }));
+    this.#nodes = nodes.map((node) => ({ ...node, probe: new Probe(makeConnect(node.readUrl, options), options) }));
     this.#current = this.#nodes[0] as ProbedNode;
   }
 
@@ -223,11 +223,11 @@ export class PrimaryNodes {
 
   /** Null while the server is not checked. Reads the settings, which takes 3 ms. */
   get url(): string | null {
-    const { url, check } = this.#current;
-    return check?.isComplete === false ? null : url();
+    const { readUrl, check } = this.#current;
+    return check?.isComplete === false ? null : readUrl();
   }
 
-  get reachable(): boolean {
+  get isReachable(): boolean {
     return this.reason === null;
   }
 
@@ -245,7 +245,7 @@ export class PrimaryNodes {
     for (const { probe } of this.#nodes) probe.close();
   }
 
-  /** Never rejects; the outcome is `reachable`. */
+  /** Never rejects; the outcome is `isReachable`. */
   sample(): Promise<void> {
     this.#sampling ??= this.#sample(this.#current).finally(() => {
       this.#sampling = null;
@@ -275,7 +275,7 @@ export class PrimaryNodes {
     if (newest !== undefined && sample.systemIdentifier !== newest.systemIdentifier && !isCurrent) return;
     if (newest?.systemIdentifier === sample.systemIdentifier && sample.timeline < newest.timeline)
       return this.#fail(node, 'old_timeline', 'it is on the timeline of before a promotion');
-    if (!isCurrent && this.reachable && sample.timeline === newest?.timeline) return;
+    if (!isCurrent && this.isReachable && sample.timeline === newest?.timeline) return;
     this.heartbeat.add(sample);
     this.reason = null;
     if (isCurrent) return;
@@ -286,7 +286,7 @@ export class PrimaryNodes {
 
   #fail(node: ProbedNode, code: string, reason: string): void {
     if (node !== this.#current) return;
-    if (this.reachable && !node.probe.isClosed) this.observe({ type: 'primary_failed', code });
+    if (this.isReachable && !node.probe.isClosed) this.observe({ type: 'primary_failed', code });
     this.reason = reason;
   }
 }

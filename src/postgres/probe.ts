@@ -76,7 +76,7 @@ export class Probe {
     const { loop, probeDeadlineMs } = this.bounds;
     let cancel = (): void => undefined; // Node.js 20 has no Promise.withResolvers
     const late = new Promise<never>((_, reject) => {
-      cancel = loop.after(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
+      cancel = loop.callAfter(probeDeadlineMs, () => reject(new Error('probe deadline passed')));
     });
     try {
       return parseState(await Promise.race([this.#answer(also), late]));

@@ -4,7 +4,8 @@ import type { Connect, Connection } from './connection.js';
 import { ConnectionPool, type PoolLimits } from './connection-pool.js';
 import { getReason } from './database-errors.js';
 import type { Currency, Heartbeat } from './heartbeat.js';
-import { type LateCheck, Probe, type ProbeBounds, prepareCatalogDigest, type ServerState } from './probe.js';
+import type { ServerNode } from './primary.js';
+import { Probe, type ProbeBounds, prepareCatalogDigest, type ServerState } from './probe.js';
 import { type LockedResource, ServerHealth } from './resource-health.js';
 import { isSameHistory, type Lsn, type WalPosition } from './wal-position.js';
 
@@ -43,6 +44,7 @@ export interface ReplicaBounds extends ProbeBounds, Pick<PoolLimits, 'queueMax' 
 
 /** A server that answers reads, with its pools and the probe that decides whether it is used. */
 export class Replica {
+  readonly name: string;
   readonly short: ConnectionPool;
   readonly long: ConnectionPool;
   state: ReplicaState = {
@@ -53,7 +55,7 @@ export class Replica {
     asOfMs: null,
     lagMs: null,
   };
-  readonly #server: ServerHealth;
+  readonly #health: ServerHealth;
   readonly #probe: Probe;
   #probing: Promise<void> | null = null;
   #probedMs = Number.NEGATIVE_INFINITY;
@@ -67,15 +69,15 @@ export class Replica {
   #aheadOf: WalPosition | null = null;
 
   constructor(
-    readonly name: string,
-    connect: Connect,
+    private readonly server: Pick<ServerNode, 'name' | 'check'> & { readonly connect: Connect },
     private readonly bounds: ReplicaBounds,
     private readonly heartbeat: Heartbeat,
     private readonly observe: Observe,
-    private readonly check: LateCheck | null = null, // null if the check was part of the start
   ) {
+    const { name, connect } = server;
+    this.name = name;
     this.#probe = new Probe(connect, bounds);
-    this.#server = new ServerHealth(name, bounds.loop, observe);
+    this.#health = new ServerHealth(name, bounds.loop, observe);
     const { activeWorkspaces } = bounds;
     const short = {
       connections: bounds.shortConnections,
@@ -89,17 +91,17 @@ export class Replica {
       perWorkspace: bounds.longPerWorkspace,
       sharing: { activeWorkspaces, divisor: activeDivisors.long },
     };
-    this.short = new ConnectionPool({ ...bounds, ...short }, connect, this.#server);
-    this.long = new ConnectionPool({ ...bounds, ...long }, connect, this.#server, this.short);
+    this.short = new ConnectionPool({ ...bounds, ...short }, connect, this.#health);
+    this.long = new ConnectionPool({ ...bounds, ...long }, connect, this.#health, this.short);
   }
 
   /** The view of the resource was checked on this replica, and no lock holds it. */
   mayRead({ name, view }: ReadableResource): boolean {
-    return !this.#server.locks.has(name) && !this.check?.result.uncheckedViews.has(view);
+    return !this.#health.locks.has(name) && !this.server.check?.result.uncheckedViews.has(view);
   }
 
   get locked(): readonly LockedResource[] {
-    return this.#server.locked;
+    return this.#health.locked;
   }
 
   get inFlight(): number {
@@ -166,8 +168,8 @@ export class Replica {
     const known = this.#estimateCurrency(replayed, replayedAtMs);
     if (known.lagMs !== null && known.lagMs > this.bounds.lagMaxMs)
       return this.#takeOut(receivesWal ? 'it lags behind the primary' : 'it receives no WAL', { ...known, replayed });
-    await this.check?.repeat();
-    if (this.check?.result.refusal) return this.#takeOut(this.check.result.refusal);
+    await this.server.check?.repeat();
+    if (this.server.check?.result.refusal) return this.#takeOut(this.server.check.result.refusal);
     this.#goodProbes++;
     const healthy = this.state.healthy || !this.#everHealthy || this.#goodProbes >= goodProbesToReadmit;
     if (healthy && !this.state.healthy) {
@@ -183,10 +185,10 @@ export class Replica {
   #estimateCurrency(replayed: Lsn, replayedAtMs: number | null): Currency {
     const known = this.heartbeat.estimateCurrency(replayed);
     if (replayedAtMs === null) return known;
-    const replayLagMs = (): number => Math.max(0, (this.heartbeat.newest?.atMs ?? 0) - replayedAtMs);
+    const measureReplayLagMs = (): number => Math.max(0, (this.heartbeat.newest?.atMs ?? 0) - replayedAtMs);
     return {
       asOfMs: known.asOfMs ?? replayedAtMs,
-      lagMs: known.lagMs === Number.POSITIVE_INFINITY ? replayLagMs() : known.lagMs,
+      lagMs: known.lagMs === Number.POSITIVE_INFINITY ? measureReplayLagMs() : known.lagMs,
     };
   }
 

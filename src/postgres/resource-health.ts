@@ -41,7 +41,7 @@ export class ResourceHealth {
 
   get state(): 'ok' | 'slow' | 'locked' {
     if (this.server.locks.has(this.name)) return 'locked';
-    return this.reserved > 0 || this.server.loop.ranMs() < this.#slowUntilMs ? 'slow' : 'ok';
+    return this.reserved > 0 || this.server.loop.ranMs < this.#slowUntilMs ? 'slow' : 'ok';
   }
 
   /** Reserves the connection of a quiet statement, or the connection on which a statement begins while the resource is slow. */
@@ -54,7 +54,7 @@ export class ResourceHealth {
   release(connection: { reservedFor: ResourceHealth | null }, wasQuiet: boolean): void {
     this.reserved--;
     connection.reservedFor = null;
-    if (wasQuiet) this.#slowUntilMs = this.server.loop.ranMs() + slowMs;
+    if (wasQuiet) this.#slowUntilMs = this.server.loop.ranMs + slowMs;
   }
 }
 

@@ -152,30 +152,30 @@ function getRows<Steps extends readonly Step[]>(results: readonly StepResult[]):
 export function runSteps(
   sender: Sender,
   isNamed: boolean,
-  own: readonly Step[],
+  steps: readonly Step[],
   opening: readonly Step[] = [],
 ): Promise<readonly StepResult[]> {
-  const steps = [...opening, ...own];
-  const rows: TextRow[][] = steps.map(() => []);
-  const bindings = steps.map(({ statement, values }, i) => ({
+  const all = [...opening, ...steps];
+  const rows: TextRow[][] = all.map(() => []);
+  const bindings = all.map(({ statement, values }, i) => ({
     statement,
     values: bindValues(statement, values),
     onRow: (row: Row | TextRow) => rows[i]?.push(row instanceof Row ? row.getTexts() : row),
   }));
-  const work = (): Promise<readonly StepResult[]> =>
+  const send = (): Promise<readonly StepResult[]> =>
     new Promise((resolve, reject) => {
-      const done = (error: Error | null, tags: readonly string[]): void => {
+      const onDone = (error: Error | null, tags: readonly string[]): void => {
         const results = tags.map((tag, i) => ({ rows: rows[i] as TextRows, tag })).slice(opening.length);
         if (error === null) return resolve(results);
         try {
-          steps[tags.length]?.onError?.(error);
+          all[tags.length]?.onError?.(error);
           reject(error);
-        } catch (turned) {
-          reject(turned);
+        } catch (mapped) {
+          reject(mapped);
         }
       };
-      sender.query(new RoundTrip(bindings, isNamed, done));
+      sender.query(new RoundTrip(bindings, isNamed, onDone));
     });
-  const statements = steps.map(({ statement }) => statement);
-  return traceSql(statements, work);
+  const statements = all.map(({ statement }) => statement);
+  return traceSql(statements, send);
 }

@@ -10,8 +10,8 @@ import { makeGates, makeLimits } from '../base/flow/gates.js';
 import { pick } from '../base/members.js';
 import { checkServerLate, fitSettings } from '../doctor/inspect.js';
 import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
-import { usePrimary } from '../postgres/choice.js';
-import { type ConnectionOptions, connectTo, StatementNames } from '../postgres/connection.js';
+import { makePrimaryLender } from '../postgres/choice.js';
+import { type ConnectionOptions, makeConnect, StatementNames } from '../postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
 import { getServerName, makeUrlReader, splitUrls } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
@@ -241,7 +241,7 @@ function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, 
       replicas,
       observe,
       gate: opened.gates.unknownTokens,
-      primary: reads.primary,
+      primary: reads.lendPrimary,
       mayRefuse: (now) => {
         const fits = () => !resources.every(({ name }) => watch.refuses(name, 'read'));
         return now ? watch.lookAfresh().then((isJudged) => isJudged && fits()) : fits();
@@ -272,12 +272,12 @@ function makeReadDeps(
     heartbeat,
     refuses: (resource) => watch.refuses(resource, 'read'),
     observe,
-    primaryReachable: () => primary?.nodes.reachable ?? false,
+    primaryReachable: () => primary?.nodes.isReachable ?? false,
     chunkMemory: new ChunkMemory(),
     pageMemory: new PageMemory(settings.pageMemoryMax),
-    lastWrite: (workspace) => positions.lastWriteOf(workspace),
-    primary: primary
-      ? usePrimary(primary.reads, () => primary.nodes.reachable, settings.primaryReadsPerSecond, observe)
+    findLastWrite: (workspace) => positions.findLastWrite(workspace),
+    lendPrimary: primary
+      ? makePrimaryLender(primary.reads, () => primary.nodes.isReachable, settings.primaryReadsPerSecond, observe)
       : () => null,
   };
 }
@@ -331,8 +331,8 @@ function openDatabases(settings: Settings, opening: CheckedStart, loop: EventLoo
   const { connecting, ofReplicas, ofPrimary } = pickBounds(settings, loop, names);
   const heartbeat = new Heartbeat(settings.lagMaxMs * 2);
   const servers = openServers(settings, opening, 'replica', unchecked);
-  const replicas = servers.map(({ name, url, check }) => {
-    return new Replica(name, connectTo(url, connecting), ofReplicas, heartbeat, observe, check);
+  const replicas = servers.map(({ readUrl, ...server }) => {
+    return new Replica({ ...server, connect: makeConnect(readUrl, connecting) }, ofReplicas, heartbeat, observe);
   });
   names.onLoss.push(() => {
     observe({ type: 'named_statements_off' });
@@ -377,10 +377,10 @@ function openServers(
   const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
   return splitUrls(settings[setting]).map((url, i) => {
     const name = getServerName(url);
-    const urlNow = makeUrlReader(url, () => splitUrls(readAgain()[setting]));
+    const readUrl = makeUrlReader(url, () => splitUrls(readAgain()[setting]));
     const first = checked.get(i);
-    const checkLate = () => checkServerLate(kind, urlNow(), { settings, resources, system });
-    return { name, url: urlNow, check: first === undefined ? null : new LateCheck(first, checkLate) };
+    const checkLate = () => checkServerLate(kind, readUrl(), { settings, resources, system });
+    return { name, readUrl, check: first === undefined ? null : new LateCheck(first, checkLate) };
   });
 }
 
@@ -390,12 +390,12 @@ function listWatchedServers(
   replicas: readonly Replica[],
   primary: ReturnType<typeof openPrimary>,
 ): WatchedServer[] {
-  const ofReplicas = servers.map(({ name, url }, i): WatchedServer => {
-    return { kind: 'replica', name, url: () => (replicas[i]?.state.healthy ? url() : null) };
+  const ofReplicas = servers.map(({ name, readUrl }, i): WatchedServer => {
+    return { kind: 'replica', name, url: () => (replicas[i]?.state.healthy ? readUrl() : null) };
   });
   if (primary === null) return ofReplicas;
   const { nodes } = primary;
-  return [...ofReplicas, { kind: 'primary', name: 'primary', url: () => (nodes.reachable ? nodes.url : null) }];
+  return [...ofReplicas, { kind: 'primary', name: 'primary', url: () => (nodes.isReachable ? nodes.url : null) }];
 }
 
 /** Makes the primary, which serves writes, the few reads for which no replica is fresh enough, and positions. Null without PRIMARY_URLS. */
@@ -407,7 +407,7 @@ function openPrimary(
 ) {
   if (all.length === 0) return null;
   const nodes = new PrimaryNodes(all, bounds, heartbeat, observe);
-  const connect = connectTo(() => nodes.url, bounds);
+  const connect = makeConnect(() => nodes.url, bounds);
   const writes = new Primary(connect, bounds, observe, () => void nodes.sample());
   const few = { connections: primaryReadConnections, depth: 1, perWorkspace: primaryReadConnections };
   const reads = new ConnectionPool(

@@ -98,7 +98,7 @@ test(`of two writes of a workspace that gateways publish in either order the lat
     await gateways[0].publishWrite(which, first);
     await gateways[1].publishWrite(which, second);
     for (const gateway of gateways)
-      t.deepEqual(await gateway.lastWrite(which), isLater(second, first) ? second : first, which);
+      t.deepEqual(await gateway.readLastWrite(which), isLater(second, first) ? second : first, which);
   }
 });
 
@@ -110,7 +110,7 @@ test(`installations in two databases of one Redis do not count for each other${m
     const peers = connectRedisPeers(target, 1, () => undefined);
     t.teardown(() => peers.close());
     await eventually(t, 'Redis', () => peers.redis()?.healthy === true);
-    return peers.limiter('address', 20);
+    return peers.makeLimiter('address', 20);
   };
   const [first, second] = [await limiterIn(0), await limiterIn(1)];
   for (let i = 0; i < 12; i++) await first.consume('192.0.2.1');

@@ -12,7 +12,7 @@ import { Row } from '../../src/postgres/row.js';
 import { prepareSql } from '../../src/postgres/statement.js';
 
 const gateOf = (share: number, queueMax = 10) =>
-  new Gate({ share: () => share, queueMax, refusal: (reason) => new Error(reason) });
+  new Gate({ share: () => share, queueMax, makeRefusal: (reason) => new Error(reason) });
 
 test('each key holds at most its share, and keys do not count against each other', async (t) => {
   const gate = gateOf(2);
@@ -150,7 +150,11 @@ test('whatever happens to statements of a resource, its state in each pool is th
     let nowMs = 0;
     const seen: string[] = [];
     const trials: ((isLocked: boolean) => void)[] = [];
-    const loop = { ranMs: () => nowMs };
+    const loop = {
+      get ranMs() {
+        return nowMs;
+      },
+    };
     const server = new ServerHealth('a', loop, ({ type }) => void seen.push(type), turn);
     const model = [0, 1].map(() => ({ reserved: [] as { reservedFor: ResourceHealth | null }[], slowUntilMs: 0 }));
     const pools = model.map((expected) => ({ expected, health: new ResourceHealth('r', server) }));
@@ -259,7 +263,7 @@ function gatewaysOf(count: number, quota: number) {
     let granted = 0;
     for (let made = 0; made < requests; made += together) {
       const batch = Array.from({ length: together }, (__, i) => limiters[(made + i) % count]?.consume('key'));
-      granted += (await Promise.all(batch)).filter((result) => result?.allowed).length;
+      granted += (await Promise.all(batch)).filter((result) => result?.isAllowed).length;
     }
     return granted;
   };
@@ -269,7 +273,7 @@ function gatewaysOf(count: number, quota: number) {
 test('gateways that share a counter grant the quota exactly, and all know what remains', async (t) => {
   const { limiters, spend } = gatewaysOf(4, 60);
   t.is(await spend(40), 40);
-  for (const limiter of limiters) t.like(await limiter.peek('key'), { allowed: true, remaining: 20 });
+  for (const limiter of limiters) t.like(await limiter.peek('key'), { isAllowed: true, remaining: 20 });
   t.is(await spend(200), 20);
 });
 
@@ -285,8 +289,8 @@ test('a gateway alone grants one request at least, however many share a small qu
   const { state, limiters } = gatewaysOf(8, 5);
   state.isAway = true;
   for (const limiter of limiters) {
-    t.true((await limiter.consume('key')).allowed);
-    t.false((await limiter.consume('key')).allowed);
+    t.true((await limiter.consume('key')).isAllowed);
+    t.false((await limiter.consume('key')).isAllowed);
   }
 });
 
@@ -297,9 +301,9 @@ test('a key with a quota of its own has that quota over all gateways, and shares
       state.isAway = isAway;
       const all = Array.from({ length: 400 }, (_, i) => limiters[i % 4]?.consume('key', quota));
       const results = await Promise.all(all);
-      t.is(results.filter((result) => result?.allowed).length, quota ?? 60, `${quota}`);
+      t.is(results.filter((result) => result?.isAllowed).length, quota ?? 60, `${quota}`);
       t.like(results[0], { quota: quota ?? 60 });
-      if (quota === 200 && !isAway) t.false((await limiters[0]?.consume('key'))?.allowed); // of a version that knows no such quota
+      if (quota === 200 && !isAway) t.false((await limiters[0]?.consume('key'))?.isAllowed); // of a version that knows no such quota
     }
 });
 
@@ -307,10 +311,10 @@ test('a gateway alone grants no more than it knew to be left', async (t) => {
   const { state, limiters } = gatewaysOf(2, 60);
   const [busy, idle] = limiters as [RateLimiter, RateLimiter];
   for (let i = 0; i < 55; i++) await busy.consume('key');
-  t.like(await idle.consume('key'), { allowed: true, remaining: 4 });
+  t.like(await idle.consume('key'), { isAllowed: true, remaining: 4 });
   state.isAway = true;
   const granted: boolean[] = [];
-  for (let i = 0; i < 10; i++) granted.push((await idle.consume('key')).allowed);
+  for (let i = 0; i < 10; i++) granted.push((await idle.consume('key')).isAllowed);
   t.is(granted.filter(Boolean).length, 4);
 });
 
@@ -330,16 +334,16 @@ test('a time limit counts only while this process runs: a frozen loop is late, a
     for (const end = performance.now() + ms; performance.now() < end; );
   };
   const acts: string[] = [];
-  const [startedMs, ranMs] = [performance.now(), loop.ranMs()];
-  loop.after(300, () => acts.push('late'));
-  loop.after(10, () => acts.push('cancelled'))();
+  const [startedMs, ranMs] = [performance.now(), loop.ranMs];
+  loop.callAfter(300, () => acts.push('late'));
+  loop.callAfter(10, () => acts.push('cancelled'))();
   await turn();
   spent(500);
   for (let i = 0; i < 4; i++) await turn();
   t.deepEqual(acts, [], 'by the clock of the wall the limit has passed');
-  t.true(loop.lateMs() >= 400, String(loop.lateMs()));
+  t.true(loop.measureLateMs() >= 400, String(loop.measureLateMs()));
   while (acts.length === 0) await sleep(10);
   t.deepEqual(acts, ['late']);
-  t.true(loop.ranMs() - ranMs >= 300);
+  t.true(loop.ranMs - ranMs >= 300);
   t.true(performance.now() - startedMs >= 700);
 });

@@ -1,6 +1,12 @@
 import test from 'ava';
 import { Problem } from '../../src/base/errors.js';
-import { type Candidate, choose, type ReadTarget, type Requirement, usePrimary } from '../../src/postgres/choice.js';
+import {
+  type Candidate,
+  chooseReplica,
+  makePrimaryLender,
+  type ReadTarget,
+  type Requirement,
+} from '../../src/postgres/choice.js';
 import type { ConnectionPool } from '../../src/postgres/connection-pool.js';
 import { ConnectionLost, StatementEnded } from '../../src/postgres/database-errors.js';
 import { Heartbeat, WritePositions } from '../../src/postgres/heartbeat.js';
@@ -24,7 +30,7 @@ function replica(name: string, inFlight = 0, state: object = {}): Named {
 function chosen(replicas: readonly Named[], requirement: Requirement = {}, failed?: Set<Candidate>) {
   const counts: Record<string, number> = {};
   for (let i = 0; i < 3000; i++) {
-    const name = choose(replicas, requirement, failed)?.name ?? 'none';
+    const name = chooseReplica(replicas, requirement, failed)?.name ?? 'none';
     counts[name] = (counts[name] ?? 0) + 1;
   }
   return counts;
@@ -65,10 +71,10 @@ function readsOf(state: object, { timeline, reads = 1 }: { timeline?: string; re
   const deps = {
     replicas: [replica('replica', 0, { replayed: 500n, asOfMs: null, ...state })],
     heartbeat,
-    lastWrite: (workspace: string) => positions.lastWriteOf(workspace),
+    findLastWrite: (workspace: string) => positions.findLastWrite(workspace),
     freshnessWaitMs: 30,
     resumeMs: 0,
-    primary: () => (left > 0 && left-- > 0 ? primary : null),
+    lendPrimary: () => (left > 0 && left-- > 0 ? primary : null),
     primaryReachable: () => true,
     refuses: () => false,
     observe: () => {},
@@ -121,7 +127,7 @@ test('a page that has begun waits for its share of the primary', async (t) => {
 });
 
 const [pool, isReachable, ignore] = [{ renew: () => {} } as ConnectionPool, () => true, () => {}];
-const fewReads = () => usePrimary(pool, isReachable, 20, ignore);
+const fewReads = () => makePrimaryLender(pool, isReachable, 20, ignore);
 
 /** Says how a read ends whose attempts fail with these errors, and counts the attempts. */
 async function failing(errors: readonly Error[], { isBehind = false, requirement = {} as Requirement } = {}) {
@@ -130,7 +136,12 @@ async function failing(errors: readonly Error[], { isBehind = false, requirement
   const reads = fewReads();
   const deps = {
     ...{ replicas: [only], freshnessWaitMs: 10, resumeMs: 0, heartbeat: new Heartbeat(1000), observe: () => {} },
-    ...{ primary: () => reads(), primaryReachable: () => true, lastWrite: () => undefined, refuses: () => false },
+    ...{
+      lendPrimary: () => reads(),
+      primaryReachable: () => true,
+      findLastWrite: () => undefined,
+      refuses: () => false,
+    },
   } as unknown as ReadDeps;
   const about = { compiled: { resource: { write: {} } }, caller: {} } as never;
   const given = isBehind ? { replayed: 5n, showsWrite: true } : requirement;

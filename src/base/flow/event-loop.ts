@@ -19,21 +19,21 @@ export class EventLoop {
   readonly #late = [0];
   #slotAtMs = this.#tickAtMs;
 
-  /** Returns how long the loop has run; only differences have a meaning. */
-  ranMs(): number {
+  /** Milliseconds that the loop has run; only differences have a meaning. */
+  get ranMs(): number {
     return this.#ranMs + Math.min(performance.now() - this.#tickAtMs, gapMsMax);
   }
 
   /** Calls `act` once the loop has run for `ms` and read its sockets. The returned function cancels. */
-  after(ms: number, act: () => void): () => void {
-    const dueMs = this.ranMs() + ms;
-    const look = (): void => {
-      const leftMs = dueMs - this.ranMs();
-      if (leftMs > 0) timer = setTimeout(look, leftMs);
+  callAfter(ms: number, act: () => void): () => void {
+    const dueMs = this.ranMs + ms;
+    const callIfDue = (): void => {
+      const leftMs = dueMs - this.ranMs;
+      if (leftMs > 0) timer = setTimeout(callIfDue, leftMs);
       else void drainSocketReads().then(() => isCancelled || act());
     };
     let isCancelled = false;
-    let timer = setTimeout(look, ms);
+    let timer = setTimeout(callIfDue, ms);
     return () => {
       isCancelled = true;
       clearTimeout(timer);
@@ -41,7 +41,7 @@ export class EventLoop {
   }
 
   /** Returns how late the loop was in the last minute. */
-  lateMs(): number {
+  measureLateMs(): number {
     this.#tick();
     return this.#late.reduce((sum, ms) => sum + ms);
   }

@@ -10,7 +10,7 @@ export interface GateBounds {
   /** Is called before a waiting entry begins. Returns false if none can begin now, whatever its share; absent: each can. */
   readonly makeRoom?: () => boolean;
   /** Makes the error for an entry that is evicted from a full queue, or that waited too long. */
-  readonly refusal: (reason: 'full' | 'late', group?: unknown) => Error;
+  readonly makeRefusal: (reason: 'full' | 'late', group?: unknown) => Error;
 }
 
 export interface GateEntry {
@@ -89,7 +89,7 @@ export class Gate {
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       // The sockets are read before the entry is refused: answers that arrived while the process was busy make room.
-      const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.refusal('late', group)));
+      const giveUp = (): void => void drainSocketReads().then(() => leave(this.bounds.makeRefusal('late', group)));
       const timer = setTimeout(giveUp, waitMs);
       const abort = (): void => leave(signal?.reason as Error);
       signal?.addEventListener('abort', abort, { once: true });
@@ -145,7 +145,7 @@ export class Gate {
     const [lane, waiters] = lanes.reduce((longest, each) => (each[1].size > longest[1].size ? each : longest));
     const newest = [...waiters].at(-1) as Waiter;
     this.#remove(lane, newest);
-    newest.fail(this.bounds.refusal('full', newest.group));
+    newest.fail(this.bounds.makeRefusal('full', newest.group));
   }
 
   #remove(lane: string, waiter: Waiter): boolean {

@@ -11,38 +11,38 @@ export type Gates = ReturnType<typeof makeGates>;
 
 /** Refuses a request by a Problem `overloaded`. */
 export function makeGates({ largePagesPerToken, largePagesPerWorkspace, queueMax }: GateSettings) {
-  const refusing = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
+  const makeRefuser = (bound: ShedBound, detail: string) => () => new Problem('overloaded', detail, { bound });
   return {
     /** All unknown tokens share one key. Each client address has a lane. */
     unknownTokens: new Gate({
       share: () => lookUpsMax,
       queueMax: queuedLookUpsMax,
-      refusal: refusing('token_look_ups', 'Too many unknown tokens are being looked up.'),
+      makeRefusal: makeRefuser('token_look_ups', 'Too many unknown tokens are being looked up.'),
     }),
     /** A page holds statements and memory while its client reads, so it takes a unit of its token and one of its workspace. */
     largePages: new Gate({
       share: (key) => (key.startsWith('workspace') ? largePagesPerWorkspace : largePagesPerToken),
       queueMax,
-      refusal: refusing('large_pages', 'Too many large pages are under way; read fewer at a time.'),
+      makeRefusal: makeRefuser('large_pages', 'Too many large pages are under way; read fewer at a time.'),
     }),
   };
 }
 
 type Quota = 'rateLimit' | 'writes' | 'authFailures' | 'publicRequests' | 'lookUps';
 type LimitSettings = Readonly<Record<`${Quota}PerMinute`, number>>;
-type LimiterSource = { readonly limiter: (name: string, quota: number) => RateLimiter };
+type LimiterSource = { readonly makeLimiter: (name: string, quota: number) => RateLimiter };
 
 export type Limits = ReturnType<typeof makeLimits>;
 
-export function makeLimits(settings: LimitSettings, { limiter }: LimiterSource) {
+export function makeLimits(settings: LimitSettings, { makeLimiter }: LimiterSource) {
   return {
-    token: limiter('token', settings.rateLimitPerMinute),
+    token: makeLimiter('token', settings.rateLimitPerMinute),
     /** Null unless the operator sets the quota. A write also counts as a request of the token. */
-    write: settings.writesPerMinute === 0 ? null : limiter('write', settings.writesPerMinute),
+    write: settings.writesPerMinute === 0 ? null : makeLimiter('write', settings.writesPerMinute),
     /** Failed authentications of an address, or of a refused token that is repeated. */
-    address: limiter('address', settings.authFailuresPerMinute),
+    address: makeLimiter('address', settings.authFailuresPerMinute),
     /** Look-ups of unknown tokens by an address whose failed authentications are used up. */
-    lookUp: limiter('look_up', settings.lookUpsPerMinute),
-    public: limiter('public', settings.publicRequestsPerMinute),
+    lookUp: makeLimiter('look_up', settings.lookUpsPerMinute),
+    public: makeLimiter('public', settings.publicRequestsPerMinute),
   };
 }

@@ -1,6 +1,6 @@
 export interface RateLimitResult {
   readonly quota: number;
-  readonly allowed: boolean;
+  readonly isAllowed: boolean;
   readonly remaining: number;
   /** Rounded up, so that a client that waits this long is served. */
   readonly resetSeconds: number;
@@ -121,9 +121,9 @@ export class RateLimiter {
     const known = { consumed, granted, endsInMs: Math.ceil(endsAtMs - Date.now()) };
     try {
       const counted = await counter(key, known, requests);
-      const allowed = counted.consumed + 1 - requests <= quota;
-      if (counted.consumed > 0) this.#learn(key, counted).granted += allowed ? requests : 0;
-      return makeResult(quota, allowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
+      const isAllowed = counted.consumed + 1 - requests <= quota;
+      if (counted.consumed > 0) this.#learn(key, counted).granted += isAllowed ? requests : 0;
+      return makeResult(quota, isAllowed, quota - counted.consumed, counted.endsInMs, counted.consumed - quota);
     } catch {
       return this.#countAlone(key, requests, quota);
     }
@@ -138,12 +138,12 @@ export class RateLimiter {
   }
 }
 
-function makeResult(quota: number, allowed: boolean, left: number, endsInMs: number, refused: number): RateLimitResult {
+function makeResult(quota: number, isAllowed: boolean, left: number, leftMs: number, refused: number): RateLimitResult {
   return {
     quota,
-    allowed,
+    isAllowed,
     remaining: Math.max(0, left),
-    resetSeconds: Math.max(1, Math.ceil(endsInMs / 1000)),
+    resetSeconds: Math.max(1, Math.ceil(leftMs / 1000)),
     refused: Math.max(0, refused),
   };
 }

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { ConnectionLost, mixesUpNames, ServerFault } from '../database-errors.js';
+import { ConnectionLost, isNameMixUp, ServerFault } from '../database-errors.js';
 import type { Row, TextRow } from '../row.js';
 import { digestMax, prepareSql, type Statement, type Values } from '../statement.js';
 import type { BoundValue, Wire } from './wire.js';
@@ -51,9 +51,9 @@ export class RoundTrip extends pg.Query {
   constructor(
     private readonly bindings: readonly Binding[],
     private readonly isNamed: boolean,
-    done: (error: Error | null, tags: readonly string[]) => void,
+    onDone: (error: Error | null, tags: readonly string[]) => void,
   ) {
-    super('' as never, undefined, ((error: Error | null) => done(error, this.#tags)) as never);
+    super('' as never, undefined, ((error: Error | null) => onDone(error, this.#tags)) as never);
     Object.assign(this, { queryMode: 'extended' });
   }
 
@@ -92,7 +92,7 @@ export class RoundTrip extends pg.Query {
     const names = getNamedStatements(wire);
     const failed = this.#tags.length;
     const name = this.bindings[failed]?.statement.name ?? '';
-    const reason = this.isNamed && mixesUpNames(error) ? findFailureCause(names, name, error) : error;
+    const reason = this.isNamed && isNameMixUp(error) ? findFailureCause(names, name, error) : error;
     names.failures ??= new Map();
     for (const i of this.#parsed)
       if (i >= failed) names.failures.set(this.bindings[i]?.statement.name as string, i === failed ? reason : null);

@@ -18,7 +18,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
   let room = Buffer.allocUnsafeSlow(roomBytes.atFirst);
   let filled = 0;
 
-  const move = (start: number, size: number): void => {
+  const moveTo = (start: number, size: number): void => {
     const to = size === room.length ? room : Buffer.allocUnsafeSlow(size);
     filled = room.copy(to, 0, start, filled);
     room = to;
@@ -26,7 +26,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
 
   stream.on('data', (piece: Buffer) => {
     const needed = filled + piece.length;
-    if (needed > room.length) move(0, Math.max(needed, room.length * 2));
+    if (needed > room.length) moveTo(0, Math.max(needed, room.length * 2));
     filled += piece.copy(room, filled);
     const bytes = room.subarray(0, filled);
     message.fields.startPiece(bytes);
@@ -44,7 +44,7 @@ export function tapRows(connection: Pick<Wire, 'stream' | 'emit'>): void {
       end = findMessageEnd(message.fields, at);
     }
     if (passed < at) toPg.call(stream, bytes.subarray(passed, at));
-    if (at > 0) move(at, Math.max(Math.min(room.length, roomBytes.kept), filled - at));
+    if (at > 0) moveTo(at, Math.max(Math.min(room.length, roomBytes.kept), filled - at));
   });
 }
 

@@ -58,8 +58,7 @@ export function listStartups(settings: readonly SessionSetting[]): readonly Star
 }
 
 /** PostgreSQL knows no such setting, or a pooler passes none on. PgBouncer has the same code for a server that is down. */
-export function isRefusedStartup(error: { code?: unknown; severity?: unknown; message?: unknown }): boolean {
-  const { code, severity, message } = error;
+export function isRefusedStartup({ code, severity, message }: Readonly<Record<string, unknown>>): boolean {
   const isRefused = code === protocolViolation && /parameter|option/i.test(String(message));
   return severity !== undefined && (code === undefinedObject || isRefused);
 }

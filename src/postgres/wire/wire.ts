@@ -58,16 +58,16 @@ export class Login {
   }
 
   /** Calls `configured` for each attempt. Rejects as pg does. */
-  async connect(configured: () => pg.ClientConfig): Promise<pg.Client> {
+  async connect(makeConfig: () => pg.ClientConfig): Promise<pg.Client> {
     for (let i = this.#first; ; i++) {
-      const client = new SessionClient(configured(), this.#startups[i] as Startup);
+      const client = new SessionClient(makeConfig(), this.#startups[i] as Startup);
       try {
         await client.connect();
         this.#first = i;
         return client;
       } catch (error) {
         client.end().catch(() => {});
-        if (i === this.#startups.length - 1 || !isRefusedStartup(error as object)) throw error;
+        if (i === this.#startups.length - 1 || !isRefusedStartup(error as Record<string, unknown>)) throw error;
       }
     }
   }

@@ -31,8 +31,8 @@ export async function admit(deps: Admission, ctx: Context, kind: 'read' | 'write
       : [{ limit: requestLimit, result: await token.consume(tokenId, requestsPerMinute) }];
   exchange.headers.push(...listRateLimitHeaders(counted));
   exchange.authMs = performance.now() - exchange.startedMs;
-  if (counted.every(({ result }) => result.allowed)) return access;
-  const usedUp = counted.filter(({ result }) => !result.allowed);
+  if (counted.every(({ result }) => result.isAllowed)) return access;
+  const usedUp = counted.filter(({ result }) => !result.isAllowed);
   const { limit, result } = usedUp[0] as LimitUse;
   const resetSeconds = Math.max(...usedUp.map((each) => each.result.resetSeconds)); // the later end if both limits are used up
   const detail = `More than ${result.quota} ${limit.what} in a minute.`;
@@ -61,9 +61,9 @@ function listRateLimitHeaders(counted: readonly LimitUse[]): string[] {
 /** Counts against both limits, unless one refuses: a write that is answered 429 is not counted. */
 async function countWrite(token: RateLimiter, write: RateLimiter, access: Access): Promise<LimitUse[]> {
   const { tokenId, requestsPerMinute } = access;
-  const isAllowed = (await token.peek(tokenId, requestsPerMinute)).allowed;
+  const isAllowed = (await token.peek(tokenId, requestsPerMinute)).isAllowed;
   const writes = await (isAllowed ? write.consume(tokenId) : write.peek(tokenId));
-  const requests = await (isAllowed && !writes.allowed
+  const requests = await (isAllowed && !writes.isAllowed
     ? token.peek(tokenId, requestsPerMinute)
     : token.consume(tokenId, requestsPerMinute));
   return [
@@ -80,7 +80,7 @@ export async function admitPublic(deps: Admission, ctx: Context): Promise<void> 
   }
   const result = await deps.limits.public.consume(getAddressKey(ctx.ip));
   const detail = 'Too many requests without a token from this address.';
-  if (!result.allowed) await refuseToken(deps, 'public', result, detail);
+  if (!result.isAllowed) await refuseToken(deps, 'public', result, detail);
 }
 
 /** Returns null for a token that was not looked up before, or is missing. */
@@ -106,7 +106,7 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
     const failures = await Promise.all(
       failureKeys.map(async (key) => ({ key, ...(await deps.limits.address.consume(key)) })),
     );
-    const [limited] = failures.filter(({ allowed }) => !allowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
+    const [limited] = failures.filter(({ isAllowed }) => !isAllowed).sort((a, b) => b.resetSeconds - a.resetSeconds);
     if (limited === undefined) throw error;
     const detail = 'Too many failed authentications from this address or with this token.';
     const limit = limited.key === address ? 'address' : 'refused_token';
@@ -116,7 +116,7 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
 
 /** Bounds the look-ups, which a flood of unknown tokens would otherwise cost with each 429. */
 async function mayLookUp({ address: failures, lookUp }: Limits, address: string): Promise<boolean> {
-  return (await failures.peek(address)).allowed || (await lookUp.consume(address)).allowed;
+  return (await failures.peek(address)).isAllowed || (await lookUp.consume(address)).isAllowed;
 }
 
 const throttleMs = 200;

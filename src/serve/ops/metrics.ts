@@ -209,9 +209,9 @@ export const gauges = {
     'max',
     ({ state }) => (state.asOfMs === null ? null : Math.max(0, Date.now() - state.asOfMs) / 1000),
   ),
-  primary_up: describeUpGauge('1 while the primary answers.', ({ primary }) => primary?.reachable ?? null),
+  primary_up: describeUpGauge('1 while the primary answers.', ({ primary }) => primary?.isReachable ?? null),
   redis_up: describeUpGauge('1 while Redis answers and counts.', ({ redis }) => redis()?.healthy ?? null),
-  pool_connections: describePoolGauge('Open connections to a replica.', ({ open }) => open),
+  pool_connections: describePoolGauge('Open connections to a replica.', (pool) => pool.openConnections),
   pool_in_flight: describePoolGauge('Statements in flight.', ({ inFlight }) => inFlight),
   pool_waiting: describePoolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
   resource_refused: {

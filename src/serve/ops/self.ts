@@ -9,7 +9,7 @@ export interface Lack {
 }
 
 export interface OwnSources {
-  readonly loop: Pick<EventLoop, 'lateMs'>;
+  readonly loop: Pick<EventLoop, 'measureLateMs'>;
   /** Time for which the log has taken no byte of the waiting lines. */
   readonly logStuckMs: () => number;
 }
@@ -22,8 +22,8 @@ const formatMegabytes = (bytes: number): string => Math.round(bytes / 1_048_576)
 
 const lacks = {
   processor: ({ loop }: OwnSources) => {
-    const late = Math.round(loop.lateMs() / 1000);
-    return loop.lateMs() > lateMsMax && `it had no processor time for ${late} s of the last minute`;
+    const lateMs = loop.measureLateMs();
+    return lateMs > lateMsMax && `it had no processor time for ${Math.round(lateMs / 1000)} s of the last minute`;
   },
   descriptors: () => {
     const [open, max] = [countDescriptors(), readDescriptorsMax()];

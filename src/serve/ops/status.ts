@@ -43,7 +43,7 @@ interface ReplicaStatus {
 export interface ReadinessSources extends Pick<Readiness, 'unfit'> {
   readonly replicas: readonly Replica[];
   /** Null without PRIMARY_URLS. */
-  readonly primary: { readonly reachable: boolean; readonly reason: string | null; readonly server?: string } | null;
+  readonly primary: { readonly isReachable: boolean; readonly reason: string | null; readonly server?: string } | null;
   readonly writesObstacle?: () => string | undefined;
   readonly refused: () => Readiness['refused'];
   readonly lacks: () => Readiness['lacks'];
@@ -68,7 +68,7 @@ export function judgeReadiness(sources: ReadinessSources, isStopping: boolean): 
       lagSeconds: toSeconds(state.lagMs),
       dataAgeSeconds: state.asOfMs === null ? null : toSeconds(Math.max(0, Date.now() - state.asOfMs)),
     })),
-    primary: primary && { healthy: primary.reachable, reason: primary.reason },
+    primary: primary && { healthy: primary.isReachable, reason: primary.reason },
     writesObstacle: sources.writesObstacle?.(),
     onlyAddress: canRead ? undefined : findOnlyAddress(sources),
     unfit,
@@ -91,7 +91,7 @@ function nameReplicaState(
 
 /** Returns the address if the primary cannot be used either: servers of one address are behind a pooler or a proxy. */
 function findOnlyAddress({ replicas, primary }: ReadinessSources): string | undefined {
-  if (primary === null || primary.reachable || primary.server === undefined) return undefined;
+  if (primary === null || primary.isReachable || primary.server === undefined) return undefined;
   const [address, ...others] = new Set(
     [primary.server, ...replicas.map(({ name }) => name)].map((name) => name.split('/')[0]),
   );

@@ -6,15 +6,15 @@ import type { OtherGateways } from '../../postgres/heartbeat.js';
 import { formatPosition, parsePosition } from '../../postgres/wal-position.js';
 
 export interface Peers extends OtherGateways {
-  limiter(name: string, quota: number): RateLimiter;
+  makeLimiter(name: string, quota: number): RateLimiter;
   redis(): ServerStatus | null;
   close(): void;
 }
 
 export const standalone: Peers = {
-  limiter: (_, quota) => new RateLimiter(quota),
+  makeLimiter: (_, quota) => new RateLimiter(quota),
   publishWrite: async () => {},
-  lastWrite: () => undefined,
+  readLastWrite: () => undefined,
   redis: () => null,
   close: () => {},
 };
@@ -26,16 +26,16 @@ export interface SharedStore {
   /** Stores the position unless a later one is stored. */
   publish(workspace: string, position: string): Promise<unknown>;
   /** Absent: the writes of the others come with the counts. */
-  lastWrite?(workspace: string): Promise<string | null>;
+  readLastWrite?(workspace: string): Promise<string | null>;
 }
 
 export function connectPeers(
   gateways: number,
   store: SharedStore,
   ask: <T>(request: () => Promise<T>) => Promise<T>,
-): Pick<Peers, 'limiter' | 'publishWrite' | 'lastWrite'> {
+): Pick<Peers, 'makeLimiter' | 'publishWrite' | 'readLastWrite'> {
   return {
-    limiter: (name, quota) =>
+    makeLimiter: (name, quota) =>
       new RateLimiter(quota, gateways, (key, known, requests) =>
         ask(() => store.count(`${name}:${key}`, known, requests)),
       ),
@@ -44,9 +44,9 @@ export function connectPeers(
       sent.catch(() => undefined);
       await ask(() => sent).catch(() => undefined); // sent even while the store is not asked
     },
-    lastWrite: (workspace) =>
-      store.lastWrite &&
-      ask(async () => (await store.lastWrite?.(workspace)) ?? null)
+    readLastWrite: (workspace) =>
+      store.readLastWrite &&
+      ask(async () => (await store.readLastWrite?.(workspace)) ?? null)
         .then((text) => (text === null ? undefined : parsePosition(text)))
         .catch(() => undefined),
   };

@@ -62,7 +62,7 @@ export function connectRedisPeers(target: RedisTarget, instances: number, observ
       return { consumed: counted, endsInMs: leftMs };
     },
     publish: (workspace, position) => commands.gatewayPublish(positionKey(workspace), position, positionTtlSeconds),
-    lastWrite: (workspace) => redis.get(positionKey(workspace)),
+    readLastWrite: (workspace) => redis.get(positionKey(workspace)),
   };
   /** Lasts a millisecond, so that each try sets. */
   const tryCount = (): Promise<unknown> => commands.gatewayCount('gateway:health', 0, 0, 1, 1, '');

@@ -18,7 +18,7 @@ type ReadBound = 'detailWaitMs' | 'queueWaitMs' | 'chunkRowsMax' | 'chunkBytes' 
 
 export interface ReadDeps extends Required<Servers>, Pick<Settings, ReadBound> {
   /** Finds a write through any gateway; undefined when there is none. */
-  readonly lastWrite: WritePositions['lastWriteOf'];
+  readonly findLastWrite: WritePositions['findLastWrite'];
   readonly heartbeat: Heartbeat;
   /** The views of the resource no longer fit. */
   readonly refuses: (resource: string) => boolean;
@@ -45,13 +45,13 @@ export async function runOnReadTarget<T>(
   if (deps.refuses(compiled.resource.name)) throw new Shortage('unfit for reads');
   const mayLackWrite =
     compiled.resource.write !== undefined && (requirement.pageServer === undefined || requirement.showsWrite === true);
-  const lastWrite = mayLackWrite ? deps.lastWrite(caller.workspace) : undefined;
+  const lastWrite = mayLackWrite ? deps.findLastWrite(caller.workspace) : undefined;
   const position = lastWrite instanceof Promise ? await lastWrite : lastWrite; // a wait for what is known costs a single record a hundredth of its time
   const now = (): Requirement => {
     const readable = requireReadable(deps.replicas, compiled.resource, requirement);
     return requireLastWrite(position, deps, clampMoment(deps, readable));
   };
-  return runOnServer(deps, now(), work, { now, late: makeQueryTimeout });
+  return runOnServer(deps, now(), work, { updateRequirement: now, makeTimeout: makeQueryTimeout });
 }
 
 /** Throws replica_unavailable if a lock or an unchecked view leaves no replica that may read; a begun page waits. */

@@ -35,7 +35,7 @@ export async function write(
   const { workspace } = request.caller;
   const work = (transaction: Transaction) => writeOnce({ transaction, write: compiled, request });
   const { outcome, position } = await primary
-    .transaction(workspace, compiled.resource, work, request.isDryRun ? dryRun : committing)
+    .runTransaction(workspace, compiled.resource, work, request.isDryRun ? dryRun : committing)
     .catch((error: unknown) => {
       observe({ type: 'write_finished', outcome: error instanceof Problem ? error.code : 'internal' });
       throw error;
