@@ -115,7 +115,7 @@ export class ConnectionPool {
     this.#sweeper = setInterval(() => void drainSocketReads().then(() => this.#sweep()), sweepMs).unref();
   }
 
-  get openConnections(): number {
+  get openCount(): number {
     return this.#connections.size;
   }
 

@@ -202,13 +202,7 @@ test('a gateway has logged in before its first reads, however slow a login is', 
   for (const proxy of setUp.proxies) proxy.delayConnections(900);
   const slow = await setUp.gateway({ probeDeadlineMs: 5000, connectTimeoutMs: 5000 }, true);
   const { replicas } = slow.gateway;
-  t.true(
-    await until(
-      () => replicas.every(({ short, long }) => short.openConnections > 0 && long.openConnections > 0),
-      15_000,
-      25,
-    ),
-  );
+  t.true(await until(() => replicas.every(({ short, long }) => short.openCount > 0 && long.openCount > 0), 15_000, 25));
   t.is((await readPage(slow.url('/werkbonnen?perPage=5000'), { token })).status, 200);
   await slow.stop();
   for (const proxy of setUp.proxies) proxy.restore();

@@ -219,7 +219,7 @@ function metricsIn(expr: string): string[] {
   );
 }
 
-const pool = { openConnections: 0, inFlight: 0, waiting: 0 };
+const pool = { openCount: 0, inFlight: 0, waiting: 0 };
 const state = { healthy: true, lagMs: 0, asOfMs: 0 };
 const sources = {
   replicas: [{ name: 'replica1', state, short: pool, long: pool, locked: [] }] as never,

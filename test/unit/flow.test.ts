@@ -1,5 +1,5 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { EventLoop } from '../../src/base/flow/event-loop.js';
 import { Gate } from '../../src/base/flow/gate.js';
@@ -112,24 +112,24 @@ test('a lane whose first waiter must not begin yet is skipped and keeps its turn
   t.deepEqual(served, ['b', 'a']);
 });
 
+const idle = { isUsable: true, reservedFor: null, inFlight: 0, checkProgress: () => false, close: () => {} };
+
+function openPool(t: ExecutionContext, connect: () => Promise<Connection>, connections: number): ConnectionPool {
+  const limits = { connections, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
+  const loop = new EventLoop();
+  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
+  t.teardown(() => loop.close());
+  t.teardown(() => pool.close());
+  return pool;
+}
+
 test('a connection that was asked for before a reset is not used: it can lead to a primary of before a failover', async (t) => {
-  const [old, ours] = ['old', 'new'].map((name) => ({
-    name,
-    inFlight: 0,
-    isUsable: true,
-    reservedFor: null,
-    checkProgress: () => false,
-    close: () => {},
-  })) as unknown as [Connection, Connection];
+  const [old, ours] = ['old', 'new'].map((name) => ({ name, ...idle })) as unknown as [Connection, Connection];
   old.close = () => Object.assign(old, { isUsable: false });
   ours.lease = (work) => work();
   const asked: ((connection: Connection) => void)[] = [];
   const connect = (): Promise<Connection> => new Promise((resolve) => asked.push(resolve));
-  const limits = { connections: 2, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
-  const loop = new EventLoop();
-  t.teardown(() => loop.close());
-  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
-  t.teardown(() => pool.close());
+  const pool = openPool(t, connect, 2);
   const lease = { workspace: 'a', resource: '', waitMs: 1000, atMs: 0 };
   const name = () => pool.lease(lease, async (connection) => (connection as unknown as { name: string }).name);
   const before = name();
@@ -147,14 +147,9 @@ const events = fc.constantFrom('quiet', 'ends', 'ends late', 'passes', 'meets a 
 test('whatever happens to statements of a resource, its state in each pool is the one of the table, and one trial is made at a time', async (t) => {
   const happened = fc.array(fc.record({ event: events, pool: fc.constantFrom(0, 1), ms: fc.nat(600) }));
   const property = fc.asyncProperty(happened, async (all) => {
-    let nowMs = 0;
     const seen: string[] = [];
     const trials: ((isLocked: boolean) => void)[] = [];
-    const loop = {
-      get ranMs() {
-        return nowMs;
-      },
-    };
+    const loop = { ranMs: 0 };
     const server = new ServerHealth('a', loop, ({ type }) => void seen.push(type), turn);
     const model = [0, 1].map(() => ({ reserved: [] as { reservedFor: ResourceHealth | null }[], slowUntilMs: 0 }));
     const pools = model.map((expected) => ({ expected, health: new ResourceHealth('r', server) }));
@@ -163,8 +158,8 @@ test('whatever happens to statements of a resource, its state in each pool is th
       const { health, expected } = pools[pool] as (typeof pools)[0];
       const ended = event.startsWith('ends') ? expected.reserved.pop() : undefined;
       if (ended !== undefined) health.release(ended, event === 'ends late');
-      if (ended !== undefined && event === 'ends late') expected.slowUntilMs = nowMs + 1000;
-      if (event === 'passes') nowMs += ms;
+      if (ended !== undefined && event === 'ends late') expected.slowUntilMs = loop.ranMs + 1000;
+      if (event === 'passes') loop.ranMs += ms;
       if (event === 'quiet') {
         expected.reserved.push({ reservedFor: null });
         health.reserve(expected.reserved.at(-1) as { reservedFor: null });
@@ -176,7 +171,7 @@ test('whatever happens to statements of a resource, its state in each pool is th
       t.is(trials.length, Number(isLocked));
       t.is(seen.at(-1) === 'resource_locked', isLocked);
       for (const { health, expected } of pools) {
-        const isSlow = expected.reserved.length > 0 || nowMs < expected.slowUntilMs;
+        const isSlow = expected.reserved.length > 0 || loop.ranMs < expected.slowUntilMs;
         t.is(health.state, isLocked ? 'locked' : isSlow ? 'slow' : 'ok');
       }
     }
@@ -185,7 +180,6 @@ test('whatever happens to statements of a resource, its state in each pool is th
 });
 
 test('a resource that turns slow has connections beside one that was slow before and waits on all of its own', async (t) => {
-  const loop = new EventLoop();
   const running: Pick<Connection, 'reservedFor' | 'resource'>[] = [];
   const connect = async (): Promise<Connection> => {
     const own = { isUsable: true, reservedFor: null, inFlight: 0, resource: '', checkProgress: () => own.inFlight > 0 };
@@ -194,10 +188,7 @@ test('a resource that turns slow has connections beside one that was slow before
     };
     return Object.assign(own, { start, moveOthers: () => {}, close: () => {} }) as unknown as Connection;
   };
-  const limits = { connections: 4, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
-  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
-  t.teardown(() => loop.close());
-  t.teardown(() => pool.close());
+  const pool = openPool(t, connect, 4);
   for (const [i, label] of ['a', 'a', 'a', 'a', 'b', 'b'].entries()) {
     const run = { statement: prepareSql(label, 'select', []), workspace: null, values: {} };
     pool.run(run, { waitMs: 5000 }, () => undefined).catch(({ message }) => t.fail(message));
@@ -210,26 +201,15 @@ test('a resource that turns slow has connections beside one that was slow before
 });
 
 test('a statement is judged by the marks before and after its rows, and not where its rows were enough', async (t) => {
-  const loop = new EventLoop();
   const all = [['before'], ['after']];
-  const connection = {
-    isUsable: true,
-    reservedFor: null,
-    inFlight: 0,
-    checkProgress: () => false,
-    endOldest: () => {},
-    close: () => {},
-  };
+  const connection = { ...idle, endOldest: () => {} };
   const start = ({ marks }: Run, take: (row: Row) => void, done: (error: null) => void): void => {
     marks?.push(...all);
     take(Row.make([]));
     done(null);
   };
   const connect = async (): Promise<Connection> => Object.assign(connection, { start }) as unknown as Connection;
-  const limits = { connections: 1, depth: 1, perWorkspace: 9, queueMax: 9, statementTimeoutMs: 1000, quietMs: 150 };
-  const pool = new ConnectionPool(limits, connect, new ServerHealth('a', loop, () => undefined));
-  t.teardown(() => loop.close());
-  t.teardown(() => pool.close());
+  const pool = openPool(t, connect, 1);
   const judgments: unknown[] = [];
   const run = { statement: prepareSql('a', 'select', []), workspace: null, values: {} };
   const checkMarks = (marks: unknown): unknown => judgments.push(marks);

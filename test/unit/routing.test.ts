@@ -136,12 +136,8 @@ async function failing(errors: readonly Error[], { isBehind = false, requirement
   const reads = fewReads();
   const deps = {
     ...{ replicas: [only], freshnessWaitMs: 10, resumeMs: 0, heartbeat: new Heartbeat(1000), observe: () => {} },
-    ...{
-      lendPrimary: () => reads(),
-      primaryReachable: () => true,
-      findLastWrite: () => undefined,
-      refuses: () => false,
-    },
+    lendPrimary: () => reads(),
+    ...{ primaryReachable: () => true, findLastWrite: () => undefined, refuses: () => false },
   } as unknown as ReadDeps;
   const about = { compiled: { resource: { write: {} } }, caller: {} } as never;
   const given = isBehind ? { replayed: 5n, showsWrite: true } : requirement;

@@ -152,7 +152,7 @@ test('a log line of malformed JSON does not quote it; that of a bug has its mess
 });
 
 async function scraped(...events: Event[]): Promise<string> {
-  const pool = { openConnections: 0, inFlight: 0, waiting: 0 };
+  const pool = { openCount: 0, inFlight: 0, waiting: 0 };
   const sources = {
     replicas: [{ name: 'replica1', state: { healthy: true, lagMs: 0 }, short: pool, long: pool, locked: [] }] as never,
     primary: null,

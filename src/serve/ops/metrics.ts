@@ -211,7 +211,7 @@ export const gauges = {
   ),
   primary_up: describeUpGauge('1 while the primary answers.', ({ primary }) => primary?.isReachable ?? null),
   redis_up: describeUpGauge('1 while Redis answers and counts.', ({ redis }) => redis()?.healthy ?? null),
-  pool_connections: describePoolGauge('Open connections to a replica.', (pool) => pool.openConnections),
+  pool_connections: describePoolGauge('Open connections to a replica.', (pool) => pool.openCount),
   pool_in_flight: describePoolGauge('Statements in flight.', ({ inFlight }) => inFlight),
   pool_waiting: describePoolGauge('Statements waiting for a connection.', ({ waiting }) => waiting),
   resource_refused: {
