@@ -7,8 +7,8 @@ import { getDatabaseErrorKind, getHelp, StatementEnded } from './database-errors
 import type { ReadableResource, Replica, ReplicaState } from './replica.js';
 import type { Lsn } from './wal-position.js';
 
-// Which server answers a read. `chooseReplica` picks a replica that meets the requirement, `runOnServer` runs the read there, and repeats it
-// elsewhere after a failure. A read that must show the workspace's last write can go to the primary.
+// Which server answers a read. `chooseReplica` picks a replica that meets the requirement, `runOnServer` runs the read there, and repeats
+// it elsewhere after a failure. A read that must show the workspace's last write can go to the primary.
 //
 // Example: the last write has position 80, and the page began on B.
 //   A has replayed 70 and has no statement in flight: it is left out, because it does not show the write.
