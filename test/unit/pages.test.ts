@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import test from 'ava';
 import fc from 'fast-check';
-import { type FieldError, Problem } from '../../src/base/errors.js';
+import { Problem } from '../../src/base/errors.js';
 import type { Statement, WorkspaceId } from '../../src/postgres/statement.js';
 import type { CompiledWrite } from '../../src/resource/compiled.js';
 import { type FieldType, getType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
@@ -301,13 +301,8 @@ test('a link has the parameters of its list, and is accepted where the list was'
       fc.constantFrom('', '&cursor=c'),
       (naam, ids, cursor) => {
         const target = composeUrl({ baseUrl: '/api/v1' }, 'klanten', { naam, ids }) + cursor;
-        const faults: FieldError[] = [];
-        const { single, lists } = parseQuery(
-          target.slice(target.indexOf('?') + 1),
-          ['naam', 'ids', 'cursor'],
-          faults,
-          (name) => name === 'ids',
-        );
+        const query = target.slice(target.indexOf('?') + 1);
+        const { single, lists, faults } = parseQuery(query, ['naam', 'ids', 'cursor'], (name) => name === 'ids');
         t.deepEqual([single.get('naam'), lists.get('ids'), faults], [naam, ids, []]);
         const request = (url: string) => ({ url, headers: {} }) as IncomingMessage;
         t.notThrows(() => checkTarget(request(target)));

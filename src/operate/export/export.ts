@@ -106,7 +106,7 @@ export function parsePeriod(
   const ofRange = compiled.filterRanges.flatMap(({ lower, upper }) => [lower, upper]);
   const missing = [...dayTexts.keys()].filter((name) => !ofRange.includes(name));
   const faults: FieldError[] = [];
-  const { filters, values } = parseFilters(compiled, { single: dayTexts, lists: new Map() }, { timeZone }, faults);
+  const { filters, values } = parseFilters(compiled, { single: dayTexts, lists: new Map(), faults }, timeZone);
   if (missing.length > 0)
     throw new ExportFailed(
       `${compiled.resource.name} has no dates for --${missing.join(' and --')}. Name others by --resources.`,

@@ -3,7 +3,7 @@ import { suggest } from '../../base/nearest-name.js';
 import type { Caller } from '../../postgres/statement.js';
 import type { CompiledRows, CompiledSelection } from '../../resource/compiled.js';
 import { getKind, listValuesMax, parseFilter, splitValues } from '../../resource/definition/filter-kinds.js';
-import type { Direction } from '../../resource/definition/resource.js';
+import type { Direction, OrderColumn } from '../../resource/definition/resource.js';
 import type { RowSerializer } from '../../resource/serializer/row-serializer.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
 import { decodeCursor, makeCursorContext, type PageEnd } from './cursor.js';
@@ -51,39 +51,24 @@ const paging = ['page', 'perPage', 'cursor', 'total', 'order', 'fields'];
 export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): ListRequest {
   const { compiled, caller } = raw;
   const { resource } = compiled;
-  const faults: FieldError[] = [];
-  const { single, lists } = parseQuery(query, [...Object.keys(resource.filters), ...paging], faults, (name) => {
+  const parsed = parseQuery(query, [...Object.keys(resource.filters), ...paging], (name) => {
     const filter = resource.filters[name];
     return name === 'fields' || (filter !== undefined && getKind(filter.kind).isList === true);
   });
-  const { filters, values } = parseFilters(compiled, { single, lists }, limits, faults);
-  const page = parseInteger('page', single, 1, 999_999_999, faults);
-  const perPage = parseSize(single, limits, faults);
-  const wantsTotal = parseChoice(single, 'total', ['true', 'false'], 'false', faults) === 'true';
-  const order = parseChoice(single, 'order', ['asc', 'desc'], 'asc', faults);
-  const fields = lists.get('fields');
-  const selection = parseFields(compiled, fields, faults);
-  const context = makeCursorContext(
-    caller.workspace,
-    resource.name,
-    order === 'desc' ? { ...filters, order } : filters,
-  );
-  const cursor = single.get('cursor');
-  if (cursor !== undefined && single.has('page')) {
-    const detail = 'page and cursor cannot be given together.';
-    faults.push({ parameter: 'cursor', code: 'conflicting_parameters', detail });
-  }
-  const after = cursor === undefined ? undefined : decodeCursor(context, cursor, resource.order);
-  if (cursor !== undefined && after === undefined) {
-    const detail =
-      'The cursor is damaged, or belongs to another list: use it with the filters and the order of the page it came from.';
-    faults.push({ parameter: 'cursor', code: 'invalid_cursor', detail });
-  }
-  if (faults.length > 0) throw makeInvalid(faults);
+  const { filters, values } = parseFilters(compiled, parsed, limits.timeZone);
+  const page = parseInteger(parsed, 'page', 1, 999_999_999);
+  const perPage = parseSize(parsed, limits);
+  const wantsTotal = parseChoice(parsed, 'total', ['true', 'false'], 'false') === 'true';
+  const order = parseChoice(parsed, 'order', ['asc', 'desc'], 'asc');
+  const selection = parseFields(compiled, parsed);
+  const identity = order === 'desc' ? { ...filters, order } : filters;
+  const context = makeCursorContext(caller.workspace, resource.name, identity);
+  const after = parseCursor(parsed, context, resource.order);
+  if (parsed.faults.length > 0) throw makeInvalid(parsed.faults);
   return {
     statements: compiled.statements.list(Object.keys(filters), order, selection),
     serializer: (selection ?? compiled).serializer,
-    fields,
+    fields: parsed.lists.get('fields'),
     filters,
     values,
     context,
@@ -95,14 +80,34 @@ export function parseList({ query, ...raw }: RawRequest, limits: ListLimits): Li
   };
 }
 
-type ParsedQuery = ReturnType<typeof parseQuery>;
+/** The parameters that a client sent. Whatever reads them adds what it refuses to `faults`, so that a 400 names every fault. */
+export interface ParsedQuery {
+  readonly single: ReadonlyMap<string, string>;
+  readonly lists: ReadonlyMap<string, readonly string[]>;
+  readonly faults: FieldError[];
+}
+
+/** Returns undefined without a cursor. */
+function parseCursor(
+  { single, faults }: ParsedQuery,
+  context: string,
+  order: readonly OrderColumn[],
+): PageEnd | undefined {
+  const cursor = single.get('cursor');
+  if (cursor === undefined) return undefined;
+  const refuse = (code: FieldErrorCode, detail: string) => faults.push({ parameter: 'cursor', code, detail });
+  if (single.has('page')) refuse('conflicting_parameters', 'page and cursor cannot be given together.');
+  const end = decodeCursor(context, cursor, order);
+  const origin = 'use it with the filters and the order of the page it came from';
+  if (end === undefined) refuse('invalid_cursor', `The cursor is damaged, or belongs to another list: ${origin}.`);
+  return end;
+}
 
 /** Returns filters as the client gave them, and the values to bind. */
 export function parseFilters(
   { resource, filterRanges }: CompiledRows,
-  { single, lists }: ParsedQuery,
-  { timeZone }: Pick<ListLimits, 'timeZone'>,
-  faults: FieldError[],
+  { single, lists, faults }: ParsedQuery,
+  timeZone: string,
 ) {
   const filters: Record<string, Parameters[string]> = {};
   const values: Record<string, string | null> = { timeZone };
@@ -122,9 +127,9 @@ export function parseFilters(
 /** Returns the fields that the client asks for; a sync pass can also name its version. Null: all. */
 export function parseFields(
   { select, resource }: CompiledRows,
-  texts: readonly string[] | undefined,
-  faults: FieldError[],
+  { lists, faults }: ParsedQuery,
 ): CompiledSelection | null {
+  const texts = lists.get('fields');
   if (texts === undefined) return null;
   const knownFields = [...Object.keys(resource.fields), ...(resource.versionSeed === undefined ? [] : ['syncVersion'])];
   const names = texts.flatMap((value) => value.split(',')); // no name has a comma
@@ -140,8 +145,8 @@ export function parseFields(
 
 /** Reads the parameter of a write. Throws invalid_request naming the parameters. */
 export function parseDryRun(query: string, known: readonly string[] = ['dryRun']): boolean {
-  const faults: FieldError[] = [];
-  const value = parseQuery(query, known, faults).single.get('dryRun');
+  const { single, faults } = parseQuery(query, known);
+  const value = single.get('dryRun');
   if (value !== undefined && value !== 'true')
     faults.push({ parameter: 'dryRun', code: 'invalid', detail: 'dryRun must be true, or left out.' });
   if (faults.length > 0) throw makeInvalid(faults);
@@ -153,21 +158,12 @@ export function refuseParameters(query: string): void {
   parseDryRun(query, []);
 }
 
-type SingleParameters = ReadonlyMap<string, string>;
-
-export function parseSize(single: SingleParameters, limits: ListLimits, faults: FieldError[]): number {
-  const { perPageDefault, perPageMax } = limits;
-  return parseInteger('perPage', single, Math.min(perPageDefault, perPageMax), perPageMax, faults);
+export function parseSize(parsed: ParsedQuery, { perPageDefault, perPageMax }: ListLimits): number {
+  return parseInteger(parsed, 'perPage', Math.min(perPageDefault, perPageMax), perPageMax);
 }
 
-/** Accepts 1 to `max`; adds a fault for anything else. */
-function parseInteger(
-  parameter: string,
-  single: SingleParameters,
-  byDefault: number,
-  max: number,
-  faults: FieldError[],
-): number {
+/** Accepts 1 to `max`. */
+function parseInteger({ single, faults }: ParsedQuery, parameter: string, byDefault: number, max: number): number {
   const value = single.get(parameter);
   if (value === undefined) return byDefault;
   const number = /^[1-9]\d{0,11}$/.test(value) ? Number(value) : Number.NaN;
@@ -178,11 +174,10 @@ function parseInteger(
 }
 
 function parseChoice<T extends string>(
-  single: SingleParameters,
+  { single, faults }: ParsedQuery,
   parameter: string,
   values: readonly [T, T],
   byDefault: T,
-  faults: FieldError[],
 ): T {
   const value = single.get(parameter) ?? byDefault;
   const chosen = values.find((each) => each === value);
@@ -195,42 +190,50 @@ function parseChoice<T extends string>(
 export function parseQuery(
   query: string,
   known: readonly string[],
-  faults: FieldError[],
   isList: (name: string) => boolean = () => false,
-): { single: SingleParameters; lists: ReadonlyMap<string, readonly string[]> } {
+): ParsedQuery {
   const single = new Map<string, string>();
   const lists = new Map<string, readonly string[]>();
-  if (query === '') return { single, lists };
+  const faults: FieldError[] = [];
   const seen = new Set<string>();
-  for (const pair of query.split('&')) {
-    if (pair === '') continue;
-    const at = pair.indexOf('=');
-    const name = decode(at < 0 ? pair : pair.slice(0, at));
-    const raw = at < 0 ? '' : pair.slice(at + 1);
-    const value = decode(raw);
-    const parameter = (name ?? pair).slice(0, 100);
-    const fault = (code: FieldErrorCode, detail: string): number => faults.push({ parameter, code, detail });
+  for (const pair of query.split('&').filter((text) => text !== '')) {
+    const [encodedName = '', ...afterName] = pair.split('=');
+    const raw = afterName.join('=');
+    const name = decode(encodedName);
     if (name === undefined || !known.includes(name)) {
-      const meant = faults.length < meantMax ? suggest(nameFiltered(parameter), known, synonyms) : '.';
-      const end = parameter === 'fields' ? fieldsElsewhere : meant;
-      fault('unknown_parameter', `There is no parameter ${JSON.stringify(parameter)} here${end}`);
-    } else if (seen.has(name) && !isList(name))
-      fault('repeated_parameter', `The parameter ${name} is given more than once.`);
-    else if (value === undefined) fault('invalid_encoding', `The value of ${name} is not valid percent-encoded UTF-8.`);
-    else if (value === '') fault('empty_value', `The parameter ${name} has no value.`);
-    else if (isList(name))
-      lists.set(name, [...(lists.get(name) ?? []), ...raw.split(',').map((each) => decode(each) as string)]);
-    else single.set(name, value);
-    if (name !== undefined) seen.add(name);
+      faults.push(describeUnknown((name ?? pair).slice(0, 100), known, faults.length < suggestionsMax));
+      continue;
+    }
+    const value = decode(raw);
+    const fault = findValueFault(name, value, seen.has(name) && !isList(name));
+    if (fault !== null) faults.push(fault);
+    else if (isList(name)) lists.set(name, [...(lists.get(name) ?? []), ...decodeList(raw)]);
+    else single.set(name, value as string);
+    seen.add(name);
   }
-  return { single, lists };
+  return { single, lists, faults };
+}
+
+function findValueFault(parameter: string, value: string | undefined, isRepeated: boolean): FieldError | null {
+  const describe = (code: FieldErrorCode, detail: string): FieldError => ({ parameter, code, detail });
+  if (isRepeated) return describe('repeated_parameter', `The parameter ${parameter} is given more than once.`);
+  if (value === undefined)
+    return describe('invalid_encoding', `The value of ${parameter} is not valid percent-encoded UTF-8.`);
+  return value === '' ? describe('empty_value', `The parameter ${parameter} has no value.`) : null;
+}
+
+function describeUnknown(parameter: string, known: readonly string[], hasSuggestion: boolean): FieldError {
+  const suggestion = hasSuggestion ? suggest(simplifyName(parameter), known, synonyms) : '.';
+  const end = parameter === 'fields' ? fieldsElsewhere : suggestion;
+  const detail = `There is no parameter ${JSON.stringify(parameter)} here${end}`;
+  return { parameter, code: 'unknown_parameter', detail };
 }
 
 const fieldsElsewhere =
   ', but on lists and sync passes: a detail is the whole record, because its ETag is of the whole record.';
 
-/** Bound of suggestions: a query string has room for thousands of unknown parameters. */
-const meantMax = 20;
+/** A query string has room for thousands of unknown parameters, and a suggestion compares a name with each known one. */
+const suggestionsMax = 20;
 
 /** Parameters of other APIs, in small letters and digits alone, and the parameters of lists that do the same. */
 const synonyms: ReadonlyMap<string, string> = new Map(
@@ -250,8 +253,13 @@ const synonyms: ReadonlyMap<string, string> = new Map(
 );
 
 /** Turns JSON:API's "filter[status]" and "fields[klanten]" into "status" and "fields". */
-function nameFiltered(name: string): string {
+function simplifyName(name: string): string {
   return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
+}
+
+/** Decodes a list whose whole text can be decoded, so each of its values can. */
+function decodeList(raw: string): string[] {
+  return raw.split(',').map((text) => decode(text) as string);
 }
 
 function decode(text: string): string | undefined {

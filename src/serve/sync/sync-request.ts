@@ -5,6 +5,7 @@ import type { Section, SyncStatements } from '../../resource/statements/sync-sta
 import { makeCursorContext } from '../read/cursor.js';
 import {
   type ListLimits,
+  type ParsedQuery,
   parseFields,
   parseFilters,
   parseQuery,
@@ -57,15 +58,14 @@ const prefixForm = /^[0-9a-f]{1,64}(,[0-9a-f]{1,64})*$/;
 
 /** Throws invalid_request with every fault. */
 export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
-  const faults: FieldError[] = [];
-  const { single, lists } = parseQuery(call.query, syncParameters.feed, faults, (name) => name === 'fields');
-  const perPage = parseSize(single, limits, faults);
-  const fields = lists.get('fields');
-  const selection = parseFields(call.compiled, fields, faults);
+  const parsed = parseQuery(call.query, syncParameters.feed, (name) => name === 'fields');
+  const { single, lists, faults } = parsed;
+  const perPage = parseSize(parsed, limits);
+  const selection = parseFields(call.compiled, parsed);
   const prefix = single.get('prefix') ?? null;
   listPrefixes(prefix, faults);
   const contexts = makeContexts(call, prefix);
-  const since = parseSince(call.seal, contexts.token, single.get('since'), faults);
+  const since = parseSince(call, parsed, contexts.token);
   const cursor = single.get('cursor');
   if (cursor !== undefined && single.has('since')) {
     const detail = 'since and cursor cannot be given together: the cursor continues the pass that since began.';
@@ -82,7 +82,8 @@ export function parseFeed(call: SyncCall, limits: ListLimits): FeedRequest {
   }
   if (faults.length > 0) throw makeInvalid(faults);
   const reading = planReading(call, perPage, selection);
-  return { ...call, ...reading, since, place: start as SyncPlace | null, prefix, contexts, fields, selection };
+  const place = start as SyncPlace | null;
+  return { ...call, ...reading, since, place, prefix, contexts, fields: lists.get('fields'), selection };
 }
 
 function planReading({ compiled }: SyncCall, perPage: number, selection: CompiledSelection | null) {
@@ -106,36 +107,34 @@ function listOrders(call: SyncCall, prefix: string | null, isChanges: boolean) {
 
 /** Throws invalid_request with every fault. */
 export function parseIds(call: SyncCall): HashRequest {
-  const faults: FieldError[] = [];
-  const { single } = parseQuery(call.query, syncParameters.ids, faults);
-  const prefixes = listPrefixes(single.get('prefix') ?? null, faults);
-  return { ...parseHashRequest(call, single, faults), prefixes };
+  const parsed = parseQuery(call.query, syncParameters.ids);
+  const prefixes = listPrefixes(parsed.single.get('prefix') ?? null, parsed.faults);
+  return { ...parseHashRequest(call, parsed), prefixes };
 }
 
 /** Throws invalid_request with every fault. */
 export function parseDigest(call: SyncCall, limits: ListLimits): DigestRequest {
-  const faults: FieldError[] = [];
   const { first, last } = call.sync.period ?? {};
   const ofPeriod = first === undefined || last === undefined ? [] : [first, last, ...syncParameters.period];
-  const parsed = parseQuery(call.query, [...syncParameters.digest, ...ofPeriod], faults);
-  const { single } = parsed;
+  const parsed = parseQuery(call.query, [...syncParameters.digest, ...ofPeriod]);
+  const { single, faults } = parsed;
   const depth = single.get('depth') ?? '0';
   if (!/^\d$/.test(depth) || Number(depth) > depthMax) {
     const detail = `depth must be a whole number from 0 to ${depthMax}.`;
     faults.push({ parameter: 'depth', code: /^\d+$/.test(depth) ? 'out_of_range' : 'invalid_integer', detail });
   }
-  const periods = ofPeriod.some((name) => single.has(name)) ? parsePeriods(call, parsed, limits, faults) : null;
+  const periods = ofPeriod.some((name) => single.has(name)) ? parsePeriods(call, parsed, limits.timeZone) : null;
   if (periods !== null && Number(depth) > 0) {
     const detail = 'The digest of a period has no prefixes: leave depth out.';
     faults.push({ parameter: 'depth', code: 'conflicting_parameters', detail });
   }
   const values = { timeZone: limits.timeZone };
-  return { ...parseHashRequest(call, single, faults), values, prefixes: [], depth: Number(depth), periods };
+  return { ...parseHashRequest(call, parsed), values, prefixes: [], depth: Number(depth), periods };
 }
 
-function parseHashRequest(call: SyncCall, single: ReadonlyMap<string, string>, faults: FieldError[]) {
-  const since = parseSince(call.seal, makeContexts(call, null).token, single.get('since'), faults);
-  if (faults.length > 0) throw makeInvalid(faults);
+function parseHashRequest(call: SyncCall, parsed: ParsedQuery) {
+  const since = parseSince(call, parsed, makeContexts(call, null).token);
+  if (parsed.faults.length > 0) throw makeInvalid(parsed.faults);
   return { ...call, ...planReading(call, 1, null), since };
 }
 
@@ -144,21 +143,17 @@ const monthsMax = 120;
 const days = { first: '0001-01-01', last: '9999-12-31' };
 
 /** Lists the months that the period meets, cut at its ends; without `by` the period itself. */
-function parsePeriods(
-  { compiled, sync }: SyncCall,
-  parsed: ReturnType<typeof parseQuery>,
-  limits: ListLimits,
-  faults: FieldError[],
-): Period[] {
+function parsePeriods({ compiled, sync }: SyncCall, parsed: ParsedQuery, timeZone: string): Period[] {
+  const { faults } = parsed;
   const { first, last } = sync.period as NonNullable<SyncStatements['period']>;
-  const { values } = parseFilters(compiled, parsed, limits, faults);
+  const { values } = parseFilters(compiled, parsed, timeZone);
   const by = parsed.single.get('by');
   const refuseBy = (code: 'invalid' | 'out_of_range', detail: string) => faults.push({ parameter: 'by', code, detail });
   if (by !== undefined && by !== 'month') refuseBy('invalid', 'by must be month.');
   const [from, to] = [values[first] ?? days.first, values[last] ?? days.last];
   if (by === undefined || faults.length > 0) return [{ from, to, isMonth: false }];
-  const numberOf = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;
-  const [start, count] = [numberOf(from), numberOf(to) - numberOf(from) + 1];
+  const countMonths = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;
+  const [start, count] = [countMonths(from), countMonths(to) - countMonths(from) + 1];
   const areBoth = values[first] !== undefined && values[last] !== undefined;
   if (!areBoth) refuseBy('invalid', `by needs ${first} and ${last}.`);
   else if (count > monthsMax)
@@ -194,12 +189,13 @@ export function listPrefixes(prefix: string | null, faults: FieldError[] = []): 
 }
 
 function makeContexts({ caller, compiled }: SyncCall, prefix: string | null): FeedRequest['contexts'] {
-  const of = (kind: string, extra: Record<string, string>): string =>
+  const makeContext = (kind: string, extra: Record<string, string>): string =>
     makeCursorContext(caller.workspace, `${kind} ${compiled.resource.name}`, extra);
-  return { token: of('sync token', {}), cursor: of('sync', prefix === null ? {} : { prefix }) };
+  return { token: makeContext('sync token', {}), cursor: makeContext('sync', prefix === null ? {} : { prefix }) };
 }
 
-function parseSince(seal: TokenSeal, context: string, token: string | undefined, faults: FieldError[]) {
+function parseSince({ seal }: SyncCall, { single, faults }: ParsedQuery, context: string): SyncPosition | null {
+  const token = single.get('since');
   if (token === undefined) return null;
   const position = decodeToken(seal, context, token);
   if (position !== undefined) return position;
