@@ -19,7 +19,7 @@ export interface AppDeps extends RouteDeps {
   readonly corsOrigins: string;
   readonly logClientAddress: boolean;
   readonly tracing: boolean;
-  readonly underWay: { requests: number };
+  readonly inFlight: { requests: number };
 }
 
 /** The connection closed before the response; nginx logs the same number. */
@@ -57,7 +57,7 @@ export function makeApp(deps: AppDeps): Koa {
 
 /** Sets the request's id and common headers, and reports it when its response is closed. */
 function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) => void {
-  const { observe, deprecation, sunset, logClientAddress, underWay } = deps;
+  const { observe, deprecation, sunset, logClientAddress, inFlight } = deps;
   const headers = Object.entries({
     ...commonHeaders,
     ...(deprecation && { Deprecation: deprecation }),
@@ -69,9 +69,9 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
     const address = logClientAddress ? { address: ctx.ip } : {}; // read now, because a closed socket has no address
     ctx.state.exchange = exchange;
     ctx.respond = false; // http/respond sends every response
-    underWay.requests++;
+    inFlight.requests++;
     const finished = (): void => {
-      underWay.requests--;
+      inFlight.requests--;
       observe({
         type: 'request_finished',
         requestId: exchange.requestId,

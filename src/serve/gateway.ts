@@ -172,12 +172,12 @@ async function openAll(settings: Settings, opening: CheckedStart) {
   const upkeep = primary && new Upkeep(primary.writes, settings, observe);
   openings.add(() => upkeep?.close());
   const readBody = primary && (await makeBodyReader(settings.bodyBytesMax));
-  const shared = { gates: makeGates(settings), limits: makeLimits(settings, peers), underWay: { requests: 0 } };
+  const shared = { gates: makeGates(settings), limits: makeLimits(settings, peers), inFlight: { requests: 0 } };
   return { ...shared, loop, databases, positions, peers, watch, upkeep, readBody, recent: new Recent() };
 }
 
 function makeGaugeSources(settings: Settings, opening: CheckedStart, opened: OpenParts, api: Server): GaugeSources {
-  const { loop, databases, peers, watch, upkeep, gates, recent, underWay } = opened;
+  const { loop, databases, peers, watch, upkeep, gates, recent, inFlight } = opened;
   const { replicas, primary } = databases;
   return {
     ...pick(opening, 'resources', 'unfit'),
@@ -189,7 +189,7 @@ function makeGaugeSources(settings: Settings, opening: CheckedStart, opened: Ope
     lacks: () => listLacks({ loop, ...pick(opening, 'logStuckMs') }),
     recent: () => recent.getCounts(),
     redis: () => peers.redis(),
-    requestsInFlight: () => underWay.requests,
+    requestsInFlight: () => inFlight.requests,
     storedAnswersBytes: () => upkeep?.answersBytes ?? null,
     largePages: () => gates.largePages.held / 2, // a large page holds a unit of its token and one of its workspace
     clientConnections: () => countConnections(api),
@@ -223,7 +223,7 @@ function makeDeps(settings: Settings, opening: CheckedStart, opened: OpenParts, 
   return {
     ...pick(settings, 'trustedProxyHops', 'deprecation', 'sunset', 'logClientAddress', 'basicAuth', 'publicUrl'),
     ...pick(settings, 'corsOrigins', 'pageTimeMaxMs'),
-    ...pick(opened, 'gates', 'limits', 'underWay'),
+    ...pick(opened, 'gates', 'limits', 'inFlight'),
     observe,
     compiled,
     tracing: settings.otelExporterOtlpEndpoint !== '',

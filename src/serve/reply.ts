@@ -24,7 +24,7 @@ export interface Reply extends SentContent {
   readonly headers: Readonly<Record<string, string>>;
   /** Null for a response without a body (304). */
   readonly body: string | Buffer | AsyncGenerator<Piece> | null;
-  /** Must be called when the response is closed. */
+  /** Gives the buffer of the body to the next page. Is called when the response is closed. */
   readonly release?: () => void;
   /** Wait for the database before the first byte. */
   readonly databaseMs: number;

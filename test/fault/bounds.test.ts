@@ -158,6 +158,28 @@ test('a token and a workspace have only so many large pages under way', async (t
   await gateway.stop();
 });
 
+test('a client that left has no place among the large pages that wait', async (t) => {
+  const gateway = await setUp.gateway({ chunkRowsMax: 100, largePagesPerToken: 1, queueMax: 1, queueWaitMs: 60_000 });
+  const read = (options: { signal?: AbortSignal } = {}) =>
+    readPage(gateway.url('/installaties?perPage=1000'), { token, ...options });
+  const reaches = (name: string, n: number) => until(async () => (await gateway.metric(name)) === n, 10_000, 5);
+  const inFlight = 'gateway_requests_in_flight';
+  await setUp.pace(20); // so that the first one holds its place
+  const pages = [read()];
+  t.true(await reaches('gateway_large_pages', 1));
+  const gone = new AbortController();
+  const left = read({ signal: gone.signal });
+  t.true(await reaches(inFlight, 2));
+  gone.abort();
+  await left;
+  t.true(await reaches(inFlight, 1));
+  pages.push(read());
+  t.true(await reaches(inFlight, 2));
+  await setUp.pace(0);
+  for (const { status } of await Promise.all(pages)) t.is(status, 200);
+  await gateway.stop();
+});
+
 test('a statement of a page ends soon after its client left, and the next page gets its connection', async (t) => {
   const gateway = await setUp.gateway({ ...one, quietMs: 600_000, statementTimeoutMs: 600_000, queueWaitMs: 60_000 });
   const [replica] = setUp.cluster.replicas as [PgNode];

@@ -2,6 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type FaultCluster, faultCluster } from '../support/fault-cluster.js';
+import { readPage } from '../support/page-reader.js';
 import { asInProduction, type ServeProcess, serveProcess } from '../support/serve-process.js';
 
 // 2,000 rows of 300 KB are one page of usual size: every chunk of it ends at its bytes.
@@ -38,9 +39,9 @@ async function megabytes(): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]) / 1e6;
 }
 
-function begin(path: string): Promise<IncomingMessage> {
+function begin(path: string, origin = serving.url): Promise<IncomingMessage> {
   return new Promise((resolve, reject) =>
-    get(`${serving.url}/api/v1${path}`, { headers: { authorization } }, resolve).once('error', reject),
+    get(`${origin}/api/v1${path}`, { headers: { authorization } }, resolve).once('error', reject),
   );
 }
 
@@ -60,6 +61,21 @@ test.serial('a slow reader of any page of heavy rows costs the gateway at most 1
     t.log(`${path}: ${Math.round(before)} MB before, at most ${Math.round(most)} MB`);
     t.true(most - before <= growthMbMax, `${path}: ${most - before} MB`);
   }
+});
+
+test.serial('a page of rows that are known to be heavy waits for its turn before it reads', async (t) => {
+  const gateway = await setUp.gateway({ largePagesPerToken: 1, queueWaitMs: 1000 });
+  const token = authorization.slice('Bearer '.length);
+  const path = '/installaties?perPage=150';
+  const first = await begin(path, gateway.gateway.url); // nothing reads it, so it keeps its turn
+  await setUp.pace(10_000); // a statement would be answered otherwise, and later
+  const { status, body } = await readPage(gateway.url(path), { token });
+  await setUp.pace(0);
+  t.is(status, 503);
+  t.is(JSON.parse(body).code, 'overloaded');
+  t.is(await gateway.metric('gateway_requests_shed_total', { bound: 'large_pages' }), 1);
+  first.destroy();
+  await gateway.stop();
 });
 
 test.serial('a page of heavy rows is whole, and so is a list of light ones after it', async (t) => {

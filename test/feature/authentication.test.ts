@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hashToken, makeToken } from '../../src/serve/http/token-format.js';
 import { commandLine, connections } from '../support/command-line.js';
@@ -203,6 +204,29 @@ test.serial(
     t.true((refusals.get(401) ?? 0) > 0);
   },
 );
+
+test.serial('clients that left have no place among the unknown tokens that are looked up', async (t) => {
+  const { database } = t.context;
+  const bounds = { shortConnections: 1, shortDepth: 1, queueWaitMs: 60_000, authFailuresPerMinute: 1000 };
+  const { gateway } = await database.gateway(bounds);
+  const url = `${gateway.url}/api/v1/klanten?perPage=1`;
+  await database.primary.query(slowFindToken(0.5));
+  await database.caughtUp();
+  const areInFlight = (n: number) => async () =>
+    (await (await fetch(`${gateway.opsUrl}/metrics`)).text()).includes(`\ngateway_requests_in_flight ${n}\n`);
+  const gone = new AbortController();
+  setMaxListeners(0, gone.signal);
+  const places = 8 + 248;
+  const left = Array.from({ length: places }, () => readPage(url, { token: makeToken(), signal: gone.signal }));
+  await eventually(t, 'each place is taken', areInFlight(places));
+  gone.abort();
+  await Promise.all(left);
+  await eventually(t, 'they have left', areInFlight(0));
+  const { status } = await readPage(url, { token: makeToken() });
+  await database.primary.query(restoredFindToken);
+  await database.caughtUp();
+  t.is(status, 401);
+});
 
 const lockedTables = `select from pg_locks join pg_class c on c.oid = relation
   where database = (select oid from pg_database where datname = current_database()) and mode = 'AccessExclusiveLock' and relnamespace = 'app'::regnamespace`;

@@ -9,7 +9,7 @@ import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
 import { decodeCursor, encodeTexts, type PageEnd } from '../../src/serve/read/cursor.js';
 import { composeUrl } from '../../src/serve/read/list.js';
-import { chunkByIds, type PlanChunk } from '../../src/serve/read/page.js';
+import { type ChunkSource, chunkByIds } from '../../src/serve/read/page.js';
 import { PageMemory, type PageSeries } from '../../src/serve/read/page-memory.js';
 import { parseQuery } from '../../src/serve/read/parse.js';
 import { decodePlace, decodeToken, Pass, type SyncPosition, watchTimeline } from '../../src/serve/sync/pass.js';
@@ -200,7 +200,7 @@ test('what still ran before the rows of a statement is not over, and a statement
 test('each chunk of changed records looks its own ids up, and every id once', (t) => {
   const ids = Array.from({ length: 10 }, (_, i) => String(i));
   const looked: unknown[] = [];
-  for (let chunks: PlanChunk | null = chunkByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
+  for (let chunks: ChunkSource | null = chunkByIds({ label: 'x.rows' } as Statement, ids); chunks !== null; ) {
     const { values, following } = chunks(4);
     looked.push(values.ids);
     chunks = following(false, null);

@@ -67,6 +67,7 @@ export class Gate {
   }
 
   async enter(keys: readonly string[], waiting: GateEntry): Promise<Release> {
+    waiting.signal?.throwIfAborted();
     const mayBegin = (): boolean => !keys.some((key) => this.isFull(key));
     const take = (): Release => {
       const releases = keys.map((key) => this.take(key));

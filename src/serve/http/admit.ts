@@ -6,7 +6,7 @@ import { Problem } from '../../base/errors.js';
 import type { LimitName, Observe } from '../../base/events.js';
 import type { Limits } from '../../base/flow/gates.js';
 import { type RateLimiter, type RateLimitResult, windowSeconds } from '../../base/flow/rate-limiter.js';
-import { getExchange } from './exchange.js';
+import { getExchange, makeClientSignal } from './exchange.js';
 import { refuseRepeated } from './request-head.js';
 import type { Access, Tokens } from './token-look-up.js';
 
@@ -95,7 +95,8 @@ async function authenticate(deps: Admission, ctx: Context): Promise<Access> {
   let failureKeys: readonly string[] = [address];
   try {
     const token = parseToken(authorization, deps.basicAuth);
-    const found = await deps.tokens.find(token, address, () => mayLookUp(deps.limits, address));
+    const client = { address, signal: makeClientSignal(ctx.res), mayLookUp: () => mayLookUp(deps.limits, address) };
+    const found = await deps.tokens.find(token, client);
     if ('tokenId' in found) return found;
     failureKeys = found.failureKeys;
     getExchange(ctx).refused = found.token ?? null;

@@ -7,7 +7,7 @@ import { traceWork } from '../../base/tracing.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/compiled.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { planList } from '../read/list.js';
-import { runPlan } from '../read/page.js';
+import { needsChunks, runPlan } from '../read/page.js';
 import { type ListLimits, parseDryRun, parseList, refuseParameters } from '../read/parse.js';
 import type { ReadDeps } from '../read/routing.js';
 import type { ReadContent } from '../read-register.js';
@@ -114,12 +114,13 @@ function makeAdmitted(
 function makeListRoute(deps: RouteDeps, compiled: CompiledResource): Middleware {
   const scope = `read:${compiled.resource.name}`;
   return makeAdmitted(deps, { kind: 'read', scope, isCompressible: true }, async (ctx, access) => {
-    const request = parseList({ compiled, ...makeCall(deps, ctx, access) }, deps.listLimits);
-    const isLarge = request.perPage > deps.reads.chunkRowsMax;
-    if (isLarge) await enterLargePage(deps, ctx, access);
+    const call = makeCall(deps, ctx, access);
+    const request = parseList({ compiled, ...call }, deps.listLimits);
+    const isLarge = needsChunks(deps.reads, request);
+    if (isLarge) await enterLargePage(deps, ctx, call);
     const reply = await traceWork('read', async () => runPlan(await planList(deps.reads, request)));
-    // A page of heavy rows is sent in chunks, however few they are.
-    if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, access);
+    // Only its first chunk shows that a page is large if nothing was known of the weight of its rows.
+    if (!isLarge && !Buffer.isBuffer(reply.body)) await enterLargePage(deps, ctx, call);
     return reply;
   });
 }
@@ -129,13 +130,14 @@ function makeCall({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
   return { caller, query: ctx.querystring, baseUrl, signal: makeClientSignal(ctx.res) };
 }
 
-/** Counts a large page until its response is closed. Throws Problem `overloaded`. */
-async function enterLargePage(deps: RouteDeps, { res }: Context, { tokenId, workspace }: Access): Promise<void> {
-  const waiting = { waitMs: deps.reads.queueWaitMs, lane: tokenId };
-  const leave = await deps.gates.largePages.enter([tokenId, `workspace ${workspace}`], waiting);
-  if (res.closed)
-    leave(); // the client disconnected during the wait
-  else res.once('close', leave);
+/** Counts a large page until its response is closed. Throws Problem `overloaded`, or ClientGone. */
+async function enterLargePage(
+  { gates, reads }: RouteDeps,
+  { res }: Context,
+  { caller, signal }: ReturnType<typeof makeCall>,
+): Promise<void> {
+  const waiting = { waitMs: reads.queueWaitMs, lane: caller.tokenId, signal };
+  res.once('close', await gates.largePages.enter([caller.tokenId, `workspace ${caller.workspace}`], waiting));
 }
 
 /** Makes the stages of sync, which count as a large page: a request can examine every record of the workspace. */
@@ -148,7 +150,7 @@ function makeSyncRoute(deps: RouteDeps, { rows: compiled, statements: sync }: Co
     makeAdmitted(deps, { kind: 'read', scope, isCompressible: true }, async (ctx, access) => {
       const call = { compiled, sync, seal: deps.syncSeal, ...makeCall(deps, ctx, access) };
       const request = await deps.syncSeal.parseWithEachKey(() => parse(call));
-      await enterLargePage(deps, ctx, access);
+      await enterLargePage(deps, ctx, call);
       return traceWork('read', () => read(deps, request));
     });
 }

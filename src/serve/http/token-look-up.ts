@@ -41,6 +41,15 @@ export interface TokenDeps extends Pick<Settings, 'tokenCacheMax' | 'tokenCacheM
 
 type LookUp = { readonly access: Access | null };
 
+/** The client that sent a token. */
+export interface TokenClient {
+  readonly address: string;
+  /** Aborts when the client has closed the connection. */
+  readonly signal: AbortSignal;
+  /** Is asked for a token that was not valid lately. */
+  readonly mayLookUp: () => Promise<boolean>;
+}
+
 const findToken = prepareSql(
   'find_token',
   `select token_id, workspace_id, scopes, (extract(epoch from expires_at) * 1000)::bigint,
@@ -56,20 +65,20 @@ const renewal = { forceRefresh: true, noDeleteOnFetchRejection: true };
 
 /** Looks tokens up. Unknown tokens share a bounded queue, so that a flood of them delays no known one. */
 export class Tokens {
-  readonly #lookUps: LRUCache<string, LookUp>;
+  readonly #cache: LRUCache<string, LookUp>;
   /** Workspaces of tokens that worked in the last ten minutes. */
   readonly #workedLately = new LRUCache<string, WorkspaceId>({ ...limitEntries(10_000), ttl: 600_000 });
   readonly #refused = new LRUCache<string, true>({ ...limitEntries(10_000), ttl: 60_000 });
 
   constructor(private readonly deps: TokenDeps) {
-    this.#lookUps = new LRUCache({
+    this.#cache = new LRUCache({
       ...limitEntries(deps.tokenCacheMax),
       ttl: Math.max(1, deps.tokenCacheMs),
       ignoreFetchAbort: true, // a look-up that others push out of the cache still has its result
       fetchMethod: async (key: string, _stale, { options }) => {
         const hash = Buffer.from(key, 'base64');
         const access = await runOnServer(deps, { orPrimary: true }, ({ target }) =>
-          lookUp(target, hash, deps.queueWaitMs),
+          readAccess(target, hash, deps.queueWaitMs),
         );
         if (access === null || access.refusal !== null) options.ttl = Math.min(options.ttl ?? 0, refusalMs);
         else if (access.expiresAtMs > Date.now()) {
@@ -85,26 +94,27 @@ export class Tokens {
   /** Returns null unless a valid result is cached. Renews it once half its time is over, so that steady use waits for no look-up. */
   getCached(token: string): Access | null {
     const key = deriveTokenKey(token);
-    const access = this.#lookUps.get(key)?.access ?? null;
+    const access = this.#cache.get(key)?.access ?? null;
     if (findRefusal(access) !== null) return null;
-    if (this.#lookUps.getRemainingTTL(key) < this.#lookUps.ttl / 2) this.#lookUps.fetch(key, renewal).catch(() => {});
+    if (this.#cache.getRemainingTTL(key) < this.#cache.ttl / 2) this.#cache.fetch(key, renewal).catch(() => {});
     return access;
   }
 
-  /** Asks `mayLookUp` for a token that was not valid lately. Throws Problem `overloaded` when too many wait. */
-  async find(token: string, address: string, mayLookUp: () => Promise<boolean>): Promise<Access | TokenRefusal> {
+  /** Throws Problem `overloaded` when too many wait, and Shortage while the database cannot tell which tokens there are. */
+  async find(token: string, client: TokenClient): Promise<Access | TokenRefusal> {
+    const { address } = client;
     if (!isWellFormed(token)) return { failureKeys: [address] };
     const key = deriveTokenKey(token);
-    const isKept = this.#lookUps.has(key) || this.#workedLately.has(key);
-    if (!isKept && !(await mayLookUp())) return { failureKeys: [address] };
-    let { access } = this.#lookUps.get(key) ?? (await this.#lookUp(key, address));
+    const isKept = this.#cache.has(key) || this.#workedLately.has(key);
+    if (!isKept && !(await client.mayLookUp())) return { failureKeys: [address] };
+    let { access } = this.#cache.get(key) ?? (await this.#lookUpInTurn(key, client));
     let reason = findRefusal(access);
     if (reason !== null && !(await this.deps.mayRefuse(false))) throw new Shortage('no look-up');
     const workspace = this.#workedLately.get(key);
     if (isLoss(reason) && workspace !== undefined) {
       if (!this.#refused.has(key)) {
         if (!(await this.deps.mayRefuse(true))) throw new Shortage('no look-up');
-        ({ access } = (await this.#lookUps.fetch(key, renewal)) as LookUp); // the database may fit again
+        ({ access } = (await this.#cache.fetch(key, renewal)) as LookUp); // the database may fit again
         reason = findRefusal(access);
       }
       if (isLoss(reason)) this.deps.observe({ type: 'known_token_refused', reason, workspace });
@@ -121,32 +131,33 @@ export class Tokens {
     return { failureKeys: isRepeated ? [key] : [address, key] };
   }
 
-  async #lookUp(key: string, address: string): Promise<LookUp> {
-    if (this.#workedLately.has(key)) return (await this.#lookUps.fetch(key)) as LookUp;
+  /** Lets a token that worked lately pass by the queue. */
+  async #lookUpInTurn(key: string, { address, signal }: TokenClient): Promise<LookUp> {
+    if (this.#workedLately.has(key)) return (await this.#cache.fetch(key)) as LookUp;
     const { gate, queueWaitMs } = this.deps;
-    const release = await gate.enter([''], { waitMs: queueWaitMs, lane: address });
+    const release = await gate.enter([''], { waitMs: queueWaitMs, lane: address, signal });
     try {
-      return (await this.#lookUps.fetch(key)) as LookUp;
+      return (await this.#cache.fetch(key)) as LookUp;
     } finally {
       release();
     }
   }
 }
 
-type Reason = Exclude<Access['refusal'], null> | 'expired' | 'unknown';
+type RefusalReason = Exclude<Access['refusal'], null> | 'expired' | 'unknown';
 
-function findRefusal(access: Access | null): Reason | null {
+function findRefusal(access: Access | null): RefusalReason | null {
   if (access === null) return 'unknown';
   const { refusal, expiresAtMs } = access;
   return refusal ?? (expiresAtMs <= Date.now() ? 'expired' : null);
 }
 
 /** Tells whether a row is missing, which can be a fault of the database, too. */
-function isLoss(reason: Reason | null): reason is 'no owner' | 'unknown' {
+function isLoss(reason: RefusalReason | null): reason is 'no owner' | 'unknown' {
   return reason === 'no owner' || reason === 'unknown';
 }
 
-async function lookUp({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {
+async function readAccess({ short }: ReadTarget, hash: Buffer, waitMs: number): Promise<Access | null> {
   let access: Access | null = null;
   await short.run({ statement: findToken, workspace: null, values: { hash } }, { waitMs }, (row) => {
     const [id, workspace, scopes, expires, revoked, name, limit] = row.getTexts();

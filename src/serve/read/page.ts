@@ -1,16 +1,18 @@
 import { Problem } from '../../base/errors.js';
-import type { ReadTarget, Requirement } from '../../postgres/choice.js';
-import { enough } from '../../postgres/connection-pool.js';
+import type { Attempt, ReadTarget, Requirement } from '../../postgres/choice.js';
+import { enough, type RunOptions } from '../../postgres/connection-pool.js';
 import type { Row } from '../../postgres/row.js';
 import type { Statement, Values } from '../../postgres/statement.js';
 import { formatArray } from '../../resource/definition/filter-kinds.js';
 import type { OrderKey } from '../../resource/definition/resource.js';
 import type { JsonBytes } from '../../resource/projection/json-bytes.js';
 import type { RowSerializer } from '../../resource/serializer/row-serializer.js';
+import type { Bounds } from '../../resource/statements/conditions.js';
 import type { ListStatements } from '../../resource/statements/statements.js';
 import type { CopyStep, ReadContent } from '../read-register.js';
 import { makeDataAsOf, type Piece, type Reply, type SentContent } from '../reply.js';
-import { type Reader, requireContinuation } from './routing.js';
+import type { ReadRequest } from './parse.js';
+import { type ReadDeps, type Reader, requireContinuation } from './routing.js';
 
 // Example: a page of 10,000 rows of 500 bytes. The first statement reads 100 rows, so that the first byte leaves early. The next one skips
 // 9,899 keys after them and finds the key of the last row, and whether another follows, because the headers name the next page. Chunks of
@@ -23,7 +25,7 @@ export interface Plan {
   readonly serializer: RowSerializer;
   readonly perPage: number;
   readonly rowsMax: number;
-  readonly chunks: PlanChunk;
+  readonly chunks: ChunkSource;
   /** If null, the chunks end without a bound. Otherwise the headers name the next page, so its end is looked for. */
   readonly list: ListQuery | null;
   readonly requirement: Requirement;
@@ -50,17 +52,17 @@ export interface PageEnding {
 }
 
 /** Gives the statement of a chunk of so many rows, and the following chunks; null at the end. */
-export type PlanChunk = (rows: number) => {
+export type ChunkSource = (rows: number) => {
   readonly statement: Statement;
   readonly values: Values;
   /** `isMore` says that there was another row. */
-  readonly following: (isMore: boolean, last: OrderKey | null) => PlanChunk | null;
+  readonly following: (isMore: boolean, last: OrderKey | null) => ChunkSource | null;
 };
 
 /** Reads from after a key up to and including a key; null is no bound. */
-export function chunkByKeys(listed: ListQuery, after: OrderKey | null, until: OrderKey | null = null): PlanChunk {
+export function chunkByKeys(listed: ListQuery, after: OrderKey | null, until: OrderKey | null = null): ChunkSource {
   const { statements, values } = listed;
-  const statement = statements.rows[after ? (until ? 'between' : 'after') : until ? 'until' : 'all'];
+  const statement = statements.rows[nameBounds(after, until)];
   const bound = { ...values, ...bindRange(after, until) };
   return (rows) => ({
     statement,
@@ -70,12 +72,18 @@ export function chunkByKeys(listed: ListQuery, after: OrderKey | null, until: Or
 }
 
 /** Each chunk looks up the next ids; the rows of some can be gone by then. */
-export function chunkByIds(statement: Statement, ids: readonly string[]): PlanChunk {
+export function chunkByIds(statement: Statement, ids: readonly string[]): ChunkSource {
   return (rows) => ({
     statement,
     values: { limit: rows + 1, ids: formatArray(ids.slice(0, rows)) },
     following: () => (ids.length > rows ? chunkByIds(statement, ids.slice(rows)) : null),
   });
+}
+
+/** Names the range from after a key up to and including a key; null is no bound. */
+export function nameBounds(after: OrderKey | null, until: OrderKey | null): Bounds {
+  if (after === null) return until === null ? 'all' : 'until';
+  return until === null ? 'after' : 'between';
 }
 
 /** Names the values after0, after1, … until0, until1, … */
@@ -87,11 +95,11 @@ export function bindRange(after: OrderKey | null, until: OrderKey | null): Value
 interface Chunk {
   /** Rows after the start of the page or a comma. Must not be used after `release`. */
   readonly json: JsonBytes;
-  /** Must be called when the bytes were sent or copied. */
+  /** Gives the buffer to the next page, when the bytes were sent or copied; without the call it is garbage. */
   readonly release: () => void;
   readonly count: number;
   readonly last: OrderKey | null;
-  readonly following: PlanChunk | null;
+  readonly following: ChunkSource | null;
   readonly target: ReadTarget;
   /** The server's moment before it was asked, in epoch milliseconds. */
   readonly asOfMs: number | null;
@@ -117,9 +125,14 @@ const firstStallMsMax = 1200;
 const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
+/** Tells whether the page of a list is known to have more rows than its first chunk, by their number or by their weight in earlier pages. */
+export function needsChunks({ chunkRowsMax, chunkMemory }: ReadDeps, request: ReadRequest): boolean {
+  return request.perPage > Math.min(chunkRowsMax, chunkMemory.countRowsFitting(request, firstChunkBytes));
+}
+
 /** Reads the first rows, and sends them with the rest. */
 export async function runPlan(plan: Plan): Promise<Reply> {
-  const page = await readFirst(plan);
+  const page = await readStart(plan);
   const { asOfMs, headers, pagination } = plan.describe(page);
   const databaseMs = performance.now() - plan.reader.startedMs;
   const reply = { status: 200, headers: { ...headers, ...makeDataAsOf(asOfMs) }, databaseMs };
@@ -149,7 +162,7 @@ async function appendEnd(
 }
 
 /** Reads the first rows, and the key of a large page's end, counted from the last of them: snapshots differ. */
-async function readFirst({ reader, list, ...plan }: Plan): Promise<Page> {
+async function readStart({ reader, list, ...plan }: Plan): Promise<Page> {
   const first = await readFirstChunk({ reader, ...plan });
   const { last, asOfMs, following, continuation } = first;
   const start = { first, last, asOfMs, until: null, foundMs: 0, hasMore: following !== null };
@@ -185,35 +198,47 @@ interface ChunkRequest extends Pick<Plan, 'chunks' | 'requirement'> {
   readonly pool: 'short' | 'long';
 }
 
-type ChunkPlan = Pick<Plan, 'reader' | 'serializer'>;
+type ChunkContext = Pick<Plan, 'reader' | 'serializer'>;
 
 /** Runs one statement on one server, and another replica can repeat it. If the rows exceed `bytes`, those that fit are read again. */
-async function readChunk(plan: ChunkPlan, wanted: ChunkRequest): Promise<Chunk> {
-  const { deps, request, checkMarks } = plan.reader;
-  const { caller, signal } = request;
-  const { requirement, rows, pool } = wanted;
-  const { following, ...statement } = wanted.chunks(rows);
-  const run = { ...statement, workspace: caller.workspace, checkMarks };
-  const isContinuation = requirement.pageServer !== undefined;
-  const waitMs = isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs;
-  const cost = pool === 'long' ? 1 : Math.ceil(rows / rowsPerCost);
-  const chunk = await plan.reader.runOnTarget(requirement, async (attempt) => {
-    const { target, asOfMs, failures, replica } = attempt;
-    const chunkRows = new ChunkRows(plan, wanted, isContinuation);
-    const stallMsMax = replica === null || failures > 0 ? undefined : firstStallMsMax;
-    const options = { stallMsMax, waitMs, isContinuation, isChunk: true, cost, signal };
-    const isWhole = await target[pool].run(run, options, (row) => chunkRows.add(row));
-    deps.chunkMemory.learn(request, chunkRows.json.length, chunkRows.count);
-    if (!isWhole) return chunkRows.count;
-    signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
-    const { count, isMore, last } = chunkRows;
+async function readChunk(context: ChunkContext, wanted: ChunkRequest): Promise<Chunk> {
+  const { reader } = context;
+  const { deps, request, checkMarks } = reader;
+  const { following, ...statement } = wanted.chunks(wanted.rows);
+  const run = { ...statement, workspace: request.caller.workspace, checkMarks };
+  const outcome = await reader.runOnTarget(wanted.requirement, async (attempt): Promise<Chunk | RowsThatFit> => {
+    const { target, asOfMs, failures } = attempt;
+    const chunkRows = new ChunkRows(context, wanted);
+    const options = chooseRunOptions(reader, wanted, attempt);
+    const isWhole = await target[wanted.pool].run(run, options, (row) => chunkRows.add(row));
+    const { json, count, isMore, last } = chunkRows;
+    deps.chunkMemory.learn(request, json.length, count);
+    if (!isWhole) return count;
+    request.signal.throwIfAborted(); // the short pool leaves out the rows of a client that is gone
     const continuation = requireContinuation(deps, attempt);
-    const lent = deps.chunkMemory.lend(chunkRows.json, pool);
+    const lent = deps.chunkMemory.lend(json, wanted.pool);
     return { target, asOfMs, failures, count, last, continuation, following: following(isMore, last), ...lent };
   });
-  if (typeof chunk !== 'number') return chunk;
-  return readChunk(plan, { ...wanted, rows: chunk, bytes: Number.POSITIVE_INFINITY });
+  if (typeof outcome !== 'number') return outcome;
+  return readChunk(context, { ...wanted, rows: outcome, bytes: Number.POSITIVE_INFINITY });
 }
+
+type RowsThatFit = number;
+
+/** Lets a begun page wait for as long as a statement may run, because its refusal would break the response. */
+function chooseRunOptions({ deps, request }: Reader, wanted: ChunkRequest, { replica, failures }: Attempt): RunOptions {
+  const isContinuation = continuesPage(wanted);
+  return {
+    stallMsMax: replica === null || failures > 0 ? undefined : firstStallMsMax,
+    waitMs: isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs,
+    isContinuation,
+    isChunk: true,
+    cost: wanted.pool === 'long' ? 1 : Math.ceil(wanted.rows / rowsPerCost),
+    signal: request.signal,
+  };
+}
+
+const continuesPage = ({ requirement }: ChunkRequest): boolean => requirement.pageServer !== undefined;
 
 /** Rows of one attempt as JSON. A request that waits, and may be refused, holds no buffer: the first row borrows it. */
 class ChunkRows {
@@ -225,15 +250,14 @@ class ChunkRows {
   readonly #last: string[] = [];
 
   constructor(
-    private readonly plan: ChunkPlan,
+    private readonly context: ChunkContext,
     private readonly wanted: ChunkRequest,
-    private readonly isContinuation: boolean,
   ) {}
 
   get json(): JsonBytes {
     if (this.#json !== null) return this.#json;
-    this.#json = this.plan.reader.deps.chunkMemory.borrow(this.wanted.pool);
-    if (!this.isContinuation) this.#json.appendRaw(pageOpening);
+    this.#json = this.context.reader.deps.chunkMemory.borrow(this.wanted.pool);
+    if (!continuesPage(this.wanted)) this.#json.appendRaw(pageOpening);
     return this.#json;
   }
 
@@ -246,11 +270,12 @@ class ChunkRows {
     this.isMore = this.count === this.wanted.rows;
     if (this.isMore) return undefined;
     if ((this.#json?.length ?? 0) >= this.wanted.bytes) return enough;
-    const { json, plan } = this;
+    const { json } = this;
+    const { serializer, reader } = this.context;
     if (this.wanted.rowsBefore + this.count > 0) json.appendComma();
-    plan.serializer.append(row, plan.reader.request.caller.workspace, json);
+    serializer.append(row, reader.request.caller.workspace, json);
     this.count++;
-    const { keyAt } = plan.serializer;
+    const { keyAt } = serializer;
     for (let i = 0; i < keyAt.length; i++) {
       const at = keyAt[i] as number;
       this.#last[i] = row.bytes.toString('latin1', row.starts[at], row.ends[at]);
@@ -263,9 +288,9 @@ class ChunkRows {
 const slowMs = 100;
 const bytesIfSlow = 16_384;
 
-type UnderWay = ReturnType<typeof makeUnderWay>;
+type PageProgress = ReturnType<typeof startProgress>;
 
-function makeUnderWay({ first, foundMs }: Page) {
+function startProgress({ first, foundMs }: Page) {
   const { count, last, continuation } = first;
   const sent = { count, last, continuation };
   return { chunk: first, ...sent, rowsWanted: count, bytesHeld: 0, isSlow: false, isComplete: foundMs === 0 };
@@ -273,37 +298,37 @@ function makeUnderWay({ first, foundMs }: Page) {
 
 /** Reads one chunk ahead. */
 async function* streamPage(plan: Plan, page: Page, pagination: PageEnding['pagination']): AsyncGenerator<Piece> {
-  const underWay = makeUnderWay(page);
+  const progress = startProgress(page);
   try {
-    while (underWay.chunk.following !== null) {
-      const { chunk, count } = underWay;
-      const next = readNext(plan, underWay);
+    while (progress.chunk.following !== null) {
+      const { chunk, count } = progress;
+      const takeNext = readAhead(plan, progress);
       const handedMs = performance.now();
       if (chunk.json.length > 0) yield { bytes: chunk.json.view(), ...describeSent(plan, count) };
       chunk.release();
-      underWay.isSlow = performance.now() - handedMs > slowMs;
-      addChunk(plan, page, underWay, await next());
+      progress.isSlow = performance.now() - handedMs > slowMs;
+      addChunk(plan, page, progress, await takeNext());
     }
-    const { chunk, count, last } = underWay;
+    const { chunk, count, last } = progress;
     const sent = await appendEnd(plan, pagination, { json: chunk.json, count, last });
     yield { bytes: chunk.json.view(), ...sent };
     chunk.release();
   } finally {
-    holdBytes(plan, underWay, 0);
+    holdBytes(plan, progress, 0);
   }
 }
 
-/** Reads the next chunk at once, or when the result is called: for a slow client, and again after a failure. */
-function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
+/** Reads the next chunk at once; for a slow client, and again after a failure, when the returned function is called. */
+function readAhead(plan: Plan, progress: PageProgress): () => Promise<Chunk> {
   const { deps } = plan.reader;
-  const { chunk, count, continuation, isSlow } = underWay;
-  holdBytes(plan, underWay, 0);
+  const { chunk, count, continuation, isSlow } = progress;
+  holdBytes(plan, progress, 0);
   const bytes = isSlow ? bytesIfSlow : Math.max(bytesIfSlow, Math.min(deps.chunkBytes, deps.chunkMemory.bytesPerPage));
-  holdBytes(plan, underWay, chunk.json.length + bytes);
-  underWay.rowsWanted = chooseRows(deps, underWay, bytes, plan.rowsMax - count);
-  const { rowsWanted } = underWay;
+  holdBytes(plan, progress, chunk.json.length + bytes);
+  progress.rowsWanted = chooseRows(deps, progress, bytes, plan.rowsMax - count);
+  const { rowsWanted } = progress;
   const wanted = {
-    chunks: chunk.following as PlanChunk,
+    chunks: chunk.following as ChunkSource,
     requirement: continuation,
     rows: rowsWanted,
     bytes: bytes * excess,
@@ -319,33 +344,33 @@ function readNext(plan: Plan, underWay: UnderWay): () => Promise<Chunk> {
 }
 
 /** If the row of the end did not arrive, the rest is read again on a replica as current as the end. */
-function addChunk({ reader, list }: Plan, { until, foundMs }: Page, underWay: UnderWay, chunk: Chunk): void {
+function addChunk({ reader, list }: Plan, { until, foundMs }: Page, progress: PageProgress, chunk: Chunk): void {
   const { deps, request } = reader;
-  const { target } = underWay.chunk;
+  const { target } = progress.chunk;
   if (chunk.failures > 0 || !target.state.healthy)
     deps.observe({ type: 'page_resumed', resource: request.compiled.resource.name, replica: chunk.target.name });
-  const last = chunk.last ?? underWay.last;
-  underWay.chunk = chunk;
-  underWay.last = last;
-  underWay.count += chunk.count;
-  if (chunk.following !== null || underWay.isComplete || until?.every((value, i) => value === last?.[i])) return;
-  underWay.isComplete = true;
-  underWay.chunk = { ...chunk, following: list && chunkByKeys(list, last, until) };
+  const last = chunk.last ?? progress.last;
+  progress.chunk = chunk;
+  progress.last = last;
+  progress.count += chunk.count;
+  if (chunk.following !== null || progress.isComplete || until?.every((value, i) => value === last?.[i])) return;
+  progress.isComplete = true;
+  progress.chunk = { ...chunk, following: list && chunkByKeys(list, last, until) };
   if (!deps.primaryReachable()) return; // without its samples no replica can be shown to be as current
-  const asOfMs = Math.max(underWay.continuation.asOfMs ?? 0, foundMs);
-  underWay.continuation = { ...underWay.continuation, asOfMs };
+  const asOfMs = Math.max(progress.continuation.asOfMs ?? 0, foundMs);
+  progress.continuation = { ...progress.continuation, asOfMs };
 }
 
 /** Counts the chunk at hand and the next against the memory of all large pages. */
-function holdBytes({ reader }: Plan, underWay: UnderWay, bytes: number): void {
-  reader.deps.chunkMemory.release('chunks', underWay.bytesHeld);
+function holdBytes({ reader }: Plan, progress: PageProgress, bytes: number): void {
+  reader.deps.chunkMemory.release('chunks', progress.bytesHeld);
   reader.deps.chunkMemory.reserve('chunks', bytes);
-  underWay.bytesHeld = bytes;
+  progress.bytesHeld = bytes;
 }
 
 /** Judges by the chunk before, whose rows may be lighter: at most eightfold. Takes about as many as are left at the end of a page. */
-function chooseRows({ chunkRowsMax }: Reader['deps'], underWay: UnderWay, bytes: number, left: number): number {
-  const { chunk, rowsWanted } = underWay;
+function chooseRows({ chunkRowsMax }: ReadDeps, progress: PageProgress, bytes: number, left: number): number {
+  const { chunk, rowsWanted } = progress;
   const fitting = Math.floor((bytes * chunk.count) / Math.max(1, chunk.json.length));
   const most = Math.max(1, Math.min(fitting, rowsWanted * 8, chunkRowsMax * 2)); // the start of a statement costs as much as 400 light rows
   return Math.min(most, Math.max(firstChunkRows, left));

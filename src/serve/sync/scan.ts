@@ -1,8 +1,7 @@
 import type { Statement, Values } from '../../postgres/statement.js';
 import type { OrderKey } from '../../resource/definition/resource.js';
-import type { Bounds } from '../../resource/statements/conditions.js';
 import type { Section } from '../../resource/statements/sync-statements.js';
-import { bindRange } from '../read/page.js';
+import { bindRange, nameBounds } from '../read/page.js';
 import type { ReadRows } from '../read/routing.js';
 
 export type ReadInPass = (statement: Statement, values: Values) => Promise<ReadRows>;
@@ -26,10 +25,9 @@ export async function* listRanges(
 ) {
   for (let from = after, rows = size; ; rows = Math.min(rows * growth, sizeMax)) {
     const skipping = { ...values, ...bindRange(from, null), skip: rows - 1, limit: 1 };
-    const until =
-      ((await read(section.ahead[from ? 'after' : 'all'], skipping)).rows[0] as OrderKey | undefined) ?? null;
-    const bounds: Bounds = from ? (until ? 'between' : 'after') : until ? 'until' : 'all';
-    yield { bounds, values: { ...values, ...bindRange(from, until) }, until };
+    const { rows: ends } = await read(section.ahead[from ? 'after' : 'all'], skipping);
+    const until = (ends[0] as OrderKey | undefined) ?? null;
+    yield { bounds: nameBounds(from, until), values: { ...values, ...bindRange(from, until) }, until };
     if (until === null) return;
     from = until;
   }
