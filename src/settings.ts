@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type schema from '../config/settings.schema.json';
 import { SettingsError } from './base/errors.js';
-import { getOwn } from './base/members.js';
+import { getOwn, splitList } from './base/members.js';
 import { findNearestName, suggest } from './base/nearest-name.js';
 import { projectRoot, readFault, readProject, readText } from './base/paths.js';
 import { type Tuning, tuning } from './base/tuning.js';
 import { wallKeyAdvice } from './base/wall-key.js';
-import { endsBeforeLogin, findUrlFault, percentEncoding, splitUrls } from './postgres/connection-url.js';
+import { endsBeforeLogin, findUrlFault, percentEncoding } from './postgres/connection-url.js';
 import { findRepeats } from './resource/projection/json-scan.js';
 import { parseKeyring } from './resource/projection/keyring.js';
 
@@ -134,7 +134,7 @@ const unusableValues: Readonly<
     }
   },
   corsOrigins: (name, value) =>
-    splitOrigins(value)
+    splitList(value)
       .filter((origin) => !/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin)
       .map(
         (origin) =>
@@ -150,12 +150,8 @@ const unusableValues: Readonly<
   },
 };
 
-export function splitOrigins(setting: string): string[] {
-  return setting.split(/[\s,]+/).filter((origin) => origin !== '');
-}
-
 function listDatabaseUrlFaults(name: string, value: string): string[] {
-  const urls = splitUrls(value);
+  const urls = splitList(value);
   return urls.flatMap((url, i) => {
     const fault = findUrlFault(url);
     return fault === null ? [] : [`${name}${urls.length > 1 ? `, entry ${i + 1},` : ''} ${fault}`];

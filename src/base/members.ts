@@ -8,6 +8,11 @@ export function pick<T extends object, K extends keyof T>(from: T, ...names: rea
   return Object.fromEntries(names.map((name) => [name, from[name]])) as unknown as Pick<T, K>;
 }
 
+/** Splits the list of a setting at spaces and commas. */
+export function splitList(setting: string): string[] {
+  return setting.split(/[\s,]+/).filter((entry) => entry !== '');
+}
+
 /** Writes "/adres/straat" (RFC 6901). */
 export function toPointer(path: readonly string[]): string {
   return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');

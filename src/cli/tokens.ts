@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import Cursor from 'pg-cursor';
-import { getOwn } from '../base/members.js';
+import { getOwn, splitList } from '../base/members.js';
 import { suggest } from '../base/nearest-name.js';
 import { runAsAdmin } from '../postgres/admin.js';
 import { fieldTypes } from '../resource/definition/field-types.js';
@@ -212,7 +212,7 @@ function formatMoment(date: Date | null): string | null {
 }
 
 function parseScopes(text: string, scopes: readonly string[]): string[] {
-  const chosen = [...new Set(text.split(/[\s,]+/).filter((scope) => scope !== ''))];
+  const chosen = [...new Set(splitList(text))];
   const unknown = chosen.filter((scope) => !scopes.includes(scope));
   if (unknown.length > 0)
     throw new UsageError(`There is no scope ${unknown.join(', ')}. Scopes: ${scopes.join(', ')}.`);

@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { SettingsError, StartRefused } from '../base/errors.js';
 import type { Observe, UnfitServer } from '../base/events.js';
-import { getServerName, splitUrls } from '../postgres/connection-url.js';
+import { splitList } from '../base/members.js';
+import { getServerName } from '../postgres/connection-url.js';
 import type { CheckResult } from '../postgres/probe.js';
 import type { Resource } from '../resource/definition/resource.js';
 import { getPlainViews } from '../resource/statements/walls.js';
@@ -34,13 +35,13 @@ export async function inspect(
 ): Promise<InspectionResult> {
   const thoroughChecks =
     depth === 'all' ? await (await import('./thorough/thorough.js')).checkThoroughly(settings, resources) : null;
-  const replicas = splitUrls(settings.replicaUrls);
+  const replicas = splitList(settings.replicaUrls);
   const { projection, items } = await checkProjection(settings, resources);
   if (replicas.length === 0)
     items.push(makeItem('refused', 'replicas', 'REPLICA_URLS is not set: there is nothing to read from.'));
   items.push(checkWallKey(settings));
   const inspection = { settings, resources, projection, thoroughChecks };
-  const primaries = splitUrls(settings.primaryUrls);
+  const primaries = splitList(settings.primaryUrls);
   const servers = await Promise.all([
     ...replicas.map((url, at) => inspectServer({ kind: 'replica', at, name: `replica ${at + 1}` }, url, inspection)),
     ...primaries.map((url, at, { length }) =>

@@ -1,10 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { findNearestName } from '../base/nearest-name.js';
 
-export function splitUrls(setting: string): string[] {
-  return setting.split(/[\s,]+/).filter((url) => url !== '');
-}
-
 /** pg accepts any text, and would look for a host named "base". */
 function isConnectionUrl(url: string): boolean {
   return /^postgres(ql)?:/.test(url) && URL.canParse(url);

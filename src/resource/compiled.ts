@@ -159,14 +159,10 @@ const projectionRevision = 3;
 function hashShown(resource: Resource, options: ProjectionOptions, all: readonly Resource[]): string {
   const { keyring, legacy, moduleText = '' } = options;
   const keys = keyring.ids.map((id) => [id, hash('sha256', (keyring.get(id) as KeyObject).export())]).sort();
-  const describeShown = ({
-    fields,
-    table,
-    auditEntity,
-    auditFields,
-    auditFieldsOfOthers,
-    auditNames,
-  }: Resource): unknown => [dropProse(fields), table, [auditEntity, auditFields, auditFieldsOfOthers, auditNames]];
+  const describeShown = ({ fields, table, ...audit }: Resource): unknown => {
+    const { auditEntity, auditFields, auditFieldsOfOthers, auditNames } = audit;
+    return [dropProse(fields), table, [auditEntity, auditFields, auditFieldsOfOthers, auditNames]];
+  };
   const isLog = JSON.stringify(resource.fields).includes('"audit-diff"');
   const inputs = [projectionRevision, keys, legacy, moduleText, listCodecsInUse(resource), describeShown(resource)];
   return hash('sha256', JSON.stringify([...inputs, isLog ? all.map(describeShown) : []]));

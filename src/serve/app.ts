@@ -99,8 +99,8 @@ function makeBeginning(deps: AppDeps, cors: CrossOrigin | null): (ctx: Context) 
 function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (error instanceof ClientGone || ctx.res.destroyed) return;
   const exchange = getExchange(ctx);
-  const problem = toProblem(error, ctx.method);
   const { requestId } = exchange;
+  const problem = toProblem(error, ctx.method);
   const route = String(ctx._matchedRoute ?? 'none');
   if (problem.code === 'internal' || getDatabaseErrorKind(error) === 'unfit')
     observe(describeFailure(error as Error, requestId, route));
@@ -109,7 +109,7 @@ function answerError({ observe }: AppDeps, ctx: Context, error: unknown): void {
   if (problem.cause instanceof Error) observe({ type: 'value_refused', requestId, error: problem.cause });
   exchange.code = problem.code;
   if (ctx.res.headersSent) return void ctx.res.destroy(); // a second head would be a second response
-  const { status, headers, body } = renderProblem(problem, exchange.requestId);
+  const { status, headers, body } = renderProblem(problem, requestId);
   send(ctx, status, body, headers);
 }
 

@@ -7,13 +7,13 @@ import { Closers } from '../base/flow/closers.js';
 import { EventLoop } from '../base/flow/event-loop.js';
 import { ActiveKeys } from '../base/flow/gate.js';
 import { makeGates, makeLimits } from '../base/flow/gates.js';
-import { pick } from '../base/members.js';
+import { pick, splitList } from '../base/members.js';
 import { checkServerLate, fitSettings } from '../doctor/inspect.js';
 import { FitnessWatch, type WatchedServer } from '../doctor/watch.js';
 import { makePrimaryLender } from '../postgres/choice.js';
 import { type ConnectionOptions, makeConnect, StatementNames } from '../postgres/connection.js';
 import { ConnectionPool, type PoolLimits } from '../postgres/connection-pool.js';
-import { getServerName, makeUrlReader, splitUrls } from '../postgres/connection-url.js';
+import { getServerName, makeUrlReader } from '../postgres/connection-url.js';
 import { Heartbeat, WritePositions } from '../postgres/heartbeat.js';
 import {
   Primary,
@@ -375,9 +375,9 @@ function openServers(
   checked: ReadonlyMap<number, CheckResult>,
 ): ServerNode[] {
   const setting = kind === 'replica' ? 'replicaUrls' : 'primaryUrls';
-  return splitUrls(settings[setting]).map((url, i) => {
+  return splitList(settings[setting]).map((url, i) => {
     const name = getServerName(url);
-    const readUrl = makeUrlReader(url, () => splitUrls(readAgain()[setting]));
+    const readUrl = makeUrlReader(url, () => splitList(readAgain()[setting]));
     const first = checked.get(i);
     const checkLate = () => checkServerLate(kind, readUrl(), { settings, resources, system });
     return { name, readUrl, check: first === undefined ? null : new LateCheck(first, checkLate) };

@@ -4,6 +4,7 @@ import type { Primary } from '../postgres/primary.js';
 import type { TextRow } from '../postgres/row.js';
 import { prepareSql, type Statement } from '../postgres/statement.js';
 import { hashFingerprint } from '../postgres/workspace-mac.js';
+import type { Settings } from '../settings.js';
 import { type ReadContent, ReadRegister } from './read-register.js';
 
 const rowsPerRun = 500;
@@ -24,11 +25,6 @@ const note = prepareSql('upkeep.notes', 'select gateway.note_token_uses($1::uuid
 
 const noteKey = prepareSql('wall-key.use', 'select gateway.note_wall_key_use($1)', ['fingerprint']);
 
-interface UpkeepSettings {
-  readonly wallKey: string;
-  readonly upkeepIntervalMs: number;
-}
-
 /**
  * Deletes expired stored answers and reads, and stores which tokens and which key of the wall were used, and the register of reads. The
  * next round repeats a failure; lost uses are recorded again.
@@ -44,7 +40,7 @@ export class Upkeep {
 
   constructor(
     private readonly primary: Primary,
-    private readonly settings: UpkeepSettings,
+    private readonly settings: Pick<Settings, 'wallKey' | 'upkeepIntervalMs'>,
     private readonly observe: Observe,
   ) {
     this.#scheduleNext(false);

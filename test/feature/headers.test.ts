@@ -155,17 +155,13 @@ test('HEAD answers as GET does, without the body', async (t) => {
       t.is(head.headers[name], got.headers[name], `${path} ${name}`);
     t.is(linkOf(head), linkOf(got), path);
   }
+  const unknown = await client.request('HEAD', '/klanten/onbekend');
+  t.deepEqual([unknown.status, unknown.text], [404, '']);
 });
 
 function linkOf({ headers }: ApiReply): string {
   return String(headers.link).replace(/cursor=[\w-]+/, 'cursor=…');
 }
-
-test('HEAD of an unknown record is a 404 without a body', async (t) => {
-  const reply = await t.context.client.request('HEAD', '/klanten/onbekend');
-  t.is(reply.status, 404);
-  t.is(reply.text, '');
-});
 
 test('OPTIONS names the methods of a path and asks for no token', async (t) => {
   for (const path of ['/klanten', '/klanten/x', '/installaties', '/werkbonnen/x', '/logboeken', '/openapi.json', '']) {

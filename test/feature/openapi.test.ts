@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { ApiResponse, OpenApiDocument } from '../../src/serve/openapi/document.js';
-import { loadSettings } from '../../src/settings.js';
 import { type Browser, browserMissing, launchBrowser, openPage, type Page } from '../support/browser.js';
 import { output, programMissing, workFolder } from '../support/client-tools.js';
 import { commandLine } from '../support/command-line.js';
@@ -120,34 +119,20 @@ test('a client that has the document gets 304 without a body, and the document a
   }
 });
 
-test('requests for the document are limited per client address, an IPv6 /64 being a client', async (t) => {
+test('requests for the document are limited per client address', async (t) => {
   const { client } = await t.context.database.gateway({ publicRequestsPerMinute: 3, trustedProxyHops: 1 });
-  const get = (address: string, path = '/openapi.json', method = 'GET', token: string | null = null) =>
-    client.request(method, path, { token, headers: { 'x-forwarded-for': address } });
-  const valid = await t.context.database.token();
-  const addresses = [
-    ['192.0.2.1', '192.0.2.1', '192.0.2.1', '192.0.2.1'],
-    ['2001:db8:0:1::1', '2001:db8:0:1::2', '2001:db8:0:1:ffff::3', '2001:db8:0:1:1:2:3:4'],
-  ];
-  for (const [first, second, third, fourth] of addresses as [string, string, string, string][]) {
-    t.is((await get(first)).status, 200);
-    t.is((await get(second, '/openapi.json', 'HEAD')).status, 200);
-    t.is((await get(third, '?x=1')).status, 400);
-    const limited = await get(fourth);
-    t.is(limited.status, 429);
-    t.is(codeOf(limited), 'rate_limited');
-    t.regex(limited.headers['retry-after'] as string, /^([1-9]|[1-5]\d|60)$/);
-    t.is(limited.headers.ratelimit, undefined);
-    for (const path of ['/klanten?perPage=1', '/openapi.json'])
-      t.is((await get(first, path, 'GET', valid)).status, 200);
-    t.is((await get(first, '/openapi.json', 'OPTIONS')).status, 429);
-  }
-  t.is((await get('2001:db8:0:2::1')).status, 200);
-  t.is((await get('198.51.100.7')).status, 200);
-});
-
-test('by default an address may ask for the document 60 times a minute', async (t) => {
-  t.is(loadSettings({}).publicRequestsPerMinute, 60);
+  const get = (path = '/openapi.json', method = 'GET', address = '192.0.2.1') =>
+    client.request(method, path, { token: null, headers: { 'x-forwarded-for': address } });
+  t.is((await get()).status, 200);
+  t.is((await get('/openapi.json', 'HEAD')).status, 200);
+  t.is((await get('?x=1')).status, 400);
+  const limited = await get();
+  t.is(limited.status, 429);
+  t.is(codeOf(limited), 'rate_limited');
+  t.regex(limited.headers['retry-after'] as string, /^([1-9]|[1-5]\d|60)$/);
+  t.is(limited.headers.ratelimit, undefined);
+  t.is((await get('/openapi.json', 'OPTIONS')).status, 429);
+  t.is((await get('/openapi.json', 'GET', '198.51.100.7')).status, 200);
 });
 
 const suiteDocsPage = gatewayTest({ docs: 'public' });

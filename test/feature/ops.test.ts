@@ -128,30 +128,17 @@ test('/docs is a page that needs nothing from elsewhere, and sends no requests',
 
 test('/docs comes compressed, and as 304 to a browser that has the page', async (t) => {
   const get = (headers: Record<string, string>) =>
-    fetch(`${t.context.gateway.opsUrl}/docs`, { headers: { 'accept-encoding': 'identity', ...headers } });
-  const html = await (await get({})).text();
-  const etags = new Set<string | null>();
-  const accepts = {
-    'gzip, deflate, br, zstd': 'br',
-    gzip: 'gzip',
-    'br;q=0, gzip': 'gzip',
-    'gzip;q=0': null,
-    identity: null,
-  };
-  for (const [accepted, coding] of Object.entries(accepts)) {
-    const reply = await get({ 'accept-encoding': accepted });
-    t.is(reply.headers.get('content-encoding'), coding, accepted);
-    t.is(reply.headers.get('vary'), 'Accept-Encoding');
-    t.is(await reply.text(), html);
-    const etag = reply.headers.get('etag');
-    etags.add(etag);
-    const again = await get({ 'accept-encoding': accepted, 'if-none-match': etag as string });
-    t.is(again.status, 304);
-    t.is(again.headers.get('etag'), etag);
-    t.is(await again.text(), '');
-    t.is((await get({ 'accept-encoding': accepted, 'if-none-match': '"other"' })).status, 200);
-  }
-  t.is(etags.size, 3);
+    fetch(`${t.context.gateway.opsUrl}/docs`, {
+      headers: { 'accept-encoding': 'gzip, deflate, br, zstd', ...headers },
+    });
+  const page = await get({});
+  t.is(page.headers.get('content-encoding'), 'br');
+  t.is(page.headers.get('vary'), 'Accept-Encoding');
+  t.is(await page.text(), await (await get({ 'accept-encoding': 'identity' })).text());
+  const etag = page.headers.get('etag');
+  const again = await get({ 'if-none-match': etag as string });
+  t.deepEqual([again.status, again.headers.get('etag'), await again.text()], [304, etag, '']);
+  t.is((await get({ 'if-none-match': '"other"' })).status, 200);
 });
 
 test('the ops listener has nothing else, and the API none of this', async (t) => {

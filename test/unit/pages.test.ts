@@ -7,7 +7,7 @@ import type { CompiledWrite } from '../../src/resource/compiled.js';
 import { type FieldType, getType, isInstant, isPrinted } from '../../src/resource/definition/field-types.js';
 import { checkTarget } from '../../src/serve/http/request-head.js';
 import { ChunkMemory } from '../../src/serve/read/chunk-memory.js';
-import { decodeCursor, encodeTexts, type PageEnd } from '../../src/serve/read/cursor.js';
+import { decodeCursor, encodeBytes, type PageEnd } from '../../src/serve/read/cursor.js';
 import { composeUrl } from '../../src/serve/read/list.js';
 import { type ChunkSource, chunkByIds } from '../../src/serve/read/page.js';
 import { PageMemory, type PageSeries } from '../../src/serve/read/page-memory.js';
@@ -34,7 +34,7 @@ test('every number in a cursor or token, whatever was forged, is one that the st
       const token = decodeToken(seal, 'c', seal.encode('c', position));
       const all = [...position, asOf, sinceXmin, sinceReplayed, section];
       const place = decodePlace(seal, 'c', seal.encode('c', all), () => [order('date', 'text')]);
-      const cursor = decodeCursor('c', encodeTexts('c', [replayed]), order('date', 'text'));
+      const cursor = decodeCursor('c', encodeBytes('c', Buffer.from(replayed)), order('date', 'text'));
       t.true(cursor === undefined || isInstant(cursor.asOfMs));
       for (const each of [token, place?.pass])
         t.true(each === undefined || (isInstant(each.replayedAtMs) && isBigint(each.xmin) && each.lsn < 2n ** 64n));

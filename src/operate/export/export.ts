@@ -3,9 +3,9 @@ import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type FieldError, SettingsError } from '../../base/errors.js';
 import type { Observe } from '../../base/events.js';
-import { pick } from '../../base/members.js';
+import { pick, splitList } from '../../base/members.js';
 import { suggest } from '../../base/nearest-name.js';
-import { getServerName, splitUrls } from '../../postgres/connection-url.js';
+import { getServerName } from '../../postgres/connection-url.js';
 import { getDatabaseErrorKind, getReason } from '../../postgres/database-errors.js';
 import { runWithSnapshot, type Snapshot, type SnapshotOrigin } from '../../postgres/snapshot.js';
 import type { WorkspaceId } from '../../postgres/statement.js';
@@ -160,10 +160,10 @@ export async function runInSnapshot<T>(
 
 /** Replaces the login for writes, which sees less, by the login for replicas, which the primary also knows. */
 function listUrls({ replicaUrls, primaryUrls }: Settings, server: ExportOptions['server']): readonly string[] {
-  const replicas = splitUrls(replicaUrls);
+  const replicas = splitList(replicaUrls);
   if (server === 'replica') return replicas;
   const reader = replicas[0] === undefined ? {} : pick(new URL(replicas[0]), 'username', 'password');
-  return splitUrls(primaryUrls).map((url) => Object.assign(new URL(url), reader).href);
+  return splitList(primaryUrls).map((url) => Object.assign(new URL(url), reader).href);
 }
 
 async function exportAll(

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { splitOrigins } from '../../settings.js';
+import { splitList } from '../../base/members.js';
 
 /** Headers that a page of another origin may read, beside those that every page may. */
 export const exposedHeaders =
@@ -18,7 +18,7 @@ export type CrossOrigin = NonNullable<ReturnType<typeof makeCrossOrigin>>;
 
 /** Lets pages of these exact origins send a token, but no credentials of the browser. Null: no page may. */
 export function makeCrossOrigin(setting: string) {
-  const origins = new Set(splitOrigins(setting));
+  const origins = new Set(splitList(setting));
   if (origins.size === 0) return null;
   const isListed = ({ headers }: IncomingMessage): boolean => origins.has(headers.origin ?? '');
   /** A preflight needs no token and no limit, because a refusal would cost as much as the answer. */

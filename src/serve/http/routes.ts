@@ -125,17 +125,16 @@ function makeListRoute(deps: RouteDeps, compiled: CompiledResource): Middleware 
   });
 }
 
+type Call = ReturnType<typeof makeCall>;
+
 function makeCall({ publicUrl }: RouteDeps, ctx: Context, caller: Access) {
   const baseUrl = getOrigin(ctx, publicUrl) + apiPrefix;
   return { caller, query: ctx.querystring, baseUrl, signal: makeClientSignal(ctx.res) };
 }
 
 /** Counts a large page until its response is closed. Throws Problem `overloaded`, or ClientGone. */
-async function enterLargePage(
-  { gates, reads }: RouteDeps,
-  { res }: Context,
-  { caller, signal }: ReturnType<typeof makeCall>,
-): Promise<void> {
+async function enterLargePage({ gates, reads }: RouteDeps, { res }: Context, call: Call): Promise<void> {
+  const { caller, signal } = call;
   const waiting = { waitMs: reads.queueWaitMs, lane: caller.tokenId, signal };
   res.once('close', await gates.largePages.enter([caller.tokenId, `workspace ${caller.workspace}`], waiting));
 }

@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { isIP } from 'node:net';
 import { Registry } from 'prom-client';
 import type { Observe } from '../../base/events.js';
+import { splitList } from '../../base/members.js';
 import { readProject } from '../../base/paths.js';
 import type { Settings } from '../../settings.js';
 import type { FixedBody } from '../http/descriptions.js';
@@ -71,7 +72,7 @@ function answerPage(body: string, connects: boolean): Answer {
 
 /** Makes a server without tokens, so it belongs on a private address. */
 export function makeOpsServer(deps: OpsDeps, { opsHost, opsAllowedHosts }: OpsNames, observe: Observe): Server {
-  const names = new Set(['localhost', opsHost, ...opsAllowedHosts.split(/[\s,]+/)].map((name) => name.toLowerCase()));
+  const names = new Set(['localhost', opsHost, ...splitList(opsAllowedHosts)].map((name) => name.toLowerCase()));
   const answer = async (request: IncomingMessage): Promise<Answer> => {
     if (!isAllowedHost(request, names))
       return answerText(421, 'Use an IP address, localhost, or a name that OPS_ALLOWED_HOSTS lists.');

@@ -13,16 +13,13 @@ export interface RecentCount {
 
 type Fault = EventFault<Event>;
 
-const isFault = (faults: object): faults is Fault => 'sentence' in faults;
-const getFaults = (type: Event['type']): Fault | Readonly<Record<string, Fault>> =>
-  (events[type] as { readonly faults?: Fault }).faults ?? {};
+type FaultRow = { readonly faults?: Fault | Readonly<Record<string, Fault>> };
 
 /** Faults by the type of an event, or by a code. */
 const kinds: Readonly<Record<string, Fault>> = Object.fromEntries(
-  (Object.keys(events) as Event['type'][]).flatMap((type): (readonly [string, Fault])[] => {
-    const faults = getFaults(type);
-    return isFault(faults) ? [[type, faults]] : Object.entries(faults);
-  }),
+  Object.entries(events as Readonly<Record<string, FaultRow>>).flatMap(([type, { faults = {} }]) =>
+    'sentence' in faults ? [[type, faults as Fault]] : Object.entries(faults),
+  ),
 );
 
 const [slots, slotMs] = [12, 5000];

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Observe, ServerStatus } from '../../base/events.js';
+import { splitList } from '../../base/members.js';
+import type { Settings } from '../../settings.js';
 import { connectPeers, type Peers, type SharedStore, SilenceDetector } from './peers.js';
 
 /** After this time every replica has replayed the position, or is ejected. */
@@ -94,12 +96,7 @@ function connect(target: RedisTarget): Redis {
   });
 }
 
-export interface RedisTarget {
-  readonly redisUrl: string;
-  readonly redisCa: string;
-  readonly redisSentinels: string;
-  readonly redisSentinelName: string;
-}
+type RedisTarget = Pick<Settings, 'redisUrl' | 'redisCa' | 'redisSentinels' | 'redisSentinelName'>;
 
 type AddressOptions = Pick<
   RedisOptions,
@@ -111,7 +108,7 @@ const sentinelMsMax = 1000;
 /** Adds to the URL, from which ioredis takes login, database and, without Sentinels, the address. */
 function makeRedisOptions({ redisUrl, redisCa, redisSentinels, redisSentinelName }: RedisTarget): AddressOptions {
   const tls = redisUrl.startsWith('rediss:') ? { ...(redisCa !== '' && { ca: redisCa }) } : undefined;
-  const sentinels = redisSentinels.split(/[\s,]+/).filter(Boolean);
+  const sentinels = splitList(redisSentinels);
   return {
     ...(tls && { tls }),
     ...(sentinels.length > 0 && {

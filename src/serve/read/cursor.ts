@@ -21,11 +21,7 @@ export function makeCursorContext(
 
 /** Encodes a digest, the moment and the key as base64url. No text of PostgreSQL holds NUL. */
 export function encodeCursor(context: string, { key, asOfMs }: PageEnd): string {
-  return encodeTexts(context, [String(asOfMs ?? ''), ...(key ?? [])]);
-}
-
-export function encodeTexts(context: string, texts: readonly string[]): string {
-  return encodeBytes(context, Buffer.from(texts.join('\0')));
+  return encodeBytes(context, Buffer.from([String(asOfMs ?? ''), ...(key ?? [])].join('\0')));
 }
 
 export function encodeBytes(context: string, payload: Buffer): string {

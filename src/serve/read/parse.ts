@@ -207,7 +207,8 @@ export function parseQuery(
     const value = decode(raw);
     const fault = findValueFault(name, value, seen.has(name) && !isList(name));
     if (fault !== null) faults.push(fault);
-    else if (isList(name)) lists.set(name, [...(lists.get(name) ?? []), ...decodeList(raw)]);
+    else if (isList(name))
+      lists.set(name, [...(lists.get(name) ?? []), ...raw.split(',').map((text) => decode(text) as string)]);
     else single.set(name, value as string);
     seen.add(name);
   }
@@ -255,11 +256,6 @@ const synonyms: ReadonlyMap<string, string> = new Map(
 /** Turns JSON:API's "filter[status]" and "fields[klanten]" into "status" and "fields". */
 function simplifyName(name: string): string {
   return name.replace(/^filter\[(.*)\]$/s, '$1').replace(/^fields\[.*\]$/s, 'fields');
-}
-
-/** Decodes a list whose whole text can be decoded, so each of its values can. */
-function decodeList(raw: string): string[] {
-  return raw.split(',').map((text) => decode(text) as string);
 }
 
 function decode(text: string): string | undefined {

@@ -11,7 +11,7 @@ import { type ReadDeps, Reader } from '../read/routing.js';
 import { makeDataAsOf, type Reply } from '../reply.js';
 import { requireHistory } from './history.js';
 import { encodePlace, encodeToken, type LatestTimeline, Pass, type SyncPlace, type SyncPosition } from './pass.js';
-import { listRanges, type ReadInPass, type ScanPlace, type ScanResult, scan } from './scan.js';
+import { listRanges, type ReadInPass, type ScanResult, scan } from './scan.js';
 import { type DigestRequest, type FeedRequest, type HashRequest, listPrefixes, listSections } from './sync-request.js';
 
 export interface SyncDeps {
@@ -26,7 +26,9 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
   const since = start === null ? request.since : start.since;
   const isWhole = prefix === null && since === null;
   const foundIds = isWhole ? null : await findIds(read, request, since);
-  const rows = isWhole ? planWholePass(request, start) : planPageOfIds(request, foundIds?.ids ?? []);
+  const rows = isWhole
+    ? { rowsMax: perPage, chunks: chunkByKeys(request, start?.after ?? null), list: request }
+    : planPageOfIds(request, foundIds?.ids ?? []);
   const describe = ({ asOfMs: ofRows, until, hasMore }: PageStart): PageEnding => {
     const asOfMs = start === null ? (foundIds ?? { asOfMs: ofRows }).asOfMs : start.asOfMs;
     const pagination = async (count: number, last: OrderKey | null): Promise<object> => {
@@ -50,14 +52,7 @@ export async function planFeed(deps: SyncDeps, request: FeedRequest): Promise<Pl
   return { reader, serializer, perPage, requirement: pass.requirement, copy, describe, ...rows };
 }
 
-type PlannedRows = Pick<Plan, 'rowsMax' | 'chunks' | 'list'>;
-
-/** Plans rows in the order of the list. */
-function planWholePass(request: FeedRequest, place: ScanPlace | null): PlannedRows {
-  return { rowsMax: request.perPage, chunks: chunkByKeys(request, place?.after ?? null), list: request };
-}
-
-function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly string[]): PlannedRows {
+function planPageOfIds({ compiled, selection }: FeedRequest, ids: readonly string[]) {
   const { rows } = compiled.statements.list(['ids'], 'asc', selection);
   return { rowsMax: Math.max(1, ids.length), chunks: chunkByIds(rows.all, ids), list: null };
 }
@@ -102,24 +97,24 @@ export async function readDigest(deps: SyncDeps, request: DigestRequest): Promis
   const { sync, depth, periods } = request;
   const { digest, hashed } = sync;
   if (periods === null) {
-    const reply = await hashReply(deps, request, async (read) => {
+    const reply = await answerByRanges(deps, request, async (read) => {
       const groups = new Map<string, Digest>();
       for await (const [prefix, ...row] of read(hashed, digest, { depth }))
         groups.set(prefix as string, addRow(groups.get(prefix as string), row));
       const sorted = [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
-      return sorted.map(([prefix, group]) => ({ prefix, ...showDigest(group) }));
+      return sorted.map(([prefix, group]) => ({ prefix, ...formatDigest(group) }));
     });
     const { name } = request.compiled.resource;
     return { ...reply, content: { resource: name, personal: '', records: 0, copy: 'digest' } };
   }
   const period = sync.period as NonNullable<SyncStatements['period']>;
-  return hashReply(deps, request, async (read) => {
+  return answerByRanges(deps, request, async (read) => {
     const data: object[] = [];
     for (const { from, to, isMonth } of periods) {
       const values = { [period.first]: from, [period.last]: to, limit: allRows };
       let group: Digest | undefined;
       for await (const [, ...row] of read(period, period.digest, values)) group = addRow(group, row);
-      data.push({ ...(isMonth ? { from, to } : { prefix: '' }), ...showDigest(group ?? none) });
+      data.push({ ...(isMonth ? { from, to } : { prefix: '' }), ...formatDigest(group ?? emptyDigest) });
     }
     return data;
   });
@@ -130,20 +125,20 @@ interface Digest {
   readonly hash: bigint;
 }
 
-const none: Digest = { count: 0, hash: 0n };
+const emptyDigest: Digest = { count: 0, hash: 0n };
 
 /** Adds counts and hashes; PostgreSQL's XOR of no row is NULL. */
-function addRow(group: Digest = none, [count, bits]: TextRow): Digest {
+function addRow(group: Digest = emptyDigest, [count, bits]: TextRow): Digest {
   return { count: group.count + Number(count), hash: group.hash ^ BigInt(`0b${bits ?? 0}`) };
 }
 
-const showDigest = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
+const formatDigest = ({ count, hash }: Digest) => ({ count, hash: hash.toString(16).padStart(16, '0') });
 
 /** Reads records whose SHA-256(id) begins with one of the prefixes. Throws invalid_request when there are too many. */
 export function readIds(deps: SyncDeps, request: HashRequest): Promise<Reply> {
   const { hashed, versions } = request.sync;
   const values = { prefixes: formatArray(request.prefixes), limit: idsMax + 1 };
-  return hashReply(deps, request, async (read) => {
+  return answerByRanges(deps, request, async (read) => {
     const data: object[] = [];
     for await (const [id, syncVersion] of read(hashed, versions, values)) {
       data.push({ id, syncVersion });
@@ -161,10 +156,10 @@ type ReadRanges = (
   values: Values,
 ) => AsyncIterable<TextRow>;
 
-async function hashReply(
+async function answerByRanges(
   deps: SyncDeps,
   request: HashRequest,
-  dataOf: (read: ReadRanges) => Promise<readonly object[]>,
+  collect: (read: ReadRanges) => Promise<readonly object[]>,
 ): Promise<Reply> {
   const { read, reader } = await openPass(deps, request, null);
   let asOfMs: number | null | undefined;
@@ -175,7 +170,7 @@ async function hashReply(
       yield* found.rows;
     }
   };
-  const data = await dataOf(readRanges);
+  const data = await collect(readRanges);
   const body = JSON.stringify({ data, pagination: { count: data.length, complete: true } });
   return { status: 200, headers: makeDataAsOf(asOfMs ?? null), body, databaseMs: performance.now() - reader.startedMs };
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSameHistory, marksAloneStatement } from '../../postgres/wal-position.js';
 import type { RawRequest } from '../read/parse.js';
 import { type ReadDeps, Reader } from '../read/routing.js';
-import type { Pass, SyncPosition } from './pass.js';
+import type { Pass } from './pass.js';
 import { makeExpired } from './token-seal.js';
 
 const pauseMs = 20;
@@ -21,12 +21,10 @@ export async function requireHistory(reads: ReadDeps, request: RawRequest, pass:
   await new Reader(reads, request, pass.compare).rows(marksAloneStatement, {}, { replicasOnly: true, pageServer });
   while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {
     const { newest } = reads.heartbeat;
-    if (newest !== undefined && newest.tickMs >= startedMs) return requireWritten(before, newest);
+    if (newest !== undefined && newest.tickMs >= startedMs) {
+      if (isSameHistory(before, newest) && newest.insertLsn < before.lsn) throw makeExpired(); // although the sample is newer
+      return;
+    }
     await sleep(pauseMs);
   }
-}
-
-/** Throws if the sample, which is newer than the client's position, is behind it. */
-function requireWritten(position: SyncPosition, sample: ReadDeps['heartbeat']['newest'] & object): void {
-  if (isSameHistory(position, sample) && sample.insertLsn < position.lsn) throw makeExpired();
 }

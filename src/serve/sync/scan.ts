@@ -3,13 +3,11 @@ import type { OrderKey } from '../../resource/definition/resource.js';
 import type { Section } from '../../resource/statements/sync-statements.js';
 import { bindRange, nameBounds } from '../read/page.js';
 import type { ReadRows } from '../read/routing.js';
+import type { SyncPlace } from './pass.js';
 
 export type ReadInPass = (statement: Statement, values: Values) => Promise<ReadRows>;
 
-export interface ScanPlace {
-  readonly section: number;
-  readonly after: OrderKey | null;
-}
+type ScanPlace = Pick<SyncPlace, 'section' | 'after'>;
 
 /** Each range has this multiple of the rows of the one before. */
 const growth = 10;

@@ -1,16 +1,15 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { Problem } from '../../base/errors.js';
-import type { Observe } from '../../base/events.js';
 import { deriveKey } from '../../base/wall-key.js';
 import { runOnServer } from '../../postgres/choice.js';
-import type { Replica } from '../../postgres/replica.js';
 import { prepareSql } from '../../postgres/statement.js';
 import { decodeBytes, encodeBytes } from '../read/cursor.js';
+import type { ReadDeps } from '../read/routing.js';
 
 /** Seals WAL positions and transaction ids, so that no client can read or forge them. */
 export interface TokenSeal {
   encode(context: string, texts: readonly string[]): string;
-  /** Returns undefined if the text is damaged or of another context. Throws SealedOtherwise for a key that is not known here. */
+  /** Returns undefined if the text is damaged or of another context. Throws SealKeyUnknown for a key that is not known here. */
   decode(context: string, encoded: string): string[] | undefined;
   /** Tries again with the keys of other gateways, if this one does not open a token. */
   parseWithEachKey<T>(parse: () => T): Promise<T>;
@@ -23,11 +22,7 @@ export function makeExpired(): Problem {
   return new Problem('sync_expired', otherHistory);
 }
 
-class SealedOtherwise extends Problem {
-  constructor() {
-    super('sync_expired', otherHistory);
-  }
-}
+class SealKeyUnknown extends Problem {}
 
 const [cipher, ivBytes, tagBytes] = ['aes-256-gcm', 12, 16] as const;
 
@@ -53,13 +48,13 @@ export function makeTokenSeal(wallKey: string, learn: () => Promise<readonly Buf
           return Buffer.concat(opened).toString().split('\0');
         } catch {} // sealed under another key
       }
-      throw new SealedOtherwise();
+      throw new SealKeyUnknown('sync_expired', otherHistory);
     },
     parseWithEachKey: async (parse) => {
       try {
         return parse();
       } catch (error) {
-        if (!(error instanceof SealedOtherwise)) throw error;
+        if (!(error instanceof SealKeyUnknown)) throw error;
         const learnt = await learn();
         try {
           others = learnt;
@@ -75,11 +70,7 @@ export function makeTokenSeal(wallKey: string, learn: () => Promise<readonly Buf
 const syncKeysStatement = prepareSql('sync_keys', 'select gateway.sync_keys()');
 
 /** Reads a sync key for each key of the wall that the database has. */
-export function readSyncKeys(deps: {
-  readonly replicas: readonly Replica[];
-  readonly observe: Observe;
-  readonly queueWaitMs: number;
-}): Promise<Buffer[]> {
+export function readSyncKeys(deps: Pick<ReadDeps, 'replicas' | 'observe' | 'queueWaitMs'>): Promise<Buffer[]> {
   return runOnServer(deps, {}, async ({ target }) => {
     const keys: Buffer[] = [];
     const run = { statement: syncKeysStatement, workspace: null, values: {} };
