@@ -7,7 +7,7 @@ import { traceWork } from '../../base/tracing.js';
 import type { CompiledResource, CompiledSync, CompiledWrite } from '../../resource/compiled.js';
 import { parseDetail, readDetail } from '../read/detail.js';
 import { planList } from '../read/list.js';
-import { needsChunks, runPlan } from '../read/page.js';
+import { isKnownLarge, runPlan } from '../read/page.js';
 import { type ListLimits, parseDryRun, parseList, refuseParameters } from '../read/parse.js';
 import type { ReadDeps } from '../read/routing.js';
 import type { ReadContent } from '../read-register.js';
@@ -116,7 +116,7 @@ function makeListRoute(deps: RouteDeps, compiled: CompiledResource): Middleware 
   return makeAdmitted(deps, { kind: 'read', scope, isCompressible: true }, async (ctx, access) => {
     const call = makeCall(deps, ctx, access);
     const request = parseList({ compiled, ...call }, deps.listLimits);
-    const isLarge = needsChunks(deps.reads, request);
+    const isLarge = isKnownLarge(deps.reads, request);
     if (isLarge) await enterLargePage(deps, ctx, call);
     const reply = await traceWork('read', async () => runPlan(await planList(deps.reads, request)));
     // Only its first chunk shows that a page is large if nothing was known of the weight of its rows.

@@ -126,7 +126,7 @@ const rowsPerCost = 12;
 const pageOpening = Buffer.from('{"data":[');
 
 /** Tells whether the page of a list is known to have more rows than its first chunk, by their number or by their weight in earlier pages. */
-export function needsChunks({ chunkRowsMax, chunkMemory }: ReadDeps, request: ReadRequest): boolean {
+export function isKnownLarge({ chunkRowsMax, chunkMemory }: ReadDeps, request: ReadRequest): boolean {
   return request.perPage > Math.min(chunkRowsMax, chunkMemory.countRowsFitting(request, firstChunkBytes));
 }
 
@@ -227,7 +227,7 @@ type RowsThatFit = number;
 
 /** Lets a begun page wait for as long as a statement may run, because its refusal would break the response. */
 function chooseRunOptions({ deps, request }: Reader, wanted: ChunkRequest, { replica, failures }: Attempt): RunOptions {
-  const isContinuation = continuesPage(wanted);
+  const isContinuation = isOfBegunPage(wanted);
   return {
     stallMsMax: replica === null || failures > 0 ? undefined : firstStallMsMax,
     waitMs: isContinuation ? deps.statementTimeoutMs : deps.queueWaitMs,
@@ -238,7 +238,7 @@ function chooseRunOptions({ deps, request }: Reader, wanted: ChunkRequest, { rep
   };
 }
 
-const continuesPage = ({ requirement }: ChunkRequest): boolean => requirement.pageServer !== undefined;
+const isOfBegunPage = ({ requirement }: ChunkRequest): boolean => requirement.pageServer !== undefined;
 
 /** Rows of one attempt as JSON. A request that waits, and may be refused, holds no buffer: the first row borrows it. */
 class ChunkRows {
@@ -257,7 +257,7 @@ class ChunkRows {
   get json(): JsonBytes {
     if (this.#json !== null) return this.#json;
     this.#json = this.context.reader.deps.chunkMemory.borrow(this.wanted.pool);
-    if (!continuesPage(this.wanted)) this.#json.appendRaw(pageOpening);
+    if (!isOfBegunPage(this.wanted)) this.#json.appendRaw(pageOpening);
     return this.#json;
   }
 
