@@ -166,7 +166,7 @@ test.serial(
       for (const { name, value } of rows) await client.query(`alter database ${own} set ${name} = '${value}'`);
       await client.query('create extension pg_stat_statements');
       await client.query(`alter database ${own} set session_preload_libraries = 'auto_explain'`);
-      return rows;
+      return [...rows, { name: 'plan_cache_mode', context: 'user', value: 'force_custom_plan' }]; // plans with parameters
     });
     t.true(settings.length > 20, settings.map(({ name }) => name).join());
     for (const login of logins)
@@ -205,7 +205,7 @@ test.serial(
     const texts = JSON.stringify(shown.rows);
     t.true(texts.includes('set_config($'), 'pg_stat_statements has the guard, its constants as parameters');
     const logged = files
-      .map((file, i) => readFileSync(file).subarray(before[i]).toString())
+      .map((file, i) => readFileSync(file).subarray(before[i]).toString().replace(/\s+/g, ' ')) // plans break lines within values
       .filter((text) => text.includes(own));
     t.true(
       logged.every((text) => text.includes(`set_config('gateway.workspace_id', $1, true)`)) && logged.length === 2,
@@ -213,7 +213,8 @@ test.serial(
     t.regex(logged.join(''), /Query Text/, 'auto_explain printed its plans');
     for (const { id } of database.workspaces) {
       const [mac = ''] = makeMac(id).split('\x1f');
-      t.false([...logged, texts].some((text) => text.includes(mac)));
+      const asPlansPrintIt = Buffer.from(mac).join(' ');
+      t.false([...logged, texts].some((text) => text.includes(mac) || text.includes(asPlansPrintIt)));
     }
   },
 );

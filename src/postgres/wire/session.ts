@@ -37,12 +37,8 @@ export type Startup = Readonly<Record<string, string>>;
 /** Settings that only later servers have: minor releases of 2024, and PostgreSQL 17. */
 const laterOptions = ['-c restrict_nonsystem_relation_kind=', '-c transaction_timeout=0'];
 
-/** A role may set these otherwise: then a missing library refuses the login, or the log shows plans, or MACs of failed statements. */
-const fixedOptions = [
-  '-c local_preload_libraries=',
-  '-c log_parameter_max_length_on_error=0',
-  ...['parse', 'rewritten', 'plan'].map((name) => `-c debug_print_${name}=off`),
-];
+/** A role may set these otherwise: then a missing library refuses the login, or the log shows MACs of failed statements. */
+const fixedOptions = ['-c local_preload_libraries=', '-c log_parameter_max_length_on_error=0'];
 
 /** Lists what each attempt of a login sends, in turn: older servers refuse later settings, and poolers pass on only some. */
 export function listStartups(settings: readonly SessionSetting[]): readonly Startup[] {
