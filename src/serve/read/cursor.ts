@@ -36,13 +36,13 @@ export function decodeBytes(context: string, encoded: string): Buffer | undefine
   return hashCursor(context, payload).equals(bytes.subarray(0, digestBytes)) ? payload : undefined;
 }
 
-/** Returns undefined if the cursor is damaged or of another list. A moment in the future counts as now. */
+/** Returns undefined if the cursor is damaged or of another list. */
 export function decodeCursor(context: string, cursor: string, order: readonly OrderColumn[]): PageEnd | undefined {
   const text = decodeBytes(context, cursor)?.toString('utf8');
   if (text === undefined) return undefined;
   const [moment = '', ...texts] = text.split('\0');
   if (!isMoment(moment)) return undefined;
-  const asOfMs = moment === '' ? null : Math.min(Number(moment), Date.now());
+  const asOfMs = moment === '' ? null : Number(moment);
   if (texts.length === 0) return { key: null, asOfMs };
   return isKeyOf(order, texts) ? { key: texts, asOfMs } : undefined;
 }
