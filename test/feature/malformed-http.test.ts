@@ -138,15 +138,16 @@ test('OPTIONS keeps the connection, and what is behind it is answered', async (t
 });
 
 test('a request behind an answer that closes the connection is not begun', async (t) => {
-  const { gateway, client } = await t.context.database.gateway({ largePagesPerWorkspace: 1 });
+  const { gateway, client, log } = await t.context.database.gateway({ largePagesPerWorkspace: 1 });
   const token = await t.context.database.token();
   const closing = 'POST /api/v1/installaties HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n';
-  const page = `GET /api/v1/klanten?perPage=10000 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const page = `GET /api/v1/klanten?perPage=10000 HTTP/1.1\r\nHost: a\r\nX-Request-Id: behind\r\nAuthorization: Bearer ${token}\r\n\r\n`;
   const { answer } = await send(gateway.url, `${closing}${page}`);
   t.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 501']);
   t.is((await client.get('/klanten?perPage=10000')).status, 200, 'it holds no large page');
   const metrics = await (await fetch(`${gateway.opsUrl}/metrics`)).text();
   t.regex(metrics, /^gateway_requests_in_flight 0$/m);
+  t.false(log().includes('"requestId":"behind"'));
 });
 
 test('the answer to a malformed request comes after the answers to the requests before it', async (t) => {

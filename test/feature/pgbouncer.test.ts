@@ -91,6 +91,7 @@ test(`no request fails behind PgBouncer in transaction mode${why}`, async (t) =>
   t.is(log().includes('"msg":"named_statements_off"'), isOff);
   t.deepEqual(await statusesOf(client), [200]);
   t.is((await post(client, { customerId: await customerOf(database), naam: 'Koelcel' })).status, 201);
+  t.is(log().split('"msg":"named_statements_off"').length, isOff ? 2 : 1, 'no request finds the loss again');
 });
 
 test(`a pooler whose password is old is named with the order of steps${why}`, async (t) => {
