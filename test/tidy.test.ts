@@ -210,16 +210,20 @@ test('a name that lives longer than three lines says what it is', (t) => {
 const namesIn = (files: readonly Source[], pattern: RegExp): string[] =>
   files.flatMap(({ code }) => [...code.matchAll(pattern)].map(([, name = '']) => name));
 
-test('the name of a type has one meaning in src, and the name of a function begins with a verb', (t) => {
+test('the name of a type has one meaning in src, and the name of a function or method begins with a verb', (t) => {
   const types = namesIn(src, /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm);
   const written = all.filter(({ path }) => /^(?:pull\/)?src\//.test(path)); // the client's names are its API
   const functions = namesIn(
     written,
     /^(?:export )?(?:async )?(?:function\*? |const (?=\w+[^=]*= (?:async )?\((?:\n(?: {2}.*\n)*\))?.*=>))(\w+)/gm,
   );
+  const methods = namesIn(
+    written,
+    /^ {2}(?:static )?(?:async )?\*?#?(?!constructor|super|if|for|while|switch)(\w+)(?:<.*>)?\((?:.*[{(])?$/gm,
+  );
   const verbs = words(readFileSync(join(projectRoot, 'test/support/verbs.txt'), 'utf8'));
   const repeated = types.filter((name, i) => types.indexOf(name) !== i);
-  const withoutVerb = functions.filter((name) => !verbs.includes(name.replace(/[^a-z].*/, '')));
+  const withoutVerb = [...functions, ...methods].filter((name) => !verbs.includes(name.replace(/[^a-z].*/, '')));
   t.deepEqual({ repeated, withoutVerb }, { repeated: [], withoutVerb: [] });
 });
 

@@ -50,7 +50,7 @@ export class ResponseOrder {
     const destroySoon = socket.destroySoon.bind(socket);
     socket.destroySoon = () => {
       const [answered] = responses;
-      if (answered?.req.complete === false) halfCloseThenDestroy(socket);
+      if (answered?.req.complete === false) endThenDestroy(socket);
       else destroySoon();
     };
     this.#open.set(socket, responses);
@@ -90,17 +90,17 @@ export class ResponseOrder {
     if (isBroken && !isAnswered) before.pop();
     await Promise.all(before.map((response) => response.closed || once(response, 'close')));
     if (!socket.writable) return;
-    if (isAnswered) return halfCloseThenDestroy(socket);
+    if (isAnswered) return endThenDestroy(socket);
     const { status, headers, body } = renderWhole(problem, getRequestId());
     const all = { Date: new Date().toUTCString(), ...headers, Connection: 'close' };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
     socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isBodyless ? '' : body}`);
-    halfCloseThenDestroy(socket);
+    endThenDestroy(socket);
   }
 }
 
 /** Follows RFC 9112 §9.6: closing with unread bytes resets the connection and loses the answer. */
-function halfCloseThenDestroy(socket: Duplex): void {
+function endThenDestroy(socket: Duplex): void {
   socket.end();
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref();

@@ -61,7 +61,7 @@ export function makeResourceSection(resource: Resource, options: OpenApiOptions)
   const values = { ...names, description, lower, upper, order: describeOrder(resource) };
   const texts = readData('resource.json', values) as ResourceTexts;
   return {
-    tag: { name: spaceWords(name), description },
+    tag: { name: toWords(name), description },
     paths: makePaths(resource, options, texts),
     schemas: makeSchemas(resource, options),
     parameters: makeParameters(resource, options, texts),
@@ -73,7 +73,7 @@ const pagingParameters = ['perPage', 'page', 'cursor', 'total', 'order'];
 
 function makePaths(resource: Resource, options: OpenApiOptions, texts: ResourceTexts): Paths {
   const { name, record, detail, version, sync, filters } = resource;
-  const common = { tag: spaceWords(name), scope: `read:${name}` };
+  const common = { tag: toWords(name), scope: `read:${name}` };
   const ownParameters = ['fields', ...Object.keys(filters)].map((parameter) => `${name}.${parameter}`);
   const list = makeOperation(options, {
     ...common,
@@ -99,7 +99,7 @@ function makePaths(resource: Resource, options: OpenApiOptions, texts: ResourceT
 
 function makeWrites(resource: Resource, options: OpenApiOptions, texts: ResourceTexts) {
   const { name, record } = resource;
-  const common = { tag: spaceWords(name), scope: `write:${name}` };
+  const common = { tag: toWords(name), scope: `write:${name}` };
   const { createExample, patchExample } = makeExamples(resource);
   const { bodyBytesMax } = options;
   const bytes = bodyBytesMax % 1024 === 0 ? `${bodyBytesMax / 1024} KiB` : `${bodyBytesMax} bytes`;
@@ -249,7 +249,7 @@ function capitalize(name: string): string {
 }
 
 /** Turns "serviceVisits" and "service-visits" into "Service visits". */
-function spaceWords(name: string): string {
+function toWords(name: string): string {
   const [first = '', ...others] = name.split(/-|(?=[A-Z])/).map((word) => word.toLowerCase());
   return [capitalize(first), ...others].join(' ');
 }

@@ -60,20 +60,19 @@ async function findStart(reader: Reader, request: ListRequest): Promise<{ number
   const isBackward = page > before;
   const statement = isBackward ? keys.before : keys[end.key ? 'after' : 'all'];
   const skipping = { ...values, skip: skipped - 1, limit: 1, ...bindRange(end.key, end.key) };
-  const { rows, ...found } = await reader.rows(statement, skipping, { asOfMs: end.asOfMs });
+  const { rows, ...found } = await reader.readRows(statement, skipping, { asOfMs: end.asOfMs });
   const asOfMs = chooseLater(found.asOfMs, end.asOfMs);
-  const key = (rows[0] as OrderKey | undefined) ?? null;
-  if (key === null && !isBackward)
-    return { number, after: { key: await reader.key(statements.last, { ...values, limit: 1 }, { asOfMs }), asOfMs } };
+  const [row = null] = rows as readonly OrderKey[];
+  const key = row ?? (isBackward ? null : await reader.readKey(statements.last, { ...values, limit: 1 }, { asOfMs }));
   const after = { key, asOfMs };
-  if (key !== null) deps.pageMemory.remember(request, before, after, true);
+  if (row !== null) deps.pageMemory.remember(request, before, after, true);
   return { number, after };
 }
 
 /** Retries as long as chunks are retried: a failure would break a large page. */
 async function countTotal(reader: Reader, { statements, values }: ListRequest, { asOfMs }: PageEnd): Promise<number> {
   const { resumeMs } = reader.deps;
-  const { rows } = await reader.rows(statements.count, values, { asOfMs, resumeMs }, resumeMs);
+  const { rows } = await reader.readRows(statements.count, values, { asOfMs, resumeMs }, resumeMs);
   return Number(rows[0]?.[0]);
 }
 

@@ -171,10 +171,10 @@ async function readStart({ reader, list, ...plan }: Plan): Promise<Page> {
   const left = plan.perPage - first.count;
   if (left <= 0) return { ...start, first: { ...first, following: null }, until: last };
   const toEnd = { ...values, skip: left - 1, limit: 2, ...bindRange(last, null) };
-  const { rows } = await reader.rows(statements.keys.after, toEnd, continuation);
+  const { rows } = await reader.readRows(statements.keys.after, toEnd, continuation);
   const [end, beyond] = rows as readonly OrderKey[];
   const hasMore = beyond !== undefined;
-  const until = end ?? (await reader.key(statements.last, { ...values, limit: 1 }, continuation));
+  const until = end ?? (await reader.readKey(statements.last, { ...values, limit: 1 }, continuation));
   const foundMs = hasMore ? Date.now() : 0; // after a last page clients continue from the row that came last
   return { ...start, first: { ...first, following: chunkByKeys(list, last, until) }, until, foundMs, hasMore };
 }

@@ -119,13 +119,13 @@ export class Reader {
     return runOnReadTarget(this.deps, this.request, requirement, work);
   }
 
-  async key(statement: Statement, values: Values, requirement: Requirement): Promise<OrderKey | null> {
-    const { rows } = await this.rows(statement, values, requirement);
+  async readKey(statement: Statement, values: Values, requirement: Requirement): Promise<OrderKey | null> {
+    const { rows } = await this.readRows(statement, values, requirement);
     return (rows[0] as OrderKey | undefined) ?? null;
   }
 
   /** Reads rows, for example keys, or a count. */
-  rows(
+  readRows(
     statement: Statement,
     values: Values,
     requirement: Requirement,

@@ -64,7 +64,7 @@ async function openPass(deps: SyncDeps, request: FeedRequest | HashRequest, soFa
   const reader = new Reader(reads, request, pass.accept);
   await requireHistory(reads, request, pass);
   const read: ReadInPass = (statement, values) =>
-    reader.rows(statement, { ...request.values, ...values }, pass.requirement);
+    reader.readRows(statement, { ...request.values, ...values }, pass.requirement);
   return { pass, reader, read };
 }
 

@@ -18,7 +18,7 @@ export async function requireHistory(reads: ReadDeps, request: RawRequest, pass:
   const startedMs = performance.now();
   await Promise.all(healthyReplicas.map((replica) => replica.probe()));
   if (isReached()) return;
-  await new Reader(reads, request, pass.compare).rows(marksAloneStatement, {}, { replicasOnly: true, pageServer });
+  await new Reader(reads, request, pass.compare).readRows(marksAloneStatement, {}, { replicasOnly: true, pageServer });
   while (!isReached() && reads.primaryReachable() && performance.now() - startedMs < reads.resumeMs) {
     const { newest } = reads.heartbeat;
     if (newest !== undefined && newest.tickMs >= startedMs) {

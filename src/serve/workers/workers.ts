@@ -76,7 +76,7 @@ function makePages({ webConcurrency, lagMaxMs }: Settings, supervisor: Superviso
       return reportStatus(supervisor.getReadiness(), lagMaxMs, workers);
     },
     alive: () => supervisor.alive,
-    metrics: () => metrics.text(supervisor.workers),
+    metrics: () => metrics.composeText(supervisor.workers),
     readiness: () => supervisor.getReadiness(),
   };
 }
@@ -120,7 +120,7 @@ class WorkerMetrics {
   }
 
   /** Takes a second at most. */
-  async text(workers: readonly Worker[]): Promise<string> {
+  async composeText(workers: readonly Worker[]): Promise<string> {
     const ended = this.#ended; // read now: a worker that ends from here on counts by its answer
     const answers = await Promise.all(workers.map((worker) => this.#ask(worker)));
     return sumMetrics([await this.ownMetrics(), await ended, ...answers]).metrics();

@@ -139,7 +139,7 @@ class Conditions {
   }
 
   /** Leads to the workspace through the tables `passed` and, from there, through the view of the first record that hides rows. */
-  #wayOf(table: Table): { way: ShownRows['way']; passed: readonly Table[]; viewed?: Table } {
+  #findWay(table: Table): { way: ShownRows['way']; passed: readonly Table[]; viewed?: Table } {
     const { tenant, steps = [] } = this.#known.workspaces.get(table) ?? {};
     const records = steps.slice(0, countRecordSteps(table, steps));
     for (const [at, step] of records.entries()) {
@@ -157,7 +157,7 @@ class Conditions {
   /** In a subquery at this depth the row has another alias. */
   #makeConditions(table: Table, depth: number, isSelf = false): RowConditions {
     const row = depth === 0 ? alias : `o${depth}`;
-    const { way, passed, viewed } = this.#wayOf(table);
+    const { way, passed, viewed } = this.#findWay(table);
     const orNoRow = (steps: number, sql: string): string =>
       isOptional(way.steps, steps - 1)
         ? `(${getAlias(steps, row)}.${way.steps[steps - 1]?.to.quoted} is null or ${sql})`
